@@ -56,20 +56,20 @@ async fn without_the_masters_key_nothing_is_published_or_called() {
     publish.arg = vec![format!("touch {target}").into()];
     for key in [None, Some(String::new()), Some("wrong".repeat(20))] {
         publish.key = key.clone();
-        let mut calls = vec![publish.to_map()];
+        let mut calls = vec![(publish.to_map(), "AuthenticationError")];
         for cmd in ["runner", "wheel"] {
-            calls.push(
-                map! {"cmd" => cmd, "fun" => "key.delete", "kwarg" => map!{"match" => "*"}, "key" => key.clone()},
-            );
+            let call =
+                map! {"cmd" => cmd, "fun" => "key.delete", "kwarg" => map!{"match" => "*"}, "key" => key.clone()};
+            calls.push((call, "UserAuthenticationError"));
         }
-        for call in calls {
+        for (call, name) in calls {
             let answer = ask(&system, Envelope::clear(call)).await;
             let error = answer.get("load").unwrap().get("error").unwrap();
-            assert_eq!(error.get("name"), Some(&"AuthorizationError".into()));
+            assert_eq!(error.get("name"), Some(&name.into()));
         }
     }
     assert_eq!(system.counter("brine_requests_refused_total") - before, 9);
-    assert!(system.master_log().contains("a request without the master's key is refused"));
+    assert!(system.master_log().contains("a request of a client is refused"));
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
     assert!(!system.path("owned").exists());
 }

@@ -176,7 +176,14 @@ async fn a_reaction_past_its_deadline_is_a_dead_letter_and_missing_files_are_log
 /// Fires one numbered event through the master; true if the master has said that it is kept.
 async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
     let args = Args::positional(["load/go".into(), map! {"n" => n}.into()]);
-    let call = Call { fun: "event.send".into(), args, key: Some(key.into()), user: "test".into(), asynchronous: false };
+    let call = Call {
+        fun: "event.send".into(),
+        args,
+        key: Some(key.into()),
+        proof: None,
+        user: "test".into(),
+        asynchronous: false,
+    };
     let request = Envelope::clear(ClientCommand::call_map("runner", &call));
     let Ok(answer) = client.request(request, LONG).await else { return false };
     let answer = msgpack::unpack(&answer).unwrap();
@@ -237,6 +244,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
             args,
             key: Some(key.clone()),
             user: "test".into(),
+            proof: None,
             asynchronous: false,
         };
         let request = Envelope::clear(ClientCommand::call_map("runner", &call));

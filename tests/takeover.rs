@@ -329,7 +329,7 @@ async fn there_and_back(version: &str) {
     master.follow("## The binary").await;
     let said = master.follow("### Before").await;
     for told in
-        ["'external_auth' has no effect in Brine", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
+        ["external_auth 'pam' is not supported", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
     {
         assert!(said.contains(told), "'{told}' is not in:\n{said}");
     }
@@ -344,7 +344,7 @@ async fn there_and_back(version: &str) {
     assert_eq!(master.salt("-G 'kernel:Linux' test.ping").await.len(), 2);
     assert_eq!(master.keys().await, keys);
     assert!(
-        master.log("brine-master").contains("'external_auth' has no effect in Brine"),
+        master.log("brine-master").contains("external_auth 'pam' is not supported"),
         "{}",
         master.log("brine-master")
     );

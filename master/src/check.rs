@@ -67,6 +67,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
     let mut findings = brine_check::schedule(&config.schedule, |function| runners.get(function).is_some());
+    findings.extend(brine_auth::ExternalAuth::new(&config.opts).check().into_iter().map(Finding::warning));
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
     findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is left out: {error}"))));

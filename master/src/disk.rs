@@ -19,6 +19,7 @@ pub(crate) struct Disk {
     pub mines: Mines,
     pub job_cache: Arc<dyn Returner>,
     pub large_returns: LargeReturns,
+    pub tokens: brine_auth::TokenStore,
 }
 
 impl Disk {

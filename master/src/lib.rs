@@ -3,6 +3,7 @@
 //! [`Master::start`] reads like the drawing in ARCHITECTURE.md: the bus, its subscribers, then the
 //! sockets. No part calls another to tell it that something happened; it fires an event.
 
+mod access;
 mod auth;
 mod auth_limit;
 pub mod autosign;
@@ -116,7 +117,7 @@ pub struct Shared {
     pub(crate) disk: Blocking<disk::Disk>,
     pub(crate) identity: identity::Identity,
     pub(crate) ciphers: Vec<Cipher>,
-    pub(crate) root_key: String,
+    pub(crate) access: access::Access,
     pub(crate) sessions: sessions::Sessions,
     pub(crate) recent_publishes: catch_up::RecentPublishes,
     pub(crate) auth_limit: auth_limit::AuthLimit,
@@ -193,6 +194,7 @@ impl Master {
         let publish_listener = Listener::bind(&listen(config.publish_port)).await?;
         let request_listener = Listener::bind(&listen(config.ret_port)).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
+        access::open_to_users(&config)?;
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
         let metrics_listener = metrics_listener(&config).await?;
         config.publish_port = port_of(&publish_listener);
@@ -227,6 +229,7 @@ impl Master {
             minion_data: minion_data::MinionData::new(store.clone()),
             mines: mine::Mines::new(store.clone()),
             job_cache: Arc::clone(&job_cache),
+            tokens: brine_auth::TokenStore::new(store.clone()),
             large_returns: large_returns::LargeReturns::open(&store, config.large_returns_size << 20)?,
         };
         let batches = store.clone();
@@ -240,7 +243,7 @@ impl Master {
             background: Background::default(),
             identity,
             ciphers: ciphers(&config.ciphers)?,
-            root_key: root_key(&config)?,
+            access: access::Access::new(&config, root_key(&config)?)?,
             sessions: sessions::Sessions::new(),
             recent_publishes: catch_up::RecentPublishes::new(Duration::from_secs(config.publish_catch_up)),
             auth_limit: auth_limit::AuthLimit::new(config.auth_rate_limit),

@@ -198,7 +198,8 @@ mod tests {
         assert_eq!(again.last(), Some(jid(1).as_str()));
         assert_eq!([1, 2, 3, 4].map(|n| again.insert(&jid(n))), [false, true, false, false]);
         again.begin(&jid(2));
-        assert_eq!(SeenJobs::open(&path, 0).last(), Some(jid(2).as_str()));
+        // All have begun: nothing was missed up to the last one that was received.
+        assert_eq!(SeenJobs::open(&path, 0).last(), Some(jid(4).as_str()));
     }
 
     #[test]

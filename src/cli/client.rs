@@ -1,4 +1,4 @@
-//! The tools' way to the master of this machine: requests with its root key, and its events.
+//! The tools' way to the master of this machine: requests with a key, a password or a token, and the master's events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use brine_function::Args;
 use brine_ids::Jid;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
-use brine_wire::{Call, ClientCommand, Envelope, PublishRequest};
+use brine_wire::{Call, ClientCommand, Envelope, Proof, PublishRequest, TokenRequest};
 use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// How long the master may take to take a job.
@@ -24,12 +24,17 @@ pub enum ClientError {
     /// It does not answer.
     #[error("The salt master could not be contacted. Is master running?")]
     NoMaster(#[source] TransportError),
-    /// The root key cannot be read.
-    #[error("cannot read {0}: run this as the user that the master runs as, on the master's machine")]
+    /// The key cannot be read.
+    #[error(
+        "cannot read {0}: run this as the user that the master runs as or as a user of its publisher_acl, on the master's machine, or authenticate with -a"
+    )]
     NoKey(PathBuf),
-    /// It does not accept the key.
+    /// It does not accept the user.
     #[error("Authentication failed")]
     Unauthorised,
+    /// The user may not do it, or is not known: the master's words.
+    #[error("{0}")]
+    Denied(String),
     /// It says what is wrong.
     #[error("{0}")]
     Refused(String),
@@ -54,7 +59,8 @@ pub struct MasterClient {
     requests: RequestClient,
     events: Endpoint,
     fire: Endpoint,
-    key: String,
+    key: Option<String>,
+    proof: Option<Proof>,
 }
 
 /// The user who calls, as jobs name it.
@@ -68,15 +74,30 @@ pub fn user() -> String {
 }
 
 impl MasterClient {
-    /// The master of this configuration. Reads its root key; connects when it is first asked.
+    /// The master of this configuration. Reads the user's key; connects when it is first asked.
     pub fn new(config: &MasterConfig) -> Result<Self, ClientError> {
         let path = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
         let key = match files::read_if_exists(&path) {
             Ok(Some(key)) => key,
-            // It never ran.
+            // It never ran, or this user has no key.
+            Ok(None) if config.cachedir.join("brine.redb").exists() => return Err(ClientError::NoKey(path)),
             Ok(None) => return Err(ClientError::NoMaster(TransportError::Closed)),
             Err(_) => return Err(ClientError::NoKey(path)),
         };
+        Ok(Self::of(config, Some(key), None))
+    }
+
+    /// The master of this configuration, for a user who shows a password or a token.
+    pub fn with_proof(config: &MasterConfig, proof: Proof) -> Self {
+        Self::of(config, None, Some(proof))
+    }
+
+    /// What the user shows in the place of a key.
+    pub fn proof(&self) -> Option<&Proof> {
+        self.proof.as_ref()
+    }
+
+    fn of(config: &MasterConfig, key: Option<String>, proof: Option<Proof>) -> Self {
         let host = match config.interface.as_str() {
             "0.0.0.0" => "127.0.0.1",
             "::" => "::1",
@@ -86,7 +107,7 @@ impl MasterClient {
         let requests = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits);
         let events = SocketNames::master().publish_endpoint(&config.sock_dir);
         let fire = SocketNames::master().pull_endpoint(&config.sock_dir);
-        Ok(MasterClient { requests, events, fire, key })
+        MasterClient { requests, events, fire, key, proof }
     }
 
     async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
@@ -96,7 +117,13 @@ impl MasterClient {
         if let Some(error) = load.get("error") {
             let text = |name| error.get(name).map(ToString::to_string);
             return Err(match text("name").as_deref() {
-                Some("AuthorizationError") => ClientError::Unauthorised,
+                Some("UserAuthenticationError") => ClientError::Unauthorised,
+                Some(
+                    "AuthenticationError"
+                    | "AuthorizationError"
+                    | "EauthAuthenticationError"
+                    | "TokenAuthenticationError",
+                ) => ClientError::Denied(text("message").unwrap_or_default()),
                 _ => ClientError::Refused(text("message").unwrap_or_else(|| error.to_string())),
             });
         }
@@ -105,7 +132,8 @@ impl MasterClient {
 
     /// Publishes a job.
     pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, ClientError> {
-        request.key = Some(self.key.clone());
+        request.key.clone_from(&self.key);
+        request.proof.clone_from(&self.proof);
         let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
         let list = |name| -> Vec<String> {
             answer.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
@@ -116,8 +144,18 @@ impl MasterClient {
 
     /// Calls a runner function: the data of its answer.
     pub async fn runner(&self, mut call: Call) -> Result<Value, ClientError> {
-        call.key = Some(self.key.clone());
+        call.key.clone_from(&self.key);
+        call.proof.clone_from(&self.proof);
         self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
+    }
+
+    /// Returns a token for a user who shows a password.
+    pub async fn token(&self, request: TokenRequest) -> Result<String, ClientError> {
+        let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
+        match answer.get("token").and_then(Value::as_str) {
+            Some(token) => Ok(token.to_owned()),
+            None => Err(ClientError::Denied("Authentication error occurred.".to_owned())),
+        }
     }
 
     /// Calls a runner function that returns data to go on with.
@@ -125,7 +163,7 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or the function failed.
     pub async fn ask_runner(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
-        let call = Call { fun: fun.into(), args, key: None, user: user(), asynchronous: false };
+        let call = Call { fun: fun.into(), args, key: None, proof: None, user: user(), asynchronous: false };
         let answer = self.runner(call).await?;
         let data = answer.get("data");
         let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();

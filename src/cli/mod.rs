@@ -4,6 +4,7 @@
 mod call;
 mod client;
 mod common;
+mod credentials;
 mod daemon;
 mod event_line;
 mod host;

@@ -33,7 +33,7 @@ const fn value(short: Option<char>, names: &'static [&'static str], effect: Effe
 }
 
 const EAUTH: Effect = Effect::Refused(
-    "external authentication is not available: run this as the user that the master runs as, or use its REST API",
+    "salt-key changes files of the master: run it as the user that the master runs as, or call wheel functions with rights of your own",
 );
 const RESOURCES: Effect = Effect::Refused("minions of Brine manage no resources");
 const NO_PYTHON: Effect = Effect::Refused("Brine does not run Python modules");
@@ -49,13 +49,6 @@ const COMMON: &[SaltOption] = &[
     value(None, &["saltfile"], Effect::Refused("Brine reads no Saltfile: give its options on the command line")),
     flag(None, &["hard-crash"], Effect::Nothing),
     flag(None, &["versions-report"], Effect::Version),
-];
-
-const CREDENTIALS: &[SaltOption] = &[
-    value(Some('a'), &["eauth", "auth", "external-auth"], EAUTH),
-    flag(Some('T'), &["make-token"], EAUTH),
-    value(None, &["username"], EAUTH),
-    value(None, &["password"], EAUTH),
 ];
 
 const SALT: &[SaltOption] = &[
@@ -117,9 +110,9 @@ const DAEMON: &[SaltOption] = &[flag(None, &["disable-keepalive"], Effect::Nothi
 /// The options of a tool that it does not implement itself.
 fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     let own: &[&[SaltOption]] = match tool {
-        "salt" => &[COMMON, SALT, CREDENTIALS],
+        "salt" => &[COMMON, SALT],
         "salt-call" => &[COMMON, SALT_CALL],
-        "salt-run" => &[COMMON, SALT_RUN, CREDENTIALS],
+        "salt-run" => &[COMMON, SALT_RUN],
         "salt-key" => &[COMMON, SALT_KEY],
         "salt-master" | "salt-minion" => &[COMMON, DAEMON],
         _ => &[],

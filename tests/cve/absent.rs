@@ -2,17 +2,16 @@
 //! when the feature is there: then the row becomes a test of the defect.
 
 use brine_value::{Map, map};
-use brine_wire::PublishRequest;
 
 use crate::support::{BRINE, System, stderr, within_limit};
-use crate::{REFUSED, ask, error_of, salt_call};
+use crate::{ask, error_of, salt_call};
 
 /// A feature of Salt that Brine does not have.
 enum Feature {
     /// Command lines that `brine` does not know.
     Tools(&'static [&'static str]),
-    /// Logins: `eauth`, tokens, `publisher_acl`.
-    Logins,
+    /// A system of `external_auth`.
+    Login(&'static str),
     /// Execution functions.
     Functions(&'static [&'static str]),
     /// Wheel functions.
@@ -35,20 +34,19 @@ impl Feature {
                     assert!(stderr(&output).contains("no such tool"), "{name}: {hint}");
                 }
             }
-            Feature::Logins => {
-                let system = System::start(
-                    "external_auth: {pam: {root: ['.*', '@wheel', '@runner']}}\npublisher_acl: {nobody: ['.*']}\n",
-                )
-                .await;
-                let login = map! {"eauth" => "pam", "username" => "root", "password" => "x", "token" => "a".repeat(64)};
-                assert_eq!(ask(&system, with(map! {"cmd" => "mk_token"}, &login)).await, REFUSED.into(), "{hint}");
-                let publish = PublishRequest::new("*", "test.ping", "root").to_map();
-                let call = |cmd: &str| map! {"cmd" => cmd, "fun" => "key.list_all", "user" => "nobody"};
-                for load in [publish, call("runner"), call("wheel")] {
-                    let answer = ask(&system, with(load, &login)).await;
-                    assert_eq!(error_of(&answer), "AuthorizationError", "{answer}: {hint}");
+            Feature::Login(name) => {
+                let system =
+                    System::start(&format!("external_auth: {{{name}: {{root: ['.*', '@wheel', '@runner']}}}}\n")).await;
+                let login = map! {"eauth" => *name, "username" => "root", "password" => "x"};
+                let answer = ask(&system, with(map! {"cmd" => "mk_token"}, &login)).await;
+                assert_eq!(answer.get("load"), Some(&"".into()), "{answer}: {hint}");
+                for cmd in ["runner", "wheel"] {
+                    let load = with(map! {"cmd" => cmd, "fun" => "key.list_all", "user" => "nobody"}, &login);
+                    let answer = ask(&system, load).await;
+                    assert_eq!(error_of(&answer), "EauthAuthenticationError", "{answer}: {hint}");
                 }
-                assert!(!system.path("cache/.nobody_key").exists(), "{hint}");
+                let told = format!("external_auth '{name}' is not supported");
+                assert!(system.master_log().contains(&told), "{hint}");
             }
             Feature::Functions(names) => {
                 let system = System::new("");
@@ -106,8 +104,6 @@ absent! {
     /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tries the functions that there are.
     cve_2020_35662_modules_verify_certificates:
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
-    /// Logins: a token that is used after its end.
-    cve_2021_3144_tokens_end: Feature::Logins, "#15";
     /// salt-ssh: quotes in `thin.gen_thin`.
     cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
     /// The REST API: `ProxyCommand` in options of its ssh client.
@@ -118,16 +114,14 @@ absent! {
     cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
     /// The installer for Windows takes a directory that others have placed.
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
-    /// Logins: `publisher_acl` where a target is known to a syndic alone.
-    cve_2022_22941_publisher_acl_denies_unknown_targets: Feature::Logins, "#15";
     /// Syndics: the same.
     cve_2022_22941_syndics_publish_nothing: SYNDIC, "#18";
     /// Logins: locked accounts of PAM.
-    cve_2022_22967_pam_refuses_locked_accounts: Feature::Logins, "#15";
+    cve_2022_22967_pam_refuses_locked_accounts: Feature::Login("pam"), "#15";
     /// salt-ssh: a script at a path that others can guess.
     cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
     /// Logins: `auth.pki` takes a certificate for a proof.
-    cve_2024_38825_pki_logins_prove_possession: Feature::Logins, "#15";
+    cve_2024_38825_pki_logins_prove_possession: Feature::Login("pki"), "#15";
     /// Python modules: `junos` and unsafe YAML. `content` tries the loader that there is.
     cve_2025_62348_junos_loads_safe_yaml: Feature::Functions(&["junos.get_table"]), "#16";
 }

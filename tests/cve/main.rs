@@ -10,6 +10,7 @@ mod content;
 mod events;
 mod identity;
 mod local;
+mod logins;
 mod paths;
 #[path = "../support/raw.rs"]
 mod raw;

@@ -244,6 +244,26 @@ rendering_options! {
     /// For how long there must be quiet before an entry reacts, once, to the last event, by its pattern.
     reactor_debounce: Map = Map::new(),
 
+    /// Systems that authenticate users, each with the entries of its users.
+    external_auth: Map = Map::new(),
+    /// Users of this machine who may publish jobs, each with entries.
+    publisher_acl: Map = Map::new(),
+    /// Users who may publish nothing (`users`), and functions that nobody may call (`modules`).
+    publisher_acl_blacklist: Map = Map::new(),
+    /// Whether the entries of `*` hold for users who have entries of their own, too.
+    permissive_acl: bool = false,
+    /// Whether the entries of a user at login hold as long as the token, whatever the configuration says later.
+    keep_acl_in_token: bool = false,
+    /// For how many seconds tokens of users are valid.
+    token_expire: u64 = 43_200,
+    /// Who may choose how long a token is valid: everybody (`True`), or lists of users by system.
+    token_expire_user_override: Value = Value::Bool(false),
+    /// The file in which `salt -T` keeps a user's token; by default `salt_token` in the user's configuration of Salt, or
+    /// `.salt_token` in the home directory.
+    token_file: Option<String> = None,
+    /// The password of all users of the system `sharedsecret` of `external_auth`.
+    sharedsecret: Option<String> = None,
+
     /// Whether `salt/auth` events are fired.
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events also tell the grains to sign by.

@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 
 use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
-use super::{AuthRequest, Binding, WireError, field, optional, parsed};
+use super::{AuthRequest, Binding, Proof, TokenRequest, WireError, field, optional, parsed};
 
 /// What an accepted minion can ask, all about itself: whatever id a message names, it speaks for its
 /// own session.
@@ -237,12 +237,16 @@ pub enum ClientCommand {
     Ping,
     /// A minion asks to be let in. The key that it needs is its own.
     Auth(Box<AuthRequest>, Binding),
-    /// A job for minions. Needs the master's root key.
+    /// A job for minions. Needs a key of the master, or a proof of a user who may publish it.
     Publish(Box<PublishRequest>),
-    /// A call of a runner function. Needs the master's root key.
+    /// A call of a runner function. Needs what a publish needs.
     Runner(Call),
-    /// A call of a wheel function. Needs the master's root key.
+    /// A call of a wheel function. Needs what a publish needs.
     Wheel(Call),
+    /// A token for a user. Needs the user's password.
+    MakeToken(Box<TokenRequest>),
+    /// What a token stands for.
+    GetToken(String),
 }
 
 /// A call of a function on the master.
@@ -254,6 +258,8 @@ pub struct Call {
     pub args: Args,
     /// The key that was shown.
     pub key: Option<String>,
+    /// What the user shows in the place of a key.
+    pub proof: Option<Proof>,
     /// Who asks.
     pub user: String,
     /// Whether the answer is the job id at once, and not the result.
@@ -269,6 +275,7 @@ impl Call {
             fun: field(map, "fun")?,
             args,
             key: optional(map, "key")?,
+            proof: Proof::from_map(map)?,
             user: optional(map, "user")?.unwrap_or_else(|| "UNKNOWN".to_owned()),
             asynchronous: optional(map, "async")?.unwrap_or(false),
         })
@@ -285,19 +292,25 @@ impl ClientCommand {
             "publish" => PublishRequest::from_map(map).map(|request| ClientCommand::Publish(Box::new(request))),
             "runner" => Call::from_map(map).map(ClientCommand::Runner),
             "wheel" => Call::from_map(map).map(ClientCommand::Wheel),
+            "mk_token" => TokenRequest::from_map(map).map(|request| ClientCommand::MakeToken(Box::new(request))),
+            "get_token" => field(map, "token").map(ClientCommand::GetToken),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }
     }
 
     /// The fields of a `runner` or `wheel` command.
     pub fn call_map(cmd: &'static str, call: &Call) -> Map {
-        brine_value::map! {
+        let mut map = brine_value::map! {
             "cmd" => cmd,
             "fun" => &call.fun,
             "arg" => call.args.to_wire(),
             "key" => call.key.clone(),
             "user" => &call.user,
             "async" => call.asynchronous,
+        };
+        if let Some(proof) = &call.proof {
+            proof.write(&mut map);
         }
+        map
     }
 }

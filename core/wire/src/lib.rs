@@ -9,6 +9,7 @@ mod envelope;
 pub mod metrics;
 mod peer;
 pub mod private;
+mod proof;
 mod publish;
 pub mod purpose;
 pub mod signed;
@@ -17,6 +18,7 @@ pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
 pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
+pub use proof::{Proof, TokenRequest};
 pub use publish::{Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic};
 
 /// Why a message is not one that is understood.

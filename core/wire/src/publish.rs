@@ -4,7 +4,7 @@ use brine_digest::Digest;
 use brine_ids::Jid;
 use brine_value::{Map, Value, map};
 
-use super::{WireError, field, optional, parsed};
+use super::{Proof, WireError, field, optional, parsed};
 
 /// The topic under which publishes with AES-256-GCM go out: minions that use it subscribe to it, others
 /// drop what has a topic that is not theirs.
@@ -38,6 +38,8 @@ pub struct PublishRequest {
     pub jid: Option<Jid>,
     /// The key that was shown.
     pub key: Option<String>,
+    /// What the user shows in the place of a key.
+    pub proof: Option<Proof>,
     /// Who asks.
     pub user: String,
     /// Further options, such as `delimiter` and `metadata`.
@@ -55,6 +57,7 @@ impl PublishRequest {
             ret: String::new(),
             jid: None,
             key: None,
+            proof: None,
             user: user.to_owned(),
             kwargs: Map::new(),
         }
@@ -63,6 +66,8 @@ impl PublishRequest {
     /// Reads the fields of a `publish` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let jid: Option<String> = optional(map, "jid")?;
+        let mut kwargs: Map = optional(map, "kwargs")?.unwrap_or_default();
+        let proof = Proof::take(&mut kwargs)?;
         Ok(PublishRequest {
             tgt: map.get("tgt").cloned().ok_or(WireError::Missing("tgt"))?,
             tgt_type: optional(map, "tgt_type")?.unwrap_or_else(|| "glob".to_owned()),
@@ -75,12 +80,17 @@ impl PublishRequest {
             },
             key: optional(map, "key")?,
             user: optional(map, "user")?.unwrap_or_else(|| "UNKNOWN".to_owned()),
-            kwargs: optional(map, "kwargs")?.unwrap_or_default(),
+            proof,
+            kwargs,
         })
     }
 
     /// The fields of the `publish` command.
     pub fn to_map(&self) -> Map {
+        let mut kwargs = self.kwargs.clone();
+        if let Some(proof) = &self.proof {
+            proof.write(&mut kwargs);
+        }
         map! {
             "cmd" => "publish",
             "tgt" => self.tgt.clone(),
@@ -91,7 +101,7 @@ impl PublishRequest {
             "jid" => self.jid.as_ref().map_or("", Jid::as_str),
             "key" => self.key.clone(),
             "user" => &self.user,
-            "kwargs" => self.kwargs.clone(),
+            "kwargs" => kwargs,
         }
     }
 }

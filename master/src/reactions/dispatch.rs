@@ -66,6 +66,7 @@ impl MasterDispatch {
             ret: local.ret,
             jid: None,
             key: None,
+            proof: None,
             user: USER.to_owned(),
             kwargs,
         };

@@ -9,7 +9,7 @@ mod tags;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_crypt::token;
+use brine_auth::Token;
 use brine_ids::MinionId;
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::msgpack::{self, Budget};
@@ -17,9 +17,12 @@ use brine_value::{Map, Value, map};
 use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
 use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
+use jiff::Timestamp;
 
 use crate::Shared;
+use crate::access::{Caller, Refusal};
 use crate::auth::clear;
+use crate::calls::Kind;
 use crate::mine::MineError;
 use crate::pillar::Asked;
 use crate::sessions::SessionError;
@@ -143,6 +146,25 @@ async fn decode<T: Send + 'static>(
     crypto.run(|_| decode()).await.ok()
 }
 
+/// Returns what clients are told of a token, in Salt's fields: times are seconds since the epoch.
+fn token_of(token: &Token, secret: Option<&str>) -> Map {
+    let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
+    let mut map = map! {
+        "start" => seconds(token.start),
+        "expire" => seconds(token.expire),
+        "name" => &token.identity.username,
+        "eauth" => &token.identity.eauth,
+    };
+    if let Some(entries) = &token.identity.entries {
+        map.insert("auth_list".into(), entries.clone().into());
+    }
+    if !token.identity.groups.is_empty() {
+        map.insert("groups".into(), token.identity.groups.clone().into());
+    }
+    map.extend(secret.map(|secret| ("token".into(), secret.into())));
+    map
+}
+
 fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
     tell_refused(peer, id, error);
     msgpack::pack(&BAD_LOAD.into()).into()
@@ -163,29 +185,54 @@ impl Shared {
                 self.authenticate(peer, *request, binding).await
             }
             ClientCommand::Publish(request) => {
-                if !self.is_root_key(request.key.as_deref()) {
-                    self.tell_refused(&request).await;
-                    return self.unauthorised(peer, "publish", &request.user);
+                let mut request = *request;
+                if let Err(refusal) = self.admit_publish(peer, &mut request).await {
+                    self.tell_refused(&request, &refusal).await;
+                    return clear(refusal.of_publish());
                 }
-                peer.authenticate();
-                match self.publish(*request).await {
+                match self.publish(request).await {
                     Ok(published) => clear(published.to_value()),
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
                 }
             }
-            ClientCommand::Runner(call) => self.client_call(peer, "runner", call, worker).await,
-            ClientCommand::Wheel(call) => self.client_call(peer, "wheel", call, worker).await,
+            ClientCommand::Runner(call) => self.client_call(peer, Kind::Runner, call, worker).await,
+            ClientCommand::Wheel(call) => self.client_call(peer, Kind::Wheel, call, worker).await,
+            ClientCommand::MakeToken(request) => {
+                drop(worker);
+                let made = Box::pin(self.make_token(peer, *request)).await;
+                clear(made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
+            }
+            ClientCommand::GetToken(secret) => {
+                let found = self.token(&secret).await;
+                clear(found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
+            }
         }
     }
 
-    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: &'static str, call: Call, worker: Worker) -> Vec<u8> {
-        if !self.is_root_key(call.key.as_deref()) {
-            return self.unauthorised(peer, kind, &call.user);
+    /// Identifies who publishes, and returns why that user may not. What only the master's own tools may say is removed
+    /// from the requests of others.
+    async fn admit_publish(self: &Arc<Self>, peer: &Peer, request: &mut PublishRequest) -> Result<(), Refusal> {
+        let proof = request.proof.as_ref();
+        let caller = Box::pin(self.identify(peer, "publish", request.key.as_deref(), &request.user, proof)).await?;
+        if let Caller::User { name, .. } = &caller {
+            request.user.clone_from(name);
+            request.kwargs.retain(|option, _| !option.as_str().is_some_and(|option| option.starts_with('_')));
         }
-        peer.authenticate();
-        let Call { fun, args, user, asynchronous, .. } = call;
-        let kind = if kind == "wheel" { crate::calls::Kind::Wheel } else { crate::calls::Kind::Runner };
-        let started = self.start_call(kind, &fun, args, &user, &Map::new()).await;
+        Box::pin(self.authorise_job(peer, &caller, request)).await
+    }
+
+    async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
+        let Call { fun, args, key, proof, user, asynchronous } = call;
+        let admitted = async {
+            let caller = self.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;
+            self.authorise_call(peer, &caller, kind, &fun, &args, proof.as_ref()).await?;
+            Ok::<_, Refusal>(caller)
+        };
+        let caller = match Box::pin(admitted).await {
+            Ok(caller) => caller,
+            Err(refusal) => return clear(refusal.of_call()),
+        };
+        let started = self.start_call(kind, &fun, args, caller.name(), &Map::new()).await;
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
@@ -194,13 +241,9 @@ impl Shared {
         clear(started.finish().await.into())
     }
 
-    fn is_root_key(&self, shown: Option<&str>) -> bool {
-        shown.is_some_and(|shown| token::constant_time_eq(shown, &self.root_key))
-    }
-
     /// Publishes `salt/job/<jid>/error` for a job that its publisher may not publish, if it brings a job id. Anybody can
     /// cause it, so its size is bounded.
-    async fn tell_refused(&self, request: &PublishRequest) {
+    async fn tell_refused(&self, request: &PublishRequest, refusal: &Refusal) {
         let Some(jid) = &request.jid else { return };
         let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
         let size: usize = values.iter().map(|value| msgpack::pack(value).len()).sum();
@@ -218,16 +261,9 @@ impl Shared {
             "tgt_type" => &request.tgt_type,
             "ret" => &request.ret,
             "user" => &request.user,
-            "error" => map! {"name" => "AuthenticationError", "message" => "Authentication error occurred."},
+            "error" => refusal.of_publish().get("error").cloned(),
         };
         self.fire(&format!("salt/job/{jid}/error"), &body).await;
-    }
-
-    fn unauthorised(&self, peer: &Peer, command: &str, user: &str) -> Vec<u8> {
-        brine_wire::metrics::REQUESTS_REFUSED.add(1);
-        tracing::warn!(peer = %peer.address, command, user, "a request without the master's key is refused");
-        let message = "Authentication failure of type \"user\" occurred.";
-        clear(map! {"error" => map! {"name" => "AuthorizationError", "message" => message}}.into())
     }
 
     async fn minion_command(self: &Arc<Self>, id: &MinionId, command: MinionCommand, worker: Worker) -> Value {

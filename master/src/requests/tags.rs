@@ -7,9 +7,9 @@
 use brine_ids::{Jid, MinionId};
 
 /// The master's tags outside of `salt/`, where nothing may follow the tag.
-const EXACT: &[&str] = &["salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];
+const EXACT: &[&str] = &["brine", "salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];
 /// The master's name spaces outside of `salt/`.
-const PREFIXES: &[&str] = &["key/", "minion/refresh/", "resource/", "syndic/"];
+const PREFIXES: &[&str] = &["brine/", "key/", "minion/refresh/", "resource/", "syndic/"];
 
 /// Returns whether the minion with this authenticated id may publish an event with this tag.
 pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
@@ -57,6 +57,7 @@ mod tests {
             ("_salt_error", true),
             ("pkg.installed", true),
             ("saltation/x", true),
+            ("brine/access/denied", false),
             ("salt/minion/web1/start", true),
             ("salt/minion/web1", false),
             ("salt/minion/web10/start", false),

@@ -4,6 +4,7 @@
 //! They run in the master, which owns the job cache and the bus. Like execution functions they are
 //! synchronous and have a thread of their own while they run.
 
+mod auth;
 mod batch;
 mod doc;
 mod event;
@@ -29,6 +30,7 @@ use crate::disk::Disk;
 
 /// All runner functions: one line a module.
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
+    auth::FUNCTIONS,
     batch::FUNCTIONS,
     doc::FUNCTIONS,
     event::FUNCTIONS,

@@ -18,7 +18,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wanted = arguments.words.first();
     let asked = runtime.block_on(async {
-        let client = MasterClient::new(&config)?;
+        let client = arguments.credentials.client(&config).await?;
         let docs = client.ask_runner("doc.runner", Args::positional(wanted.map(Value::from))).await?;
         let near = match wanted {
             Some(name) if !docs.is_truthy() => near(&client, name).await,

@@ -12,8 +12,9 @@ use brine_value::{FromValue, Value};
 use brine_wire::Call;
 use clap::{CommandFactory, Parser};
 
-use super::client::{ClientError, MasterClient, user};
+use super::client::{ClientError, user};
 use super::common::{CommonOptions, OutputArguments};
+use super::credentials::Credentials;
 use super::privileges;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -59,6 +60,8 @@ struct Arguments {
     common: CommonOptions,
     #[command(flatten)]
     output: OutputArguments,
+    #[command(flatten)]
+    credentials: Credentials,
     #[arg(hide = true)]
     words: Vec<String>,
 }
@@ -96,12 +99,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let mut shower = arguments.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(async {
-        let client = MasterClient::new(&config)?;
+        let client = arguments.credentials.client(&config).await?;
         if fun == "state.event" {
             let colours = arguments.output.colours(&config.opts);
             return state_event::run(&client, args, follows, colours).await.map(|()| None);
         }
-        let call = Call { fun: fun.clone(), args, key: None, user: user(), asynchronous: arguments.asynchronous };
+        let call =
+            Call { fun: fun.clone(), args, key: None, proof: None, user: user(), asynchronous: arguments.asynchronous };
         Ok(Some(client.runner(call).await?))
     });
     let answer = match answer {

@@ -7,6 +7,7 @@ use brine_value::Value;
 use clap::{Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
+use super::super::credentials::Credentials;
 use super::super::usage::{float, integer};
 use super::wire_args;
 
@@ -19,6 +20,8 @@ use super::wire_args;
 pub(super) struct Arguments {
     #[command(flatten)]
     pub target: TargetOptions,
+    #[command(flatten)]
+    pub credentials: Credentials,
     /// Seconds until it is asked who still works
     #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
     pub timeout: Option<i64>,

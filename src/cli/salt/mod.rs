@@ -27,7 +27,7 @@ use clap::CommandFactory;
 use job::{Ended, Job};
 use shown::Shown;
 
-use super::client::{ClientError, MasterClient, user};
+use super::client::{ClientError, user};
 use super::common::Shower;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -80,6 +80,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain(&error);
             Ok(ExitCode::SUCCESS)
         }
+        Err(Ok(error @ ClientError::Denied(_))) => {
+            print_plain(&error);
+            Ok(ExitCode::FAILURE)
+        }
         Err(Ok(error)) => {
             print_plain_error(format_args!("ERROR: {error}"));
             Ok(ExitCode::from(NOBODY))
@@ -130,7 +134,7 @@ async fn dispatch(
     mut request: PublishRequest,
     shower: Shower,
 ) -> anyhow::Result<ExitCode> {
-    let client = MasterClient::new(config)?;
+    let client = arguments.credentials.client(config).await?;
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
     let job = Job { client: &client, times: Times { timeout, gather } };
@@ -180,7 +184,7 @@ fn request(arguments: &Arguments) -> Result<PublishRequest, String> {
         kwargs.insert("start_event".into(), true.into());
     }
     let ret = arguments.r#return.clone().unwrap_or_default();
-    Ok(PublishRequest { tgt, tgt_type, fun, arg, ret, jid: None, key: None, user: user(), kwargs })
+    Ok(PublishRequest { tgt, tgt_type, fun, arg, ret, jid: None, key: None, proof: None, user: user(), kwargs })
 }
 
 const NO_MATCH: &str = "No minions matched the target. No command was sent, no jid was assigned.";

@@ -1,0 +1,341 @@
+//! Entries that permit functions to a user, in the forms of Salt's `external_auth` and `publisher_acl`:
+//!
+//! ```yaml
+//! - test.*                                  # on any minion
+//! - 'web*': [state.apply, pkg.*]            # where every target of the job is in the compound target
+//! - 'db1': {cmd.run: {args: ['uptime.*'], kwargs: {cwd: /tmp}}}
+//! - '@runner'                               # every runner function; likewise @wheel and @jobs, a runner module
+//! - '@runner': [jobs.*]
+//! ```
+//!
+//! Names of functions and arguments are regular expressions that match at the start, as in Salt.
+
+use std::collections::HashSet;
+
+use brine_target::Pcre;
+use brine_value::{Map, Value};
+
+/// Functions that clients call while they wait for a job: permitted to everybody who may call anything.
+const ALWAYS: &str = "saltutil.find_job";
+
+/// The entries of one user.
+#[derive(Debug, Default)]
+pub struct Acl {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// Functions of minions, on any minion.
+    Anywhere(Pattern),
+    /// Functions of minions, where the job reaches no other minions than those of a compound target.
+    On(String, Vec<Rule>),
+    /// A kind of calls of the master, or a module of them, as a whole.
+    Calls(String),
+    /// Functions of a kind or module.
+    CallsOf(String, Vec<Rule>),
+}
+
+#[derive(Debug)]
+struct Rule {
+    function: Pattern,
+    /// One of them has to fit; none at all permits any arguments.
+    arguments: Option<Vec<Arguments>>,
+}
+
+#[derive(Debug)]
+struct Arguments {
+    positional: Vec<Option<Pattern>>,
+    keyword: Vec<(String, Option<Pattern>)>,
+}
+
+/// A regular expression that matches at the start. One that cannot be compiled matches nothing.
+#[derive(Debug)]
+struct Pattern(Option<Pcre>);
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let compiled = Pcre::parse(text);
+        if let Err(error) = &compiled {
+            tracing::error!(pattern = text, %error, "an entry of an access list permits nothing");
+        }
+        Pattern(compiled.ok())
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|pattern| pattern.is_match(text))
+    }
+}
+
+/// A job that a user wants to publish.
+#[derive(Debug)]
+pub struct JobRequest<'a> {
+    /// Each function with its arguments in Salt's wire form.
+    pub functions: Vec<(&'a str, &'a [Value])>,
+    /// The ids of all minions that the target reaches.
+    pub minions: &'a [String],
+}
+
+/// Where a function of the master is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// A runner function.
+    Runner,
+    /// A wheel function.
+    Wheel,
+}
+
+impl CallKind {
+    fn name(self) -> &'static str {
+        match self {
+            CallKind::Runner => "runner",
+            CallKind::Wheel => "wheel",
+        }
+    }
+
+    /// Whether an entry `@name` is about all functions of this kind.
+    fn is_meant(self, name: &str) -> bool {
+        name.strip_suffix('s').unwrap_or(name) == self.name()
+    }
+}
+
+impl Acl {
+    /// Reads entries. Those in none of the forms permit nothing and are logged.
+    pub fn new<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
+        Acl { entries: entries.into_iter().filter_map(entry).collect() }
+    }
+
+    /// Returns whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns whether a user with these entries may publish a job. Each of its functions has to be permitted on each of
+    /// its minions. `minions_of` returns the minions of a compound target, or `None` if it is invalid. A job that reaches
+    /// no minion is permitted by no entry with a target: only a master below this one could know minions for it.
+    pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+        if self.is_empty() || job.functions.is_empty() {
+            return false;
+        }
+        job.functions.iter().all(|(function, arguments)| {
+            let (positional, keyword) = split(arguments);
+            let permits = |entry: &Entry| match entry {
+                Entry::Anywhere(pattern) => pattern.matches(function),
+                Entry::On(target, rules) => {
+                    rules.iter().any(|rule| rule.permits(function, positional, keyword))
+                        && covers(target, job.minions, &minions_of)
+                }
+                Entry::Calls(_) | Entry::CallsOf(..) => false,
+            };
+            *function == ALWAYS || self.entries.iter().any(permits)
+        })
+    }
+
+    /// Returns whether a user with these entries may call a runner or wheel function.
+    pub fn permits_call(&self, kind: CallKind, function: &str, positional: &[Value], keyword: &Map) -> bool {
+        let Some((module, name)) = function.split_once('.').filter(|(_, name)| !name.contains('.')) else {
+            return false;
+        };
+        self.entries.iter().any(|entry| match entry {
+            Entry::Calls(scope) => scope == module || kind.is_meant(scope),
+            Entry::CallsOf(scope, rules) => {
+                let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, Some(keyword)));
+                (scope == module && named(name)) || (kind.is_meant(scope) && named(function))
+            }
+            Entry::Anywhere(_) | Entry::On(..) => false,
+        })
+    }
+}
+
+fn covers(target: &str, minions: &[String], minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+    if target == "*" {
+        return true;
+    }
+    !minions.is_empty() && minions_of(target).is_some_and(|permitted| minions.iter().all(|id| permitted.contains(id)))
+}
+
+/// Splits arguments in wire form: keyword arguments are a map with `__kwarg__` at the end.
+fn split(arguments: &[Value]) -> (&[Value], Option<&Map>) {
+    match arguments.split_last() {
+        Some((Value::Map(keyword), positional)) if keyword.get("__kwarg__").is_some_and(Value::is_truthy) => {
+            (positional, Some(keyword))
+        }
+        _ => (arguments, None),
+    }
+}
+
+fn entry(value: &Value) -> Option<Entry> {
+    let read = match value {
+        Value::Str(text) => match text.strip_prefix('@') {
+            Some(scope) => Some(Entry::Calls(scope.to_owned())),
+            None => Some(Entry::Anywhere(Pattern::new(text))),
+        },
+        Value::Map(map) if map.len() == 1 => map.iter().next().and_then(|(key, rules)| {
+            let rules = self::rules(rules);
+            let key = key.as_str()?;
+            Some(match key.strip_prefix('@') {
+                Some(scope) => Entry::CallsOf(scope.to_owned(), rules),
+                None => Entry::On(key.to_owned(), rules),
+            })
+        }),
+        _ => None,
+    };
+    if read.is_none() {
+        tracing::error!(entry = %value, "an entry of an access list is invalid: expected a text or a map with one key");
+    }
+    read
+}
+
+fn one_or_many(value: &Value) -> &[Value] {
+    value.as_list().unwrap_or(std::slice::from_ref(value))
+}
+
+fn rules(value: &Value) -> Vec<Rule> {
+    let rule = |value: &Value| match value {
+        Value::Str(text) => vec![Rule { function: Pattern::new(text), arguments: None }],
+        Value::Map(map) => {
+            let rules = map.iter().filter_map(|(function, conditions)| {
+                let arguments = one_or_many(conditions).iter().filter_map(arguments).collect();
+                Some(Rule { function: Pattern::new(function.as_str()?), arguments: Some(arguments) })
+            });
+            rules.collect()
+        }
+        other => {
+            tracing::error!(entry = %other, "a function of an access list is invalid: expected a text or a map");
+            Vec::new()
+        }
+    };
+    one_or_many(value).iter().flat_map(rule).collect()
+}
+
+fn arguments(value: &Value) -> Option<Arguments> {
+    let map = value.as_map()?;
+    let pattern = |value: &Value| (!value.is_nil()).then(|| Pattern::new(&value.to_string()));
+    let positional = map.get("args").and_then(Value::as_list).unwrap_or_default();
+    let keyword = map.get("kwargs").and_then(Value::as_map);
+    let keyword = keyword.into_iter().flatten().map(|(name, value)| (name.to_string(), pattern(value)));
+    Some(Arguments { positional: positional.iter().map(pattern).collect(), keyword: keyword.collect() })
+}
+
+impl Rule {
+    fn permits(&self, function: &str, positional: &[Value], keyword: Option<&Map>) -> bool {
+        self.function.matches(function)
+            && self.arguments.as_ref().is_none_or(|all| all.iter().any(|one| one.permit(positional, keyword)))
+    }
+}
+
+impl Arguments {
+    fn permit(&self, positional: &[Value], keyword: Option<&Map>) -> bool {
+        let fits = |pattern: &Option<Pattern>, value: Option<&Value>| {
+            value.is_some_and(|value| pattern.as_ref().is_none_or(|pattern| pattern.matches(&value.to_string())))
+        };
+        self.positional.iter().enumerate().all(|(at, pattern)| fits(pattern, positional.get(at)))
+            && self
+                .keyword
+                .iter()
+                .all(|(name, pattern)| fits(pattern, keyword.and_then(|keyword| keyword.get(name.as_str()))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    fn acl(entries: Value) -> Acl {
+        Acl::new(entries.as_list().unwrap())
+    }
+
+    fn fleet(target: &str) -> Option<HashSet<String>> {
+        let ids: &[&str] = match target {
+            "web*" => &["web1", "web2"],
+            "db1" => &["db1"],
+            "nobody" => &[],
+            _ => return None,
+        };
+        Some(ids.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn jobs_are_permitted_by_function_target_and_arguments() {
+        let web = list![map! {"web*" => list!["state.apply", "pkg.*"]}];
+        let limited = list![
+            map! {"db1" => map! {"cmd.run" => map! {"args" => list!["uptime.*"], "kwargs" => map! {"cwd" => "/tmp"}}}}
+        ];
+        let any = list![map! {"db1" => list![map! {"cmd.run" => map! {"args" => list![Value::Nil, "b"]}}]}];
+        let kwargs = |cwd: &str| -> Value { map! {"cwd" => cwd, "__kwarg__" => true}.into() };
+        for (entries, function, arguments, minions, permitted) in [
+            (list!["test.*"], "test.ping", list![], &["web1", "db1"][..], true),
+            (list!["test.ping"], "test.pingx", list![], &["web1"], true),
+            (list!["test.ping$"], "test.pingx", list![], &["web1"], false),
+            (list!["ping"], "test.ping", list![], &["web1"], false),
+            (list![".*"], "cmd.run", list!["id"], &[], true),
+            (list!["("], "test.ping", list![], &["web1"], false),
+            (list![], "test.ping", list![], &["web1"], false),
+            (list![], "saltutil.find_job", list![], &["web1"], false),
+            (list!["test.ping"], "saltutil.find_job", list!["1"], &["web1"], true),
+            (list!["@runner", "@wheel"], "test.ping", list![], &["web1"], false),
+            (web.clone(), "pkg.install", list!["vim"], &["web1", "web2"], true),
+            (web.clone(), "pkg.install", list!["vim"], &["web1", "db1"], false),
+            (web.clone(), "test.ping", list![], &["web1"], false),
+            (web.clone(), "pkg.install", list![], &[], false),
+            (list![map! {"*" => list!["test.*"]}], "test.ping", list![], &["web1", "db1"], true),
+            (list![map! {"G@bad(" => list!["test.*"]}], "test.ping", list![], &["web1"], false),
+            (list![map! {"web*" => "test.*", "db1" => "test.*"}], "test.ping", list![], &["web1"], false),
+            (limited.clone(), "cmd.run", list!["uptime -p", kwargs("/tmp")], &["db1"], true),
+            (limited.clone(), "cmd.run", list!["uptime -p", kwargs("/etc")], &["db1"], false),
+            (limited.clone(), "cmd.run", list!["uptime -p"], &["db1"], false),
+            (limited.clone(), "cmd.run", list!["id", kwargs("/tmp")], &["db1"], false),
+            (any.clone(), "cmd.run", list!["a", "b"], &["db1"], true),
+            (any, "cmd.run", list!["a"], &["db1"], false),
+        ] {
+            let minions: Vec<String> = minions.iter().map(ToString::to_string).collect();
+            let job = JobRequest { functions: vec![(function, arguments.as_list().unwrap())], minions: &minions };
+            assert_eq!(
+                acl(entries.clone()).permits_job(&job, fleet),
+                permitted,
+                "{entries} {function} {arguments} {minions:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn each_function_of_a_job_has_to_be_permitted() {
+        let acl = acl(list!["test.ping"]);
+        let minions = ["web1".to_owned()];
+        let job = |functions| JobRequest { functions, minions: &minions };
+        assert!(acl.permits_job(&job(vec![("test.ping", &[])]), fleet));
+        assert!(!acl.permits_job(&job(vec![("test.ping", &[]), ("cmd.run", &[])]), fleet));
+        assert!(!acl.permits_job(&job(vec![("saltutil.find_job", &[]), ("cmd.run", &[])]), fleet));
+        assert!(!acl.permits_job(&job(Vec::new()), fleet));
+    }
+
+    #[test]
+    fn calls_of_the_master_need_entries_of_their_own() {
+        let orchestrate =
+            list![map! {"@runner" => list!["jobs.*", map! {"state.orch" => map! {"args" => list!["deploy"]}}]}];
+        for (entries, kind, function, positional, permitted) in [
+            (list![".*"], CallKind::Runner, "jobs.active", list![], false),
+            (list!["@runner"], CallKind::Runner, "jobs.active", list![], true),
+            (list!["@runners"], CallKind::Runner, "jobs.active", list![], true),
+            (list!["@runner"], CallKind::Wheel, "key.accept", list![], false),
+            (list!["@wheel"], CallKind::Wheel, "key.accept", list!["web1"], true),
+            (list!["@jobs"], CallKind::Runner, "jobs.active", list![], true),
+            (list!["@jobs"], CallKind::Runner, "manage.up", list![], false),
+            (list![map! {"@wheel" => list!["key.list_all"]}], CallKind::Wheel, "key.list_all", list![], true),
+            (list![map! {"@wheel" => list!["key.list_all"]}], CallKind::Wheel, "key.accept", list![], false),
+            (list![map! {"@jobs" => list!["active"]}], CallKind::Runner, "jobs.active", list![], true),
+            (list![map! {"@jobs" => list!["active"]}], CallKind::Runner, "jobs.list_jobs", list![], false),
+            (orchestrate.clone(), CallKind::Runner, "state.orch", list!["deploy"], true),
+            (orchestrate.clone(), CallKind::Runner, "state.orch", list!["wipe"], false),
+            (orchestrate, CallKind::Runner, "state.orch", list![], false),
+            (list!["@runner"], CallKind::Runner, "jobs", list![], false),
+            (list!["@runner"], CallKind::Runner, "jobs.active.more", list![], false),
+        ] {
+            let positional = positional.as_list().unwrap();
+            let is = acl(entries.clone()).permits_call(kind, function, positional, &Map::new());
+            assert_eq!(is, permitted, "{entries} {kind:?} {function} {positional:?}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! `auto`: everybody is who they say they are. For tests of access lists.
+
+use super::{Backend, BackendError, Proven};
+
+pub(super) struct Auto;
+
+impl Backend for Auto {
+    fn authenticate(&self, _user: &str, _password: &str) -> Result<Option<Proven>, BackendError> {
+        Ok(Some(Proven::default()))
+    }
+}

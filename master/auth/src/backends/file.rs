@@ -1,0 +1,221 @@
+//! `file`: users and passwords in a file: fields with a separator, an htpasswd or an htdigest file of Apache.
+//!
+//! Options, as in Salt: `^filename`, `^filetype` (text, htpasswd, htdigest), `^hashtype` (plaintext or a digest such as
+//! sha256), `^field_separator`, `^username_field`, `^password_field`, `^realm`.
+
+use std::path::PathBuf;
+
+use brine_crypt::token::constant_time_eq;
+use brine_digest::{Digest, hex};
+use brine_value::Map;
+
+use super::{Backend, BackendError, Proven};
+
+/// The longest file that is read.
+const LONGEST: u64 = 16 << 20;
+
+pub(super) struct PasswordFile {
+    path: PathBuf,
+    format: Format,
+}
+
+enum Format {
+    /// Fields with a separator between them; fields are counted from 0.
+    Fields {
+        separator: String,
+        user: usize,
+        password: usize,
+        digest: Option<Digest>,
+    },
+    Htpasswd,
+    Htdigest {
+        realm: String,
+    },
+}
+
+impl PasswordFile {
+    pub fn new(options: &Map) -> Result<Self, BackendError> {
+        let text = |name: &str| options.get(name).map(ToString::to_string);
+        let invalid = |option, reason: String| BackendError::Option { system: "file", option, reason };
+        let path = text("^filename").ok_or_else(|| invalid("^filename", "is missing".to_owned()))?;
+        let field = |option: &'static str, default: usize| match text(option).map(|text| text.parse::<usize>()) {
+            None => Ok(default - 1),
+            Some(Ok(number)) if number > 0 => Ok(number - 1),
+            Some(_) => Err(invalid(option, "expected a number from 1 on".to_owned())),
+        };
+        let format = match text("^filetype").as_deref().unwrap_or("text") {
+            "text" => Format::Fields {
+                separator: text("^field_separator")
+                    .filter(|separator| !separator.is_empty())
+                    .unwrap_or_else(|| ":".to_owned()),
+                user: field("^username_field", 1)?,
+                password: field("^password_field", 2)?,
+                digest: match text("^hashtype").as_deref().unwrap_or("plaintext") {
+                    "plaintext" => None,
+                    name => Some(Digest::named(name).ok_or_else(|| {
+                        invalid(
+                            "^hashtype",
+                            format!("'{name}' is unknown: expected plaintext or a digest such as sha256"),
+                        )
+                    })?),
+                },
+            },
+            "htpasswd" => Format::Htpasswd,
+            "htdigest" => Format::Htdigest {
+                realm: text("^realm")
+                    .ok_or_else(|| invalid("^realm", "is missing, and htdigest needs it".to_owned()))?,
+            },
+            other => {
+                return Err(invalid("^filetype", format!("'{other}' is unknown: expected text, htpasswd or htdigest")));
+            }
+        };
+        Ok(PasswordFile { path: path.into(), format })
+    }
+
+    fn read(&self) -> Result<String, BackendError> {
+        let read = || {
+            let length = std::fs::metadata(&self.path)?.len();
+            if length > LONGEST {
+                return Err(std::io::Error::other(format!("it exceeds {LONGEST} bytes")));
+            }
+            std::fs::read_to_string(&self.path)
+        };
+        read().map_err(|source| BackendError::File { path: self.path.clone(), source })
+    }
+}
+
+impl Backend for PasswordFile {
+    fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
+        let text = self.read()?;
+        let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let is_right = match &self.format {
+            Format::Fields { separator, user: user_field, password: password_field, digest } => {
+                let field = |line: &'_ str, at| line.split(separator.as_str()).nth(at).map(str::to_owned);
+                let of_user = lines().find(|line| field(line, *user_field).as_deref() == Some(user));
+                let shown = digest.map_or_else(|| password.to_owned(), |digest| hex(digest.of(password)));
+                of_user
+                    .and_then(|line| field(line, *password_field))
+                    .is_some_and(|kept| !kept.is_empty() && constant_time_eq(kept, shown))
+            }
+            Format::Htpasswd => {
+                let kept = lines().find_map(|line| line.split_once(':').filter(|(name, _)| *name == user));
+                kept.is_some_and(|(_, hash)| is_htpasswd(hash, password))
+            }
+            Format::Htdigest { realm } => {
+                let start = format!("{user}:{realm}:");
+                let shown = hex(Digest::Md5.of(format!("{start}{password}")));
+                // Colons separate the fields, so none may be in them.
+                !user.contains(':')
+                    && lines()
+                        .find_map(|line| line.strip_prefix(&start))
+                        .is_some_and(|kept| constant_time_eq(kept, shown))
+            }
+        };
+        Ok(is_right.then(Proven::default))
+    }
+}
+
+/// Returns whether a hash of an htpasswd file is that of a password.
+fn is_htpasswd(hash: &str, password: &str) -> bool {
+    if let Some(kept) = hash.strip_prefix("{SHA}") {
+        return constant_time_eq(kept, base64_of(&Digest::Sha1.of(password)));
+    }
+    if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
+        return bcrypt::verify(password, hash).unwrap_or(false);
+    }
+    let scheme: String =
+        hash.chars().take_while(|c| !c.is_alphanumeric()).chain(hash.chars().skip(1).take(4)).collect();
+    tracing::error!(
+        scheme,
+        "a password of an htpasswd file is of a kind that is not supported: make it by htpasswd -B"
+    );
+    false
+}
+
+fn base64_of(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{Value, map};
+
+    use super::*;
+
+    #[test]
+    fn passwords_are_compared_in_every_format() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users");
+        let sha256 = hex(Digest::Sha256.of("pw"));
+        let digest = hex(Digest::Md5.of("fred:realm:pw"));
+        let bcrypt = bcrypt::hash("pw", 4).unwrap();
+        for (content, options) in [
+            ("# users\nann:other\nfred:pw:more\n".to_owned(), map! {}),
+            (format!("fred:{sha256}\n"), map! {"^hashtype" => "sha256"}),
+            (
+                "1|fred|x|pw\n".to_owned(),
+                map! {"^field_separator" => "|", "^username_field" => 2, "^password_field" => "4"},
+            ),
+            (format!("fred:realm:{digest}\n"), map! {"^filetype" => "htdigest", "^realm" => "realm"}),
+            (format!("fred:{bcrypt}\n"), map! {"^filetype" => "htpasswd"}),
+            ("fred:{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=\n".to_owned(), map! {"^filetype" => "htpasswd"}),
+        ] {
+            std::fs::write(&path, &content).unwrap();
+            let mut options = options;
+            options.insert("^filename".into(), path.display().to_string().into());
+            let file = PasswordFile::new(&options).unwrap();
+            for (user, password, right) in [
+                ("fred", "pw", true),
+                ("fred", "pw ", false),
+                ("fred", "", false),
+                ("nobody", "pw", false),
+                ("", "", false),
+            ] {
+                let proven = file.authenticate(user, password).unwrap();
+                assert_eq!(proven.is_some(), right, "{content} {user} {password}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_user_with_a_password_authenticates_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("users");
+        std::fs::write(&path, "fred\nann:\n:pw\nbob:$apr1$x$y\n").unwrap();
+        for filetype in ["text", "htpasswd"] {
+            let options = map! {"^filename" => path.display().to_string(), "^filetype" => filetype};
+            let file = PasswordFile::new(&options).unwrap();
+            for user in ["fred", "ann", "bob"] {
+                assert_eq!(file.authenticate(user, "").unwrap(), None, "{filetype} {user}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_told() {
+        let name = ("^filename", Value::from("/nonexistent/users"));
+        for (option, value, told) in [
+            (
+                "^filetype",
+                Value::from("xml"),
+                "external_auth file: ^filetype: 'xml' is unknown: expected text, htpasswd or htdigest",
+            ),
+            ("^filetype", "htdigest".into(), "external_auth file: ^realm: is missing, and htdigest needs it"),
+            (
+                "^hashtype",
+                "rot13".into(),
+                "external_auth file: ^hashtype: 'rot13' is unknown: expected plaintext or a digest such as sha256",
+            ),
+            ("^username_field", 0.into(), "external_auth file: ^username_field: expected a number from 1 on"),
+        ] {
+            let options = [(name.0.into(), name.1.clone()), (option.into(), value)].into_iter().collect();
+            assert_eq!(PasswordFile::new(&options).err().map(|error| error.to_string()).as_deref(), Some(told));
+        }
+        assert!(PasswordFile::new(&Map::new()).is_err());
+        let file = PasswordFile::new(&[(name.0.into(), name.1)].into_iter().collect()).unwrap();
+        assert!(
+            file.authenticate("fred", "pw").unwrap_err().to_string().starts_with("reading /nonexistent/users failed")
+        );
+    }
+}

@@ -1,0 +1,134 @@
+//! Slows down who guesses passwords: after failures an address and a user have to wait, twice as long each time.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// Failures that cost nothing, as people mistype.
+const FREE: u32 = 3;
+/// The pause after the first failure that is not free; it doubles up to the longest one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The time after which failures are forgotten.
+const MEMORY: Duration = Duration::from_secs(900);
+/// How many addresses, and how many users, are remembered at most.
+const MOST: usize = 10_000;
+
+/// Failures by address and by user. Users of this machine have no address.
+#[derive(Default)]
+pub struct Throttle {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    addresses: HashMap<IpAddr, Failures>,
+    users: HashMap<(String, String), Failures>,
+}
+
+#[derive(Clone, Copy)]
+struct Failures {
+    count: u32,
+    last: Instant,
+}
+
+impl Failures {
+    fn pause(self) -> Duration {
+        match self.count.checked_sub(FREE + 1) {
+            None => Duration::ZERO,
+            Some(doublings) => FIRST_PAUSE.saturating_mul(1 << doublings.min(16)).min(LONGEST_PAUSE),
+        }
+    }
+
+    fn remaining(self, now: Instant) -> Duration {
+        self.pause().saturating_sub(now.saturating_duration_since(self.last))
+    }
+}
+
+impl Throttle {
+    /// Returns how long an attempt has to wait; zero if it may be made now.
+    pub fn remaining(&self, address: Option<IpAddr>, eauth: &str, user: &str, now: Instant) -> Duration {
+        let state = self.state.lock();
+        let of_address = address.and_then(|address| state.addresses.get(&address));
+        let of_user = state.users.get(&(eauth.to_owned(), user.to_owned()));
+        let all = [of_address, of_user].into_iter().flatten();
+        all.map(|failures| failures.remaining(now)).max().unwrap_or_default()
+    }
+
+    /// Records the outcome of an attempt. A success forgets the user's failures, not those of the address: who has one
+    /// password could guess others.
+    pub fn record(&self, address: Option<IpAddr>, eauth: &str, user: &str, success: bool, now: Instant) {
+        let mut state = self.state.lock();
+        let user = (eauth.to_owned(), user.to_owned());
+        if success {
+            state.users.remove(&user);
+            return;
+        }
+        count(&mut state.users, user, now);
+        if let Some(address) = address {
+            count(&mut state.addresses, address, now);
+        }
+    }
+}
+
+fn count<K: Eq + Hash + Clone>(all: &mut HashMap<K, Failures>, key: K, now: Instant) {
+    let is_remembered = |failures: &Failures| now.saturating_duration_since(failures.last) < MEMORY;
+    if all.len() >= MOST && !all.contains_key(&key) {
+        all.retain(|_, failures| is_remembered(failures));
+        // Attempts with ever new names make room for each other, oldest first.
+        if all.len() >= MOST
+            && let Some(oldest) = all.iter().min_by_key(|(_, failures)| failures.last).map(|(key, _)| key.clone())
+        {
+            all.remove(&oldest);
+        }
+    }
+    let failures = all.entry(key).or_insert(Failures { count: 0, last: now });
+    if !is_remembered(failures) {
+        failures.count = 0;
+    }
+    failures.count = failures.count.saturating_add(1);
+    failures.last = now;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_and_are_forgotten() {
+        let throttle = Throttle::default();
+        let begun = Instant::now();
+        let address = Some(IpAddr::from([10, 0, 0, 1]));
+        let other = Some(IpAddr::from([10, 0, 0, 2]));
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            throttle.record(address, "file", "fred", false, begun);
+            pauses.push(throttle.remaining(None, "file", "fred", begun).as_secs());
+        }
+        assert_eq!(pauses, [0, 0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
+        for (address, user, seconds) in [(other, "fred", 60), (address, "ann", 60), (other, "ann", 0), (None, "ann", 0)]
+        {
+            assert_eq!(throttle.remaining(address, "file", user, begun).as_secs(), seconds, "{address:?} {user}");
+        }
+        let later = begun + Duration::from_secs(59);
+        assert_eq!(throttle.remaining(address, "file", "fred", later), Duration::from_secs(1));
+        throttle.record(address, "file", "fred", true, later);
+        assert_eq!(throttle.remaining(None, "file", "fred", later), Duration::ZERO);
+        let forgotten = begun + MEMORY;
+        throttle.record(address, "file", "ann", false, forgotten);
+        assert_eq!(throttle.remaining(address, "file", "ann", forgotten), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let throttle = Throttle::default();
+        let begun = Instant::now();
+        for number in 0..MOST + 10 {
+            throttle.record(None, "file", &number.to_string(), false, begun);
+        }
+        assert_eq!(throttle.state.lock().users.len(), MOST);
+    }
+}

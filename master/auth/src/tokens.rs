@@ -1,0 +1,250 @@
+//! Tokens: what an authenticated user shows in the place of a password, until it expires or is revoked.
+//!
+//! The store has a digest of each token, so that who reads the store cannot use it.
+
+use std::time::Duration;
+
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_crypt::token;
+use brine_value::{Map, Value, map, msgpack};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::eauth::Identity;
+
+/// By the token's SHA-256 in hexadecimal: who it stands for, as a packed map.
+const TOKENS: Table = Table("auth_tokens");
+/// The most tokens that are kept; the oldest give way to new ones.
+const MOST: usize = 10_000;
+/// How many are read at once.
+const PAGE: usize = 1_000;
+
+/// A valid token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Token {
+    /// Who it stands for. Entries are there if they are fixed in the token (`keep_acl_in_token`).
+    pub identity: Identity,
+    /// When it was made.
+    pub start: Timestamp,
+    /// When it expires.
+    pub expire: Timestamp,
+}
+
+/// A token that has just been made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewToken {
+    /// The secret: 64 hexadecimal digits. It is not stored.
+    pub secret: String,
+    /// What it stands for.
+    pub token: Token,
+}
+
+impl Token {
+    fn to_map(&self) -> Map {
+        map! {
+            "name" => &self.identity.username,
+            "eauth" => &self.identity.eauth,
+            "groups" => self.identity.groups.clone(),
+            "auth_list" => self.identity.entries.clone(),
+            "start" => self.start.as_millisecond(),
+            "expire" => self.expire.as_millisecond(),
+        }
+    }
+
+    fn from_map(map: &Map) -> Option<Self> {
+        let text = |name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
+        let time = |name: &str| match map.get(name) {
+            Some(Value::Int(millisecond)) => Timestamp::from_millisecond(*millisecond).ok(),
+            _ => None,
+        };
+        let groups = map.get("groups").and_then(Value::as_list).unwrap_or_default();
+        Some(Token {
+            identity: Identity {
+                eauth: text("eauth")?,
+                username: text("name")?,
+                groups: groups.iter().map(ToString::to_string).collect(),
+                entries: map.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
+            },
+            start: time("start")?,
+            expire: time("expire")?,
+        })
+    }
+}
+
+/// The tokens in the master's store.
+#[derive(Clone)]
+pub struct TokenStore {
+    store: BlockingStore,
+}
+
+fn key(secret: &str) -> String {
+    brine_digest::hex(Sha256::digest(secret))
+}
+
+impl TokenStore {
+    /// Opens the tokens in a store.
+    pub fn new(store: BlockingStore) -> Self {
+        TokenStore { store }
+    }
+
+    /// Makes a token that is valid from `now` on for a time.
+    pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, StoreError> {
+        self.make_room(now)?;
+        let secret = brine_digest::hex(token::random_bytes::<32>());
+        let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
+        let token = Token { identity, start: now, expire };
+        let mut batch = Batch::new();
+        batch.put(TOKENS, key(&secret), msgpack::pack_map(&token.to_map()));
+        self.store.write_blocking(batch).durable_blocking()?;
+        Ok(NewToken { secret, token })
+    }
+
+    /// Returns what a token stands for; `None` if it is unknown, revoked or has expired.
+    pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, StoreError> {
+        let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
+        let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
+        Ok(token.filter(|token| now < token.expire))
+    }
+
+    /// Revokes a token. Returns whether there was such a token.
+    pub fn revoke(&self, secret: &str) -> Result<bool, StoreError> {
+        self.revoke_digest(&key(secret))
+    }
+
+    /// Revokes the token with this digest, as [`TokenStore::list`] names it.
+    pub fn revoke_digest(&self, digest: &str) -> Result<bool, StoreError> {
+        let is_known = self.store.get(TOKENS, digest.as_bytes())?.is_some();
+        if is_known {
+            let mut batch = Batch::new();
+            batch.delete(TOKENS, digest);
+            self.store.write_blocking(batch).durable_blocking()?;
+        }
+        Ok(is_known)
+    }
+
+    /// Returns all valid tokens, each with its digest.
+    pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, StoreError> {
+        let mut found = Vec::new();
+        self.each(|digest, token| {
+            if let Some(token) = token.filter(|token| now < token.expire) {
+                found.push((digest.to_owned(), token));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Removes tokens that have expired. Returns how many.
+    pub fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
+        let mut batch = Batch::new();
+        let mut count = 0;
+        self.each(|digest, token| {
+            if token.is_none_or(|token| token.expire <= now) {
+                batch.delete(TOKENS, digest);
+                count += 1;
+            }
+        })?;
+        if count > 0 {
+            self.store.write_blocking(batch).durable_blocking()?;
+        }
+        Ok(count)
+    }
+
+    fn make_room(&self, now: Timestamp) -> Result<(), StoreError> {
+        let mut all = Vec::new();
+        if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
+            return Ok(());
+        }
+        self.remove_expired(now)?;
+        self.each(|digest, token| all.push((token.map(|token| token.start), digest.to_owned())))?;
+        if all.len() < MOST {
+            return Ok(());
+        }
+        all.sort();
+        let mut batch = Batch::new();
+        // A tenth at once, so that this is rare.
+        for (_, digest) in all.iter().take(MOST / 10) {
+            batch.delete(TOKENS, digest.as_str());
+        }
+        tracing::warn!(removed = MOST / 10, "the oldest tokens are revoked: there are too many");
+        self.store.write_blocking(batch).durable_blocking()
+    }
+
+    fn each(&self, mut look: impl FnMut(&str, Option<Token>)) -> Result<(), StoreError> {
+        let mut start = Vec::new();
+        loop {
+            let page = self.store.scan(TOKENS, &start, PAGE)?;
+            for (key, packed) in &page {
+                let token = msgpack::unpack_map(packed).ok().and_then(|map| Token::from_map(&map));
+                look(&String::from_utf8_lossy(key), token);
+            }
+            match page.into_iter().nth(PAGE - 1) {
+                Some((key, _)) => start = [&key[..], b"\0"].concat(),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
+
+    use super::*;
+
+    fn tokens(folder: &std::path::Path) -> TokenStore {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+    }
+
+    fn fred() -> Identity {
+        let entries = Some(vec!["test.*".into()]);
+        Identity { eauth: "file".into(), username: "fred".into(), groups: vec!["ops".into()], entries }
+    }
+
+    #[test]
+    fn tokens_are_valid_until_they_expire_or_are_revoked() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(folder.path());
+        let now = Timestamp::from_second(1_000).unwrap();
+        let hour = Duration::from_secs(3600);
+        let made = tokens.create(fred(), hour, now).unwrap();
+        assert!(made.secret.len() == 64 && made.secret.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let expires = Timestamp::from_second(4_600).unwrap();
+        assert_eq!((made.token.start, made.token.expire), (now, expires));
+        for (secret, at, valid) in [
+            (made.secret.as_str(), now, true),
+            (&made.secret, Timestamp::from_second(4_599).unwrap(), true),
+            (&made.secret, expires, false),
+            ("", now, false),
+            (&made.secret[1..], now, false),
+        ] {
+            assert_eq!(tokens.get(secret, at).unwrap().is_some(), valid, "{secret} {at}");
+        }
+        assert_eq!(tokens.get(&made.secret, now).unwrap().unwrap().identity, fred());
+        let other = tokens.create(fred(), hour, now).unwrap();
+        assert!(tokens.revoke(&made.secret).unwrap() && !tokens.revoke(&made.secret).unwrap());
+        assert_eq!(tokens.get(&made.secret, now).unwrap(), None);
+        let listed = tokens.list(now).unwrap();
+        assert_eq!(listed.len(), 1);
+        // The digest that a list shows is no token.
+        assert_eq!(tokens.get(&listed[0].0, now).unwrap(), None);
+        assert!(tokens.revoke_digest(&listed[0].0).unwrap());
+        assert_eq!(tokens.get(&other.secret, now).unwrap(), None);
+    }
+
+    #[test]
+    fn expired_and_damaged_tokens_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(folder.path());
+        let now = Timestamp::from_second(1_000).unwrap();
+        tokens.create(fred(), Duration::from_secs(10), now).unwrap();
+        let kept = tokens.create(fred(), Duration::from_secs(100), now).unwrap();
+        let mut batch = Batch::new();
+        batch.put(TOKENS, "damaged", &b"\xc1"[..]);
+        tokens.store.write_blocking(batch).durable_blocking().unwrap();
+        assert_eq!(tokens.remove_expired(Timestamp::from_second(1_010).unwrap()).unwrap(), 2);
+        assert!(tokens.get(&kept.secret, now).unwrap().is_some());
+    }
+}

@@ -1,0 +1,409 @@
+//! Who sends a request of a client, and what that user may do: keys of users of this machine (`publisher_acl`), passwords
+//! and tokens of `external_auth`. A refusal says the same to clients whatever its cause; the log and the event
+//! `brine/access/denied` tell operators.
+
+mod explain;
+mod keys;
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_auth::{
+    Acl, Blacklist, CallKind, Credentials, ExternalAuth, Identity, JobRequest, NewToken, Throttle, Token,
+};
+use brine_config::MasterConfig;
+use brine_crypt::token;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_system::files::FileError;
+use brine_target::{Target, TargetKind};
+use brine_value::{Map, Value, map};
+use brine_wire::{Proof, PublishRequest, TokenRequest};
+use brine_zmtp::Peer;
+use jiff::Timestamp;
+use rand::RngExt as _;
+use tokio::sync::Semaphore;
+
+use crate::Shared;
+use crate::calls::Kind;
+use crate::disk::Disk;
+pub(crate) use explain::Asked;
+pub(crate) use keys::open_to_users;
+
+/// The tag of the event that tells of a refusal.
+const DENIED: &str = "brine/access/denied";
+/// How many passwords are examined at a time; further ones wait.
+const AT_ONCE: usize = 4;
+/// Failures take this long, give or take a quarter, so that the time tells nothing about their cause.
+const FAILURE_TIME: Duration = Duration::from_secs(1);
+/// The most characters of a user's or function's name in logs and events.
+const NAME_SHOWN: usize = 128;
+
+/// What requests of clients are compared with.
+pub(crate) struct Access {
+    external: Arc<ExternalAuth>,
+    publisher_acl: Map,
+    blacklist: Blacklist,
+    throttle: Throttle,
+    examined: Semaphore,
+    root_key: String,
+    /// The keys of other users of this machine.
+    user_keys: Vec<(String, String)>,
+    token_expire: Duration,
+    keeps_entries: bool,
+    expire_by_user: Value,
+}
+
+/// A user who has been identified.
+#[derive(Debug)]
+pub(crate) enum Caller {
+    /// Who has the master's own key may do everything, in the name that the request gives.
+    Master(String),
+    /// What others may do is in their entries.
+    User { name: String, entries: Vec<Value> },
+}
+
+impl Caller {
+    pub fn name(&self) -> &str {
+        match self {
+            Caller::Master(name) | Caller::User { name, .. } => name,
+        }
+    }
+
+    fn acl(&self) -> Option<Acl> {
+        match self {
+            Caller::Master(_) => None,
+            Caller::User { entries, .. } => Some(Acl::new(entries)),
+        }
+    }
+}
+
+/// Why a request is refused.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// It is not known who sends it. Holds the kind of proof that failed.
+    #[error("authentication failed")]
+    Authentication { kind: &'static str, user: String },
+    /// The user may not do it.
+    #[error("authorization failed")]
+    Authorization { kind: &'static str, user: String },
+}
+
+impl Refusal {
+    /// The answer to a publish, in Salt's words.
+    pub fn of_publish(&self) -> Value {
+        let (name, message) = match self {
+            Refusal::Authentication { .. } => ("AuthenticationError", "Authentication error occurred."),
+            Refusal::Authorization { .. } => ("AuthorizationError", "Authorization error occurred."),
+        };
+        map! {"error" => map! {"name" => name, "message" => message}}.into()
+    }
+
+    /// The answer to a call of a runner or wheel function, in Salt's words.
+    pub fn of_call(&self) -> Value {
+        let (Refusal::Authentication { kind, user } | Refusal::Authorization { kind, user }) = self;
+        let name = match *kind {
+            "token" => "TokenAuthenticationError",
+            "eauth" => "EauthAuthenticationError",
+            _ => "UserAuthenticationError",
+        };
+        let message = format!("Authentication failure of type \"{kind}\" occurred for user {user}.");
+        map! {"error" => map! {"name" => name, "message" => message}}.into()
+    }
+}
+
+impl Access {
+    /// Reads what the configuration permits, and makes the keys of the users of `publisher_acl`.
+    pub fn new(config: &MasterConfig, root_key: String) -> Result<Self, FileError> {
+        let external = ExternalAuth::new(&config.opts);
+        for error in external.check() {
+            tracing::error!(%error, "a system of external_auth authenticates nobody");
+        }
+        let blacklist = Value::from(config.publisher_acl_blacklist.clone());
+        Ok(Access {
+            external: Arc::new(external),
+            publisher_acl: config.publisher_acl.clone(),
+            blacklist: Blacklist::new(Some(&blacklist)),
+            throttle: Throttle::default(),
+            examined: Semaphore::new(AT_ONCE),
+            user_keys: keys::user_keys(config)?,
+            root_key,
+            token_expire: Duration::from_secs(config.token_expire),
+            keeps_entries: config.keep_acl_in_token,
+            expire_by_user: config.token_expire_user_override.clone(),
+        })
+    }
+
+    /// Returns who shows a key.
+    fn by_key(&self, shown: Option<&str>, user: &str) -> Option<Caller> {
+        let shown = shown?;
+        if token::constant_time_eq(shown, &self.root_key) {
+            return Some(Caller::Master(user.to_owned()));
+        }
+        // All are compared, so that the time does not tell which is nearly right.
+        let mut known = None;
+        for (name, key) in &self.user_keys {
+            if token::constant_time_eq(shown, key) {
+                known = Some(name.clone());
+            }
+        }
+        let name = known?;
+        let entries = self.external.entries_of_publisher(&self.publisher_acl, &name);
+        Some(Caller::User { name, entries })
+    }
+
+    /// Whether a user may say for how long a token is valid.
+    fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
+        match &self.expire_by_user {
+            Value::Map(by_system) => {
+                let users = by_system.get(eauth).and_then(Value::as_list).unwrap_or_default();
+                users.iter().any(|known| known.as_str() == Some(user))
+            }
+            all => all.as_bool() == Some(true),
+        }
+    }
+}
+
+/// The address that failures count for. Those of this machine share theirs and count by user alone.
+fn remote(peer: &Peer) -> Option<IpAddr> {
+    let address = peer.address.parse::<SocketAddr>().ok()?.ip();
+    (!address.is_loopback()).then_some(address)
+}
+
+fn shown(name: &str) -> String {
+    name.chars().take(NAME_SHOWN).collect()
+}
+
+impl Shared {
+    /// Returns who sends a request. `what` names it in the log.
+    pub(crate) async fn identify(
+        self: &Arc<Self>,
+        peer: &Peer,
+        what: &str,
+        key: Option<&str>,
+        user: &str,
+        proof: Option<&Proof>,
+    ) -> Result<Caller, Refusal> {
+        let identified = match proof {
+            None => {
+                self.access.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: shown(user) })
+            }
+            Some(Proof::Token(secret)) => {
+                let token = self.token(secret).await;
+                let identity = token.map(|token| token.identity);
+                let entries = identity.as_ref().and_then(|identity| self.access.external.entries(identity));
+                match (identity, entries) {
+                    (Some(identity), Some(entries)) => Ok(Caller::User { name: identity.username, entries }),
+                    _ => Err(Refusal::Authentication { kind: "token", user: "UNKNOWN".to_owned() }),
+                }
+            }
+            Some(Proof::Password { .. }) => match self.authenticate_user(peer, proof).await {
+                Some(identity) => {
+                    let entries = self.access.external.entries(&identity).unwrap_or_default();
+                    Ok(Caller::User { name: identity.username, entries })
+                }
+                None => Err(Refusal::Authentication { kind: "eauth", user: shown(user_of(proof, user)) }),
+            },
+        };
+        match &identified {
+            Ok(_) => peer.authenticate(),
+            Err(refusal) => self.tell_denied(peer, what, refusal, user_of(proof, user)).await,
+        }
+        identified
+    }
+
+    /// Examines a password. Nothing says whether it was the user's name or the password that was wrong.
+    async fn authenticate_user(self: &Arc<Self>, peer: &Peer, proof: Option<&Proof>) -> Option<Identity> {
+        let Some(Proof::Password { eauth, username, password }) = proof else { return None };
+        let begun = Instant::now();
+        let address = remote(peer);
+        let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
+        let wait = self.access.throttle.remaining(address, eauth, username, begun);
+        let outcome = if wait.is_zero() {
+            let _turn = self.access.examined.acquire().await.ok()?;
+            let external = Arc::clone(&self.access.external);
+            let examined = self.executors.jobs.run(move |_| external.authenticate(&credentials)).await;
+            let outcome = examined.map_err(|error| error.to_string());
+            outcome.and_then(|outcome| outcome.map_err(|error| error.to_string()))
+        } else {
+            Err(format!("too many failures: the next attempt counts in {} s", wait.as_secs() + 1))
+        };
+        if wait.is_zero() {
+            self.access.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
+        }
+        match outcome {
+            Ok(identity) => Some(identity),
+            Err(reason) => {
+                let (user, eauth) = (shown(username), shown(eauth));
+                tracing::warn!(peer = %peer.address, user, eauth, reason, "a user is not authenticated");
+                let part = rand::rng().random_range(0.75..1.25);
+                tokio::time::sleep(FAILURE_TIME.mul_f64(part).saturating_sub(begun.elapsed())).await;
+                None
+            }
+        }
+    }
+
+    /// Returns what a token stands for.
+    pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
+        let secret = secret.to_owned();
+        let found = self.disk.run(move |disk| disk.tokens.get(&secret, Timestamp::now())).await;
+        match found {
+            Ok(Ok(token)) => token,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "reading a token failed");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "reading a token failed");
+                None
+            }
+        }
+    }
+
+    /// Makes a token for a user who shows a password.
+    pub(crate) async fn make_token(self: &Arc<Self>, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
+        let Some(mut identity) = self.authenticate_user(peer, Some(&request.proof)).await else {
+            let user = shown(user_of(Some(&request.proof), ""));
+            let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
+            self.tell_denied(peer, "mk_token", &refusal, &user).await;
+            return None;
+        };
+        peer.authenticate();
+        if self.access.keeps_entries && identity.entries.is_none() {
+            identity.entries = self.access.external.entries(&identity);
+        } else if !self.access.keeps_entries {
+            identity.entries = None;
+        }
+        let chosen = request.expire.filter(|_| self.access.may_choose_time(&identity.eauth, &identity.username));
+        let valid =
+            chosen.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.access.token_expire);
+        let user = identity.username.clone();
+        let made = self.disk.run(move |disk| disk.tokens.create(identity, valid, Timestamp::now())).await;
+        match made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string())) {
+            Ok(made) => {
+                tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
+                Some(made)
+            }
+            Err(error) => {
+                tracing::error!(user, error, "making a token failed");
+                None
+            }
+        }
+    }
+
+    /// Returns why a job may not be published by a user, if so.
+    pub(crate) async fn authorise_job(
+        self: &Arc<Self>,
+        peer: &Peer,
+        caller: &Caller,
+        request: &PublishRequest,
+    ) -> Result<(), Refusal> {
+        let functions = functions(&request.fun);
+        let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: shown(caller.name()) };
+        let is_kept_out = self.access.blacklist.has_user(caller.name())
+            || self.access.blacklist.has_function(functions.iter().map(String::as_str));
+        let permitted = match caller.acl() {
+            _ if is_kept_out => false,
+            None => true,
+            Some(_) if functions.is_empty() => false,
+            Some(acl) => self.permits(acl, functions, request).await,
+        };
+        if permitted {
+            return Ok(());
+        }
+        let refusal = refusal();
+        self.tell_denied(peer, &request.fun.to_string(), &refusal, caller.name()).await;
+        Err(refusal)
+    }
+
+    async fn permits(self: &Arc<Self>, acl: Acl, functions: Vec<String>, request: &PublishRequest) -> bool {
+        // A target that is invalid is told as such by the publish.
+        let Ok((minions, _)) = self.targets(request).await else { return true };
+        let (shared, arguments) = (Arc::clone(self), request.arg.clone());
+        let is_list = request.fun.as_list().is_some();
+        let jid = request.jid.clone();
+        let permitted = self.disk.run(move |disk| {
+            let of = |at: usize| match arguments.get(at) {
+                Some(Value::List(own)) if is_list => own.as_slice(),
+                _ if is_list => &[],
+                _ => arguments.as_slice(),
+            };
+            let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
+            // Nobody but the master's own user continues a job that is there already.
+            let is_new = |jid: &Jid| disk.job_cache.get_load(jid).is_ok_and(|load| load.is_none());
+            acl.permits_job(&JobRequest { functions, minions: &minions }, |target| shared.minions_of(disk, target))
+                && jid.as_ref().is_none_or(is_new)
+        });
+        permitted.await.unwrap_or(false)
+    }
+
+    /// Returns the minions of a compound target of an entry.
+    fn minions_of(&self, disk: &Disk, target: &str) -> Option<HashSet<String>> {
+        let target = Target::parse(TargetKind::Compound, Value::from(target), ":", &self.config.nodegroups).ok()?;
+        self.resolve(disk, &target).ok().map(|(minions, _)| minions.into_iter().collect())
+    }
+
+    /// Returns why a runner or wheel function may not be called by a user, if so.
+    pub(crate) async fn authorise_call(
+        &self,
+        peer: &Peer,
+        caller: &Caller,
+        kind_of_call: Kind,
+        function: &str,
+        args: &Args,
+        proof: Option<&Proof>,
+    ) -> Result<(), Refusal> {
+        let of_call = match kind_of_call {
+            Kind::Runner => CallKind::Runner,
+            Kind::Wheel => CallKind::Wheel,
+        };
+        let permitted =
+            caller.acl().is_none_or(|acl| acl.permits_call(of_call, function, &args.positional, &args.keyword));
+        if permitted {
+            return Ok(());
+        }
+        let refusal = Refusal::Authorization { kind: kind(proof), user: shown(caller.name()) };
+        self.tell_denied(peer, function, &refusal, caller.name()).await;
+        Err(refusal)
+    }
+
+    async fn tell_denied(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
+        let (user, what) = (shown(user), shown(what));
+        tracing::warn!(peer = %peer.address, user, request = what, %refusal, "a request of a client is refused");
+        let (Refusal::Authentication { kind, .. } | Refusal::Authorization { kind, .. }) = refusal;
+        let body = map! {
+            "user" => user,
+            "request" => what,
+            "address" => &*peer.address,
+            "type" => *kind,
+            "reason" => refusal.to_string(),
+        };
+        self.fire(DENIED, &body).await;
+    }
+}
+
+/// The names of the functions of a job.
+fn functions(fun: &Value) -> Vec<String> {
+    match fun {
+        Value::List(all) => all.iter().map(ToString::to_string).collect(),
+        one => one.as_str().map(str::to_owned).into_iter().collect(),
+    }
+}
+
+fn kind(proof: Option<&Proof>) -> &'static str {
+    match proof {
+        None => "user",
+        Some(Proof::Token(_)) => "token",
+        Some(Proof::Password { .. }) => "eauth",
+    }
+}
+
+fn user_of<'a>(proof: Option<&'a Proof>, otherwise: &'a str) -> &'a str {
+    match proof {
+        Some(Proof::Password { username, .. }) => username,
+        _ => otherwise,
+    }
+}

@@ -1,0 +1,71 @@
+//! `auth`: tokens of users, and what users may do.
+
+use brine_auth::Token;
+use brine_function::{CallError, functions};
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+
+use super::RunnerContext;
+
+functions! {
+    module "auth", context RunnerContext;
+
+    /// Returns the valid tokens: by digest whom they stand for, and until when.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run auth.list_tokens
+    fn list_tokens(context) {
+        let tokens = context.disk().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
+        let described = |(digest, token): (String, Token)| {
+            let identity = token.identity;
+            let about = map! {
+                "name" => identity.username,
+                "eauth" => identity.eauth,
+                "start" => token.start.to_string(),
+                "expire" => token.expire.to_string(),
+            };
+            (Value::from(digest), Value::from(about))
+        };
+        Ok(tokens.into_iter().map(described).collect::<Map>().into())
+    }
+
+    /// Revokes a token, by itself or by its digest in `auth.list_tokens`. Returns whether there was such a token.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run auth.del_token 6556760736e4077daa601baec2b67c24
+    fn del_token(context, token: String) {
+        let tokens = &context.disk().tokens;
+        let revoked = tokens.revoke(&token).and_then(|was| Ok(was || tokens.revoke_digest(&token)?));
+        Ok(revoked.map_err(CallError::execution)?.into())
+    }
+
+    /// Returns whether a user may publish a job or, with a function such as `runner.jobs.active` and any target, call a
+    /// function of the master, and by which entries. Further arguments are those of the function, but for `eauth`, `groups`
+    /// and `tgt_type`. Without `eauth` it is a user of `publisher_acl`.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run auth.test fred 'web*' state.apply nginx eauth=file
+    ///     salt-run auth.test fred '*' runner.jobs.active eauth=file groups='[ops]'
+    fn test(context, user: String, tgt: Value, fun: String, *args, **kwargs) {
+        let mut kwargs = kwargs;
+        let mut take = |name: &str| kwargs.shift_remove(name);
+        let groups = take("groups").map(|groups| match groups {
+            Value::List(all) => all.iter().map(ToString::to_string).collect(),
+            one => vec![one.to_string()],
+        });
+        let asked = crate::access::Asked {
+            user,
+            eauth: take("eauth").map(|eauth| eauth.to_string()),
+            groups: groups.unwrap_or_default(),
+            tgt,
+            tgt_type: take("tgt_type").map_or_else(|| "glob".to_owned(), |kind| kind.to_string()),
+            fun,
+            args,
+            kwargs,
+        };
+        context.master.explain_access(context.disk(), asked).map_err(CallError::Execution)
+    }
+}

@@ -1,0 +1,103 @@
+//! CVEs of logins: tokens and access lists of users.
+
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+use crate::support::System;
+use crate::{ask, error_of};
+
+const CONFIG: &str = "sharedsecret: s3cret
+external_auth:
+  sharedsecret:
+    fred: ['test.*', {'web*': [pkg.*]}, {'@runner': [jobs.active]}]
+";
+
+fn login(user: &str) -> Map {
+    map! {"eauth" => "sharedsecret", "username" => user, "password" => "s3cret"}
+}
+
+fn publish(tgt: &str, fun: &str, login: Map) -> Map {
+    let mut load = PublishRequest::new(tgt, fun, "root").to_map();
+    load.insert("kwargs".into(), login.into());
+    load
+}
+
+fn call(cmd: &str, fun: &str, login: &Map) -> Map {
+    let mut load = map! {"cmd" => cmd, "fun" => fun, "user" => "root"};
+    load.extend(login.clone());
+    load
+}
+
+async fn token(system: &System) -> Value {
+    let mut load = login("fred");
+    load.insert("cmd".into(), "mk_token".into());
+    ask(system, load).await.get("load").and_then(|load| load.get("token")).cloned().unwrap_or_default()
+}
+
+/// A token is good for nothing from the moment on in which it expires.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2021_3144_tokens_end() {
+    for (expire, error) in [(3600, ""), (0, "AuthenticationError")] {
+        let mut system = System::start(&format!("token_expire: {expire}\n{CONFIG}")).await;
+        system.start_minion("web1").await;
+        let token = token(&system).await;
+        assert_eq!(token.as_str().map(str::len), Some(64));
+        let answer = ask(&system, publish("web1", "test.ping", map! {"token" => token.clone()})).await;
+        assert_eq!(error_of(&answer), error, "{answer}");
+        let answer = ask(&system, call("runner", "jobs.active", &map! {"token" => token.clone()})).await;
+        assert_eq!(error_of(&answer).is_empty(), error.is_empty(), "{answer}");
+        let answer = ask(&system, map! {"cmd" => "get_token", "token" => token}).await;
+        let name = answer.get("load").and_then(|load| load.get("name")).cloned();
+        assert_eq!(name.is_some(), error.is_empty(), "{answer}");
+    }
+}
+
+/// Calls of every kind need a proof of who asks and an entry for the function.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2021_25281_calls_need_a_login_and_an_entry() {
+    let system = System::start(CONFIG).await;
+    let wrong = map! {"eauth" => "sharedsecret", "username" => "fred", "password" => "guessed"};
+    let no_such = map! {"token" => "a".repeat(64)};
+    for (login, runner) in [
+        (Map::new(), "UserAuthenticationError"),
+        (map! {"key" => "x".repeat(64)}, "UserAuthenticationError"),
+        (wrong, "EauthAuthenticationError"),
+        (no_such, "TokenAuthenticationError"),
+        (map! {"token" => ""}, "TokenAuthenticationError"),
+        (map! {"token" => "../../../etc/passwd"}, "TokenAuthenticationError"),
+        (map! {"eauth" => "auto", "username" => "fred"}, "EauthAuthenticationError"),
+        (login("nobody"), "EauthAuthenticationError"),
+    ] {
+        for (cmd, fun) in [("wheel", "key.list_all"), ("runner", "jobs.active")] {
+            for asynchronous in [false, true] {
+                let mut load = call(cmd, fun, &login);
+                load.insert("async".into(), asynchronous.into());
+                let answer = ask(&system, load).await;
+                assert_eq!(error_of(&answer), runner, "{cmd} {login:?}: {answer}");
+            }
+        }
+        let answer = ask(&system, publish("*", "cmd.run", login.clone())).await;
+        assert!(error_of(&answer).ends_with("Error"), "{login:?}: {answer}");
+    }
+    let answer = ask(&system, call("wheel", "key.list_all", &login("fred"))).await;
+    assert_eq!(error_of(&answer), "EauthAuthenticationError", "no entry for wheel functions");
+    let answer = ask(&system, call("runner", "jobs.active", &login("fred"))).await;
+    assert_eq!(error_of(&answer), "");
+}
+
+/// A target that reaches no minion known here is permitted by no entry for a target: a master below this one might know
+/// minions for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2022_22941_publisher_acl_denies_unknown_targets() {
+    let mut system = System::start(CONFIG).await;
+    system.start_minion("web1").await;
+    for (tgt, fun, error) in [
+        ("web1", "pkg.version", ""),
+        ("web9", "pkg.version", "AuthorizationError"),
+        ("db*", "pkg.version", "AuthorizationError"),
+        ("*", "cmd.run", "AuthorizationError"),
+    ] {
+        let answer = ask(&system, publish(tgt, fun, login("fred"))).await;
+        assert_eq!(error_of(&answer), error, "{tgt} {fun}: {answer}");
+    }
+}
