@@ -1,4 +1,4 @@
-//! The metrics that this crate counts.
+//! The metrics that this crate counts, and those that a master shows.
 
 brine_metrics::metrics! {
     counter PUBLISHES = "brine_publishes_total", "Jobs published.";
@@ -9,4 +9,20 @@ brine_metrics::metrics! {
     counter RETURNS = "brine_returns_total", "Job returns received.";
     counter RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
     counter REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
+}
+
+/// Registers the metrics of all crates that count in a master.
+pub fn register() {
+    brine_metrics::register(&[
+        METRICS,
+        brine_bus::metrics::METRICS,
+        brine_jinja::metrics::METRICS,
+        brine_job::metrics::METRICS,
+        brine_reactor::metrics::METRICS,
+        brine_reactor::metrics::RULE_METRICS,
+        brine_runtime::metrics::METRICS,
+        brine_system::metrics::METRICS,
+        brine_wire::metrics::METRICS,
+        brine_zmtp::metrics::METRICS,
+    ]);
 }

@@ -1,4 +1,7 @@
-//! The metrics that this crate counts.
+//! The metrics that this crate and its rules count.
+
+/// The metrics of rules over time.
+pub use brine_rules::metrics::METRICS as RULE_METRICS;
 
 brine_metrics::metrics! {
     counter REACTIONS = "brine_reactions_total", "Reactions dispatched.";

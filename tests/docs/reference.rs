@@ -3,6 +3,7 @@
 use brine_config::{FIXED_OPTIONS, MODULE_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options};
 use brine_function::{Function, ParamKind, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
+use brine_metrics::Metric;
 use brine_minion::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_returners::BACKENDS;
 use brine_value::python::repr;
@@ -229,20 +230,12 @@ fn returners() -> String {
 }
 
 fn metrics_page() -> String {
-    let text = brine_metrics::prometheus();
-    let mut helps = text.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split_once(' '));
-    let types = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
-    let labels = |name: &str| {
-        let family = brine_metrics::FAMILIES.iter().find(|(family, _)| family.name == name);
-        family.map(|(family, _)| family.labels.iter().map(|label| code(label)).collect::<Vec<_>>().join(", "))
-    };
-    let rows = types.map(|(name, kind)| {
-        let (named, help) = helps.next().unwrap();
-        assert_eq!(named, name, "HELP and TYPE belong together");
-        row(&[&code(name), kind, &labels(name).unwrap_or_default(), help])
-    });
-    let rows: Vec<String> = rows.collect();
-    assert!(rows.len() > 40, "{text}");
+    brine_master::metrics::register();
+    brine_minion::metrics::register();
+    let labels = |metric: &Metric| metric.labels().iter().map(|label| code(label)).collect::<Vec<_>>().join(", ");
+    let cells = |metric: &Metric| row(&[&code(metric.name()), metric.kind(), &labels(metric), metric.help()]);
+    let rows: Vec<String> = brine_metrics::registered().iter().map(cells).collect();
+    assert!(rows.len() > 40, "{}", rows.len());
     page("Metrics", METRICS, &table(&["metric", "type", "labels", "meaning"], rows))
 }
 

@@ -286,7 +286,7 @@ async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
     disk.set(Errors { read: Some(5), ..FINE });
     let reading = tokio::spawn(numbers_of(slow, 400));
     let mut health = store.health();
-    health.wait_for(|health| matches!(health, crate::store::Health::Failed(_))).await.unwrap();
+    health.wait_for(|health| matches!(health, store::Health::Failed(_))).await.unwrap();
     disk.set(FINE);
     assert_eq!(reading.await.unwrap(), (1..=400).collect::<Vec<_>>());
 }

@@ -12,6 +12,7 @@ mod numbers;
 mod retention;
 mod ring;
 mod sockets;
+pub mod store;
 mod subscription;
 
 use std::sync::Arc;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use brine_config::Roots;
 use brine_sls::render::{self, RenderError};
+use brine_system::processes;
 use brine_value::Map;
 use nix::unistd::{AccessFlags, access};
 
@@ -212,18 +213,12 @@ pub fn file_server(opts: &Map) -> Vec<Finding> {
     if remotes && !backends.iter().any(|name| name == "gitfs") {
         findings.push(Finding::warning("option 'gitfs_remotes' has no effect: 'gitfs' is not in 'fileserver_backend'"));
     }
-    if remotes && backends.iter().any(|name| name == "gitfs") && !has_program("git") {
+    if remotes && backends.iter().any(|name| name == "gitfs") && processes::find(Path::new("git")).is_none() {
         findings.push(Finding::broken(
             "option 'gitfs_remotes': the program git is not in the PATH: nothing of gitfs is served; install git",
         ));
     }
     findings
-}
-
-/// Whether a program is in the `PATH`.
-pub fn has_program(name: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| access(&directory.join(name), AccessFlags::X_OK).is_ok())
 }
 
 /// Examines a schedule. `known` says whether a function exists, and names one that is like it otherwise.

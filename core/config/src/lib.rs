@@ -22,5 +22,11 @@ pub use module_options::{MODULE_OPTIONS, ModuleOption};
 pub use options::{OptionDoc, Roots};
 pub use template_opts::template_opts;
 
+/// The version of Brine.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The version of Salt that Brine behaves as: what templates and formulas compare.
+pub const SALT_VERSION: &str = "3008.3";
+
 /// The default configuration directory.
 pub const DEFAULT_DIRECTORY: &str = "/etc/salt";

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_value::{FromValue, Map, Value};
+use brine_value::Map;
 use indexmap::IndexMap;
 
 /// Directories by environment: `file_roots` and `pillar_roots`.
@@ -17,33 +17,6 @@ pub struct OptionDoc {
     pub doc: &'static [&'static str],
     /// The type of its value, in words.
     pub expected: &'static str,
-}
-
-impl FromValue for PathBuf {
-    const EXPECTED: &'static str = "a path";
-    fn from_value(value: &Value) -> Option<Self> {
-        value.as_str().map(PathBuf::from)
-    }
-}
-
-impl From<PathBuf> for Value {
-    fn from(path: PathBuf) -> Self {
-        Value::Str(path.to_string_lossy().into_owned())
-    }
-}
-
-impl FromValue for Roots {
-    const EXPECTED: &'static str = "a mapping of environment to a list of directories";
-    fn from_value(value: &Value) -> Option<Self> {
-        value.as_map()?.iter().map(|(key, value)| Some((String::from_value(key)?, Vec::from_value(value)?))).collect()
-    }
-}
-
-impl From<Roots> for Value {
-    fn from(roots: Roots) -> Self {
-        let pairs = roots.into_iter().map(|(environment, folders)| (environment.into(), folders.into_iter().collect()));
-        Value::Map(pairs.collect())
-    }
 }
 
 /// Prefixes a path with `root_dir`, as Salt does with its own directories, unless it has the prefix already.

@@ -25,11 +25,11 @@ macro_rules! rendering_options {
         renderer: String = "jinja|yaml".into(),
         /// The number of steps that a render may take: one per instruction and one per 64 bytes processed. 0 for no
         /// limit.
-        template_fuel: u64 = brine_jinja::limits::DEFAULT_FUEL,
+        template_fuel: u64 = 200_000_000,
         /// The number of bytes of memory that a render may hold at a time. 0 for no limit.
-        template_memory: u64 = brine_jinja::limits::DEFAULT_MEMORY,
+        template_memory: u64 = 64 << 20,
         /// The number of bytes that a template may render to. 0 for no limit.
-        template_output: u64 = brine_jinja::limits::DEFAULT_OUTPUT,
+        template_output: u64 = 64 << 20,
         /// External pillar sources: a list of one-key mappings of module to arguments.
         ext_pillar: Value = Value::List(Vec::new()),
         /// Whether pillar files override the external pillar and can read it while they render. By default the

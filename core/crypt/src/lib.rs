@@ -5,7 +5,6 @@
 //! | [`PrivateKey`], [`PublicKey`] | RSA keys as PEM files; encryption and signatures in Salt's algorithms |
 //! | `x931` | the padding of Salt's tokens, which no library has |
 //! | [`Session`] | one symmetric key with its cipher: Salt's AES-CBC with HMAC, or AES-256-GCM |
-//! | [`Digest`] | digests and HMACs by their names |
 //! | [`token`] | random texts and their comparison |
 //!
 //! RSA's private operations take about a millisecond and key generation much longer: callers on the
@@ -13,7 +12,6 @@
 
 mod algorithm;
 mod crypticle;
-mod digest;
 mod gcm;
 mod identity;
 mod passphrase;
@@ -26,7 +24,6 @@ mod x931;
 use brine_system::files::FileError;
 
 pub use algorithm::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
-pub use digest::Digest;
 pub use replay::ReplayWindow;
 pub use rsa::{PrivateKey, PublicKey};
 pub use session::Session;

@@ -46,7 +46,7 @@ impl Sealed {
 
     /// The PEM text.
     pub fn to_pem(&self) -> String {
-        let iv = token::hex(self.iv).to_uppercase();
+        let iv = brine_digest::hex(self.iv).to_uppercase();
         format!("{BEGIN}\n{}\n{}{iv}\n\n{}{END}\n", HEADERS[0], HEADERS[1], body(&self.text))
     }
 

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_digest::hex;
 use rand::Rng;
 
 /// How many characters a [`nonce`] has.
@@ -13,12 +14,6 @@ pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     rand::rng().fill_bytes(&mut bytes);
     bytes
-}
-
-/// Bytes as lower-case hexadecimal digits, as digests are written.
-pub fn hex(bytes: impl AsRef<[u8]>) -> String {
-    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-    bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
 }
 
 /// A text that a request carries and its reply must carry too: 32 hexadecimal digits.
@@ -44,11 +39,6 @@ pub fn constant_time_eq(a: impl AsRef<[u8]>, b: impl AsRef<[u8]>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bytes_are_written_with_two_digits_each() {
-        assert_eq!(hex([0, 1, 0x7F, 0xFF]), "00017fff");
-    }
 
     #[test]
     fn nonces_are_of_the_length_that_the_wire_wants_and_never_the_same() {

@@ -1,14 +1,24 @@
-//! Digests by the names that users give them.
+//! Digests and HMACs by the names that users give them, and their hexadecimal form.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use brine_crypt::CryptError;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha224, Sha256, Sha384, Sha512};
+
+/// Bytes as lower-case hexadecimal digits, as digests are written.
+pub fn hex(bytes: impl AsRef<[u8]>) -> String {
+    let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
+    bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
+}
+
+/// The key cannot be that of an HMAC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this is not a key for an HMAC")]
+pub struct InvalidKey;
 
 /// A way to make a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +92,7 @@ impl Digest {
     }
 
     /// The HMAC of bytes.
-    pub fn hmac(self, key: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CryptError> {
+    pub fn hmac(self, key: &[u8], bytes: &[u8]) -> Result<Vec<u8>, InvalidKey> {
         match self {
             Digest::Md5 => signed::<Hmac<Md5>>(key, bytes),
             Digest::Sha1 => signed::<Hmac<Sha1>>(key, bytes),
@@ -105,16 +115,20 @@ fn read_through<D: sha2::Digest>(reader: &mut impl Read) -> io::Result<Vec<u8>> 
     }
 }
 
-fn signed<M: Mac + KeyInit>(key: &[u8], bytes: &[u8]) -> Result<Vec<u8>, CryptError> {
-    let mut mac = <M as KeyInit>::new_from_slice(key).map_err(|_| CryptError::Malformed("a key for an HMAC"))?;
+fn signed<M: Mac + KeyInit>(key: &[u8], bytes: &[u8]) -> Result<Vec<u8>, InvalidKey> {
+    let mut mac = <M as KeyInit>::new_from_slice(key).map_err(|_| InvalidKey)?;
     mac.update(bytes);
     Ok(mac.finalize().into_bytes().to_vec())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::token::hex;
     use super::*;
+
+    #[test]
+    fn bytes_are_written_with_two_digits_each() {
+        assert_eq!(hex([0, 1, 0x7F, 0xFF]), "00017fff");
+    }
 
     #[test]
     fn digests_are_found_by_name() {

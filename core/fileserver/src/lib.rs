@@ -25,7 +25,7 @@ use fancy_regex::Regex;
 use indexmap::IndexMap;
 
 pub use git::{GitError, Gitfs};
-pub(crate) use git::{OwnOptions, Repository, Tree, named_with_options};
+pub use git::{OwnOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
 
 use hashes::Hashes;
@@ -64,7 +64,7 @@ pub fn backends(options: &Map) -> Vec<String> {
 }
 
 /// The file server that a configuration describes; backends that there are not are left out, and reported by
-/// [`brine_check::file_server`]. Repositories are not fetched yet: [`Roots::update`] does that.
+/// the crate `check`. Repositories are not fetched yet: [`Roots::update`] does that.
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
     options: &Options,

@@ -10,9 +10,8 @@ use crate::Args;
 ///
 /// # Examples
 /// ```
-/// use brine_function::Args;
+/// use brine_function::{Args, arguments::parse};
 /// use brine_value::{list, map};
-/// use brine_function::arguments::parse;
 ///
 /// let words = ["vim".to_owned(), "pkgs=[a, b]".to_owned(), "mode=0644".to_owned()];
 /// let args = parse(&words, &["mode".to_owned()]);

@@ -76,6 +76,8 @@ mod binder;
 #[cfg(test)]
 mod tests;
 
+pub mod arguments;
+
 use std::collections::HashMap;
 
 use brine_value::{FromValue, Map, Value};

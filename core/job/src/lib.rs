@@ -5,6 +5,7 @@
 mod call;
 mod driver;
 pub mod metrics;
+pub mod orchestration;
 pub mod trim;
 mod watch;
 

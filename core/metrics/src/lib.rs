@@ -1,5 +1,7 @@
-//! Metrics: every counter, gauge and histogram, and their exposition as Prometheus text. Every loss increments one of
-//! them.
+//! Metric types, and the registry of the metrics that a process shows.
+//!
+//! Each crate declares what it counts with [`metrics!`] in its own module `metrics`. A daemon registers the metrics of the
+//! crates that it is made of when it starts ([`register`]); [`prometheus`] and [`pairs`] show what is registered.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -22,7 +24,8 @@ pub struct Counter {
 }
 
 impl Counter {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         Counter { name, help, value: AtomicU64::new(0) }
     }
 
@@ -48,7 +51,8 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         Gauge { name, help, value: AtomicI64::new(0) }
     }
 
@@ -82,6 +86,8 @@ pub struct Family {
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
+    /// Whether its members only rise.
+    pub rises: bool,
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }
 
@@ -107,8 +113,9 @@ impl Child {
 }
 
 impl Family {
-    const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str]) -> Self {
-        Family { name, help, labels, children: RwLock::new(BTreeMap::new()) }
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str], rises: bool) -> Self {
+        Family { name, help, labels, rises, children: RwLock::new(BTreeMap::new()) }
     }
 
     /// Returns the value for these label values, creating it at 0.
@@ -144,7 +151,8 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    const fn new(name: &'static str, help: &'static str) -> Self {
+    /// Creates one; [`metrics!`] does so for statics.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
         let buckets = [const { AtomicU64::new(0) }; BUCKETS.len()];
         Histogram { name, help, buckets, count: AtomicU64::new(0), micros: AtomicU64::new(0) }
     }
@@ -164,198 +172,179 @@ impl Histogram {
     }
 }
 
-macro_rules! counters {
-    ($($counter:ident = $name:literal, $help:literal;)*) => {
-        $(#[doc = $help] pub static $counter: Counter = Counter::new($name, $help);)*
-
-        /// All counters.
-        pub static ALL: &[&Counter] = &[$(&$counter),*];
-    };
+/// A metric of any type.
+#[derive(Debug, Clone, Copy)]
+pub enum Metric {
+    /// A number that only rises.
+    Counter(&'static Counter),
+    /// A number that rises and falls.
+    Gauge(&'static Gauge),
+    /// Numbers that are kept apart by labels.
+    Family(&'static Family),
+    /// A distribution of times.
+    Histogram(&'static Histogram),
 }
 
-counters! {
-    ACCEPT_FAILED = "brine_accept_failed_total", "Incoming connections that could not be accepted.";
-    CONNECTIONS_REFUSED = "brine_connections_refused_total", "Connections closed because of an invalid handshake or message.";
-    CONNECTIONS_LIMITED = "brine_connections_limited_total", "Connections closed on arrival because of `max_connections` or `max_connections_per_address`.";
-    CONNECTIONS_EVICTED = "brine_connections_evicted_total", "Idle connections of unauthenticated peers closed in favour of new ones.";
-    MESSAGES_DROPPED = "brine_messages_dropped_total", "Messages dropped because they exceed the size or memory limit of unauthenticated peers.";
-    SUBSCRIBERS_DROPPED = "brine_subscribers_dropped_total", "Subscribers of the publish port disconnected because they lagged too far behind.";
-    TASKS_PANICKED = "brine_tasks_panicked_total", "Panics in tasks that handle a connection or a request.";
-    REQUESTS = "brine_requests_total", "Requests received.";
-    REQUESTS_REFUSED = "brine_requests_refused_total", "Requests refused: malformed, unknown or not permitted.";
-    REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver had disconnected.";
-    PUBLISHES = "brine_publishes_total", "Jobs published.";
-    PUBLISHES_LOST = "brine_publishes_lost_total", "Publishes dropped for a subscriber that lagged too far behind.";
-    AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
-    AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
-    EVENTS = "brine_events_total", "Events published on the bus.";
-    EVENT_BYTES = "brine_event_bytes_total", "Bytes of the events published on the bus.";
-    EVENTS_REFUSED = "brine_events_refused_total", "Events refused: malformed, too large, or with a tag that the sender may not use.";
-    EVENTS_MISSED = "brine_events_missed_total", "Events that a subscriber missed: there is no journal, or they had been removed from it.";
-    JOURNAL_FAILED = "brine_journal_failed_total", "Events that could not be written to the journal.";
-    TASKS_FAILED = "brine_tasks_failed_total", "Long-running tasks of a daemon that panicked or ended unexpectedly.";
-    PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
-    PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a reconnected minion could not be given: too old, or too many.";
-    JOURNAL_RESTARTS = "brine_journal_restarts_total", "Restarts of the journal writer after a panic.";
-    STORE_FAILURES = "brine_store_failures_total", "Transitions of the store to its failed state: disk full, read-only or broken.";
-    STORE_REFUSED = "brine_store_refused_total", "Writes refused by the store: it had failed, or its queue was full.";
-    STORE_DAMAGED = "brine_store_damaged_total", "Reads and writes that hit a damaged page or row of the store.";
-    STORE_REPLACED = "brine_store_replaced_total", "Stores damaged beyond repair at run time, moved aside and replaced by an empty one.";
-    RETURNS = "brine_returns_total", "Job returns received.";
-    RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
-    RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not store, or that a minion dropped before its master accepted them.";
-    RETURNS_RETRIED = "brine_returns_retried_total", "Job returns that a minion kept for retry because its master did not accept them.";
-    OUTPUT_CUT = "brine_command_output_cut_total", "Command outputs truncated at `cmd_output_limit`.";
-    MINION_EVENTS_LOST = "brine_minion_events_lost_total", "Events of a minion that its master did not accept in time.";
-    JOBS_INTERRUPTED = "brine_jobs_interrupted_total", "Jobs interrupted because the minion was killed.";
-    JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because its queue was full.";
-    REACTIONS = "brine_reactions_total", "Reactions dispatched.";
-    TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that exceeded `template_fuel`, `template_memory` or `template_output`.";
-    REACTIONS_FAILED = "brine_reactions_failed_total", "Reactions that failed.";
-    REACTIONS_RETRIED = "brine_reactions_retried_total", "Retries of reactions after a temporary failure.";
-    REACTIONS_LIMITED = "brine_reactions_limited_total", "Reactions suppressed by `reactor_rate_limit`, `reactor_cooldown` or `reactor_debounce`.";
-    REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
-    REACTIONS_FORGOTTEN = "brine_reactions_forgotten_total", "Dead letters dropped because there were too many.";
-    REACTIONS_OVERDUE = "brine_reactions_overdue_total", "Events whose reactions were cancelled at `reactor_deadline`.";
-    REACTOR_WRITES_FAILED = "brine_reactor_writes_failed_total", "Writes of the reactor that the store refused; each is retried.";
-    RULE_KEYS_FORGOTTEN = "brine_reactor_rule_keys_forgotten_total", "Keys of rules over time dropped because there were too many.";
-    REACTION_LOOPS = "brine_reaction_loops_total", "Events without reaction because their chain of reactions had reached `reactor_max_depth`.";
-    REACTOR_ERRORS = "brine_reactor_errors_total", "Reactor SLS files that could not be read, rendered or compiled.";
-}
-
-/// Reactions by entry and outcome.
-pub static REACTIONS_BY_ENTRY: Family = Family::new(
-    "brine_reactor_reactions_total",
-    "Reactions by entry and outcome: done, no_minion (no minion matched the target), failed, unreadable.",
-    &["entry", "outcome"],
-);
-/// The lag of durable subscribers.
-pub static SUBSCRIBER_LAG: Family = Family::new(
-    "brine_subscriber_lag_events",
-    "Events that a durable subscriber has not handled yet.",
-    &["subscriber"],
-);
-/// The length of the reactor's queue.
-pub static QUEUE_DEPTH: Gauge =
-    Gauge::new("brine_reactor_queue_depth", "Events queued for, or handled by, a reactor worker.");
-/// Threads of slow reactions.
-pub static REACTOR_DETACHED: Gauge = Gauge::new(
-    "brine_reactor_detached_threads",
-    "Threads with reactions of more than 10 s, which no longer count as workers; at most 64.",
-);
-/// Whether the reactor is paused.
-pub static REACTOR_PAUSED: Gauge = Gauge::new(
-    "brine_reactor_paused",
-    "1 while the reactor takes no events because too many reactions are unfinished, else 0.",
-);
-/// The durations of renders of reactor SLS files.
-pub static RENDER_SECONDS: Histogram =
-    Histogram::new("brine_reactor_render_seconds", "Time to render a reactor SLS file.");
-/// The durations from taking an event to having dispatched its reactions.
-pub static REACTION_SECONDS: Histogram =
-    Histogram::new("brine_reactor_reaction_seconds", "Time from taking an event to having dispatched its reactions.");
-
-/// Work items of the executors by outcome.
-pub static EXECUTOR_WORK: Family = Family::new(
-    "brine_executor_work_total",
-    "Work items of the executors by outcome: done, panicked, refused.",
-    &["executor", "outcome"],
-);
-/// The time that work items waited for a thread.
-pub static EXECUTOR_WAIT: Family = Family::new(
-    "brine_executor_wait_microseconds_total",
-    "Microseconds that work items waited for a thread of their executor.",
-    &["executor"],
-);
-
-/// The size of the journal.
-pub static JOURNAL_BYTES: Gauge = Gauge::new("brine_journal_bytes", "Bytes of the events in the journal.");
-/// The number of events in the journal.
-pub static JOURNAL_EVENTS: Gauge = Gauge::new("brine_journal_events", "Events in the journal.");
-/// Whether the store has failed.
-pub static STORE_FAILED: Gauge =
-    Gauge::new("brine_store_failed", "1 while the store refuses writes because of a disk failure, else 0.");
-/// The size of the store.
-pub static STORE_BYTES: Gauge = Gauge::new("brine_store_bytes", "Bytes of the store on disk.");
-/// The number of subscribers of the event socket.
-pub static SUBSCRIBERS: Gauge =
-    Gauge::new("brine_event_subscribers", "Programs subscribed to the event bus through its socket.");
-
-/// The number of network connections.
-pub static CONNECTIONS: Gauge = Gauge::new("brine_connections", "Open connections of the network ports.");
-
-/// All families with their Prometheus types.
-pub static FAMILIES: &[(&Family, &str)] = &[
-    (&REACTIONS_BY_ENTRY, "counter"),
-    (&SUBSCRIBER_LAG, "gauge"),
-    (&EXECUTOR_WORK, "counter"),
-    (&EXECUTOR_WAIT, "counter"),
-];
-/// All gauges.
-pub static GAUGES: &[&Gauge] = &[
-    &QUEUE_DEPTH,
-    &REACTOR_DETACHED,
-    &REACTOR_PAUSED,
-    &JOURNAL_BYTES,
-    &JOURNAL_EVENTS,
-    &STORE_FAILED,
-    &STORE_BYTES,
-    &SUBSCRIBERS,
-    &CONNECTIONS,
-];
-/// All histograms.
-pub static HISTOGRAMS: &[&Histogram] = &[&RENDER_SECONDS, &REACTION_SECONDS];
-
-/// A sample: `name{label="value"}` and its number.
+/// One number with its name: `name{label="value"}`.
 type Sample = (String, String);
 
-/// Returns all metrics: name, help, Prometheus type and samples.
-fn all() -> Vec<(&'static str, &'static str, &'static str, Vec<Sample>)> {
-    let plain = |name: &str, value: String| vec![(name.to_owned(), value)];
-    let mut all: Vec<_> =
-        ALL.iter().map(|one| (one.name, one.help, "counter", plain(one.name, one.get().to_string()))).collect();
-    all.extend(GAUGES.iter().map(|one| (one.name, one.help, "gauge", plain(one.name, one.get().to_string()))));
-    for (family, kind) in FAMILIES {
+impl Metric {
+    /// Returns its name, as Prometheus wants it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Metric::Counter(one) => one.name,
+            Metric::Gauge(one) => one.name,
+            Metric::Family(one) => one.name,
+            Metric::Histogram(one) => one.name,
+        }
+    }
+
+    /// Returns its description.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Metric::Counter(one) => one.help,
+            Metric::Gauge(one) => one.help,
+            Metric::Family(one) => one.help,
+            Metric::Histogram(one) => one.help,
+        }
+    }
+
+    /// Returns the names of its labels.
+    pub fn labels(&self) -> &'static [&'static str] {
+        match self {
+            Metric::Family(one) => one.labels,
+            _ => &[],
+        }
+    }
+
+    /// Returns Prometheus' word for its type: `counter`, `gauge` or `histogram`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Metric::Counter(_) | Metric::Family(Family { rises: true, .. }) => "counter",
+            Metric::Gauge(_) | Metric::Family(_) => "gauge",
+            Metric::Histogram(_) => "histogram",
+        }
+    }
+
+    fn samples(&self) -> Vec<Sample> {
+        match self {
+            Metric::Counter(one) => vec![(one.name.to_owned(), one.get().to_string())],
+            Metric::Gauge(one) => vec![(one.name.to_owned(), one.get().to_string())],
+            Metric::Family(one) => one.samples(),
+            Metric::Histogram(one) => one.samples(),
+        }
+    }
+}
+
+impl Family {
+    fn samples(&self) -> Vec<Sample> {
         let sample = |(values, number): (Vec<String>, u64)| {
             let labels =
-                family.labels.iter().zip(&values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
-            (format!("{}{{{}}}", family.name, labels.collect::<Vec<_>>().join(",")), number.to_string())
+                self.labels.iter().zip(&values).map(|(label, value)| format!("{label}=\"{}\"", escaped(value)));
+            (format!("{}{{{}}}", self.name, labels.collect::<Vec<_>>().join(",")), number.to_string())
         };
-        all.push((family.name, family.help, kind, family.all().into_iter().map(sample).collect()));
+        self.all().into_iter().map(sample).collect()
     }
-    for one in HISTOGRAMS {
+}
+
+impl Histogram {
+    fn samples(&self) -> Vec<Sample> {
         let mut below = 0;
         let mut samples = Vec::new();
-        for (bound, bucket) in BUCKETS.iter().zip(&one.buckets) {
+        for (bound, bucket) in BUCKETS.iter().zip(&self.buckets) {
             below += bucket.load(Ordering::Relaxed);
-            samples.push((format!("{}_bucket{{le=\"{bound}\"}}", one.name), below.to_string()));
+            samples.push((format!("{}_bucket{{le=\"{bound}\"}}", self.name), below.to_string()));
         }
-        let (count, sum) = one.sum();
-        samples.push((format!("{}_bucket{{le=\"+Inf\"}}", one.name), count.to_string()));
-        samples.push((format!("{}_sum", one.name), sum.to_string()));
-        samples.push((format!("{}_count", one.name), count.to_string()));
-        all.push((one.name, one.help, "histogram", samples));
+        let (count, sum) = self.sum();
+        samples.push((format!("{}_bucket{{le=\"+Inf\"}}", self.name), count.to_string()));
+        samples.push((format!("{}_sum", self.name), sum.to_string()));
+        samples.push((format!("{}_count", self.name), count.to_string()));
+        samples
     }
-    all
 }
 
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Returns all samples except the buckets of histograms.
+/// Declares the metrics of a crate as statics, and `METRICS`, the list of all of them.
+///
+/// ```
+/// brine_metrics::metrics! {
+///     counter REQUESTS = "brine_requests_total", "Requests taken.";
+///     gauge CONNECTIONS = "brine_connections", "Open connections.";
+///     counter REACTIONS["entry", "outcome"] = "brine_reactions_total", "Reactions by entry and outcome.";
+///     histogram RENDER_SECONDS = "brine_render_seconds", "Seconds to render a template.";
+/// }
+///
+/// REQUESTS.add(1);
+/// REACTIONS.with(&["salt/auth", "done"]).add(1);
+/// assert_eq!(METRICS.len(), 4);
+/// ```
+#[macro_export]
+macro_rules! metrics {
+    (@declare counter $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Counter = $crate::Counter::new($name, $help);
+    };
+    (@declare gauge $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Gauge = $crate::Gauge::new($name, $help);
+    };
+    (@declare histogram $metric:ident, $name:literal, $help:literal) => {
+        #[doc = $help]
+        pub static $metric: $crate::Histogram = $crate::Histogram::new($name, $help);
+    };
+    (@declare counter $metric:ident, $name:literal, $help:literal, $($label:literal)+) => {
+        #[doc = $help]
+        pub static $metric: $crate::Family = $crate::Family::new($name, $help, &[$($label),+], true);
+    };
+    (@declare gauge $metric:ident, $name:literal, $help:literal, $($label:literal)+) => {
+        #[doc = $help]
+        pub static $metric: $crate::Family = $crate::Family::new($name, $help, &[$($label),+], false);
+    };
+    (@entry counter $metric:ident) => { $crate::Metric::Counter(&$metric) };
+    (@entry gauge $metric:ident) => { $crate::Metric::Gauge(&$metric) };
+    (@entry histogram $metric:ident) => { $crate::Metric::Histogram(&$metric) };
+    (@entry $kind:ident $metric:ident, $($label:literal)+) => { $crate::Metric::Family(&$metric) };
+    ($($kind:ident $metric:ident $([$($label:literal),+])? = $name:literal, $help:literal;)*) => {
+        $($crate::metrics!(@declare $kind $metric, $name, $help $(, $($label)+)?);)*
+
+        /// All metrics of this crate.
+        pub static METRICS: &[$crate::Metric] = &[$($crate::metrics!(@entry $kind $metric $(, $($label)+)?)),*];
+    };
+}
+
+/// The metrics that this process shows, by name.
+static REGISTRY: RwLock<BTreeMap<&'static str, Metric>> = RwLock::new(BTreeMap::new());
+
+/// Adds metrics to those that this process shows. Metrics that are registered already stay as they are.
+pub fn register(crates: &[&'static [Metric]]) {
+    let mut registry = REGISTRY.write();
+    for metric in crates.iter().copied().flatten() {
+        registry.entry(metric.name()).or_insert(*metric);
+    }
+}
+
+/// Returns the registered metrics, sorted by name.
+pub fn registered() -> Vec<Metric> {
+    REGISTRY.read().values().copied().collect()
+}
+
+/// Returns the registered metrics as pairs of name and number, without the buckets of histograms.
 pub fn pairs() -> Vec<(String, String)> {
-    let samples = all().into_iter().flat_map(|(.., samples)| samples);
+    let samples = registered().into_iter().flat_map(|metric| metric.samples());
     samples.filter(|(name, _)| !name.contains("_bucket{le=")).collect()
 }
 
-/// Returns all metrics in Prometheus' text format.
+/// Returns the registered metrics as Prometheus text.
 pub fn prometheus() -> String {
     let mut out = String::new();
-    for (name, help, kind, samples) in all() {
+    for metric in registered() {
+        let (name, help, kind) = (metric.name(), metric.help(), metric.kind());
         // Writing into a `String` cannot fail.
         _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-        for (name, number) in samples {
+        for (name, number) in metric.samples() {
             _ = writeln!(out, "{name} {number}");
         }
     }
@@ -366,28 +355,42 @@ pub fn prometheus() -> String {
 mod tests {
     use super::*;
 
+    metrics! {
+        counter REPLIES_LOST = "brine_replies_lost_total", "Replies whose receiver went away.";
+        counter REACTIONS_BY_ENTRY["entry", "outcome"] = "brine_reactor_reactions_total", "Reactions.";
+        gauge SUBSCRIBER_LAG["subscriber"] = "brine_subscriber_lag_events", "Events not handled yet.";
+        gauge CONNECTIONS = "brine_connections", "Open connections.";
+        histogram RENDER_SECONDS = "brine_reactor_render_seconds", "Seconds to render.";
+    }
+
     #[test]
-    fn metrics_have_prometheus_text_format() {
+    fn metrics_are_shown_as_prometheus_wants_them() {
+        register(&[METRICS]);
+        register(&[METRICS]);
+        assert_eq!(registered().len(), METRICS.len());
         REPLIES_LOST.add(2);
-        let text = prometheus();
-        assert!(text.contains("# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total "), "{text}");
         REACTIONS_BY_ENTRY.with(&["salt/\"auth\"", "done"]).add(3);
         RENDER_SECONDS.observe(0.002);
         let text = prometheus();
         for line in [
+            "# TYPE brine_replies_lost_total counter\nbrine_replies_lost_total 2\n",
+            "# TYPE brine_reactor_reactions_total counter\n",
             "brine_reactor_reactions_total{entry=\"salt/\\\"auth\\\"\",outcome=\"done\"} 3\n",
             "# TYPE brine_subscriber_lag_events gauge\n",
+            "# TYPE brine_connections gauge\nbrine_connections 0\n",
             "brine_reactor_render_seconds_bucket{le=\"0.001\"} 0\n",
             "brine_reactor_render_seconds_bucket{le=\"0.005\"} 1\n",
             "brine_reactor_render_seconds_count 1\n",
         ] {
             assert!(text.contains(line), "{line}{text}");
         }
+        assert!(pairs().contains(&("brine_replies_lost_total".to_owned(), "2".to_owned())));
+        assert!(pairs().iter().all(|(name, _)| !name.contains("bucket")));
     }
 
     #[test]
-    fn the_number_of_label_sets_is_bounded() {
-        let family = Family::new("x", "x", &["n"]);
+    fn a_family_does_not_grow_without_end() {
+        let family = Family::new("x", "x", &["n"], true);
         for n in 0..LABELS + 10 {
             family.with(&[&n.to_string()]).add(1);
         }

@@ -406,8 +406,14 @@ pub fn sls_variables(sls: &str, path: &str) -> Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_jinja::NoHost;
+    use brine_jinja::{Limits, NoHost};
     use brine_value::list;
+
+    #[test]
+    fn the_defaults_of_the_limits_are_those_of_the_options() {
+        let (options, own) = (Limits::of(&brine_config::MasterConfig::default().opts), Limits::default());
+        assert_eq!((options.fuel, options.memory, options.output), (own.fuel, own.memory, own.output));
+    }
 
     fn render(source: &str) -> Result<Value, RenderError> {
         let host: Arc<dyn Host> = Arc::new(NoHost);

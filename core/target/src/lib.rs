@@ -24,7 +24,6 @@ mod network;
 mod pcre;
 #[cfg(test)]
 mod tests;
-mod traverse;
 
 use std::fmt;
 use std::str::FromStr;
@@ -37,7 +36,6 @@ use compound::Expression;
 use lookup::{Comparison, Lookup};
 use network::Network;
 pub use pcre::Pcre;
-pub use traverse::{entry_at, traverse};
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {

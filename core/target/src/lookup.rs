@@ -5,7 +5,7 @@
 
 use brine_text::glob::Glob;
 use brine_value::{Map, Value};
-use brine_yaml::traverse::follow;
+use brine_yaml::follow;
 
 use super::TargetError;
 use super::pcre::Pcre;

@@ -1,5 +1,9 @@
 //! Rust types to and from [`Value`].
 
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+
 use super::{Map, Value};
 
 macro_rules! from {
@@ -177,6 +181,35 @@ impl<T: FromValue> FromValue for Vec<T> {
             Value::Str(text) if text.is_empty() => Some(Vec::new()),
             one => T::from_value(one).map(|item| vec![item]),
         }
+    }
+}
+
+impl FromValue for PathBuf {
+    const EXPECTED: &'static str = "a path";
+    fn from_value(value: &Value) -> Option<Self> {
+        value.as_str().map(PathBuf::from)
+    }
+}
+
+impl From<PathBuf> for Value {
+    fn from(path: PathBuf) -> Self {
+        Value::Str(path.to_string_lossy().into_owned())
+    }
+}
+
+/// Directories by environment, as `file_roots` has them.
+impl FromValue for IndexMap<String, Vec<PathBuf>> {
+    const EXPECTED: &'static str = "a mapping of environment to a list of directories";
+    fn from_value(value: &Value) -> Option<Self> {
+        value.as_map()?.iter().map(|(key, value)| Some((String::from_value(key)?, Vec::from_value(value)?))).collect()
+    }
+}
+
+/// Directories by environment.
+impl From<IndexMap<String, Vec<PathBuf>>> for Value {
+    fn from(roots: IndexMap<String, Vec<PathBuf>>) -> Self {
+        let pairs = roots.into_iter().map(|(environment, folders)| (environment.into(), folders.into_iter().collect()));
+        Value::Map(pairs.collect())
     }
 }
 

@@ -1,7 +1,8 @@
 //! YAML as Salt reads and writes it: YAML 1.1 by way of PyYAML, with Salt's own rules on top.
 //!
 //! [`load`] turns text into a [`Value`], [`load_located`] remembers lines too. What a plain word
-//! means is told by [`plain`]. Nothing here knows of Jinja or of states.
+//! means is told by [`plain`]. [`untrusted`] keeps text of others from becoming YAML; [`traverse`] walks along a path.
+//! Nothing here knows of Jinja or of states.
 
 mod compose;
 mod construct;
@@ -10,6 +11,8 @@ mod error;
 mod scalar;
 #[cfg(test)]
 mod tests;
+mod traverse;
+pub mod untrusted;
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,6 +24,7 @@ use construct::Constructor;
 pub use dump::{Style, dump};
 pub use error::{Context, Origin, YamlError};
 pub use scalar::plain;
+pub use traverse::{entry_at, follow, traverse};
 
 use crate::untrusted::{UntrustedError, Words};
 
@@ -72,7 +76,9 @@ pub fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> 
 /// Why the output of a guarded template cannot be read.
 #[derive(Debug)]
 pub enum GuardedError {
+    /// It is not YAML.
     Yaml(Box<YamlError>),
+    /// Untrusted text is refused.
     Untrusted(UntrustedError),
 }
 

@@ -389,7 +389,7 @@ fn long_lines_are_folded_near_80_columns() {
 mod properties {
     use proptest::prelude::*;
 
-    use brine_sls::{Style, dump, load};
+    use super::super::{Style, dump, load};
     use brine_value::Value;
 
     fn value() -> impl Strategy<Value = Value> {

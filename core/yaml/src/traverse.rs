@@ -38,7 +38,7 @@ pub fn entry_at<'v>(map: &'v Map, path: &str, delimiter: &str) -> Option<&'v Val
 }
 
 /// The value at the end of a path that is split already.
-pub(super) fn follow<'v>(map: &'v Map, path: &[String]) -> Option<&'v Value> {
+pub fn follow<'v>(map: &'v Map, path: &[String]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().map(String::as_str).try_fold(entry(map, first)?, step)
 }

@@ -110,7 +110,7 @@ impl Kept {
 
 /// The place of one subscriber: the first message that it has not written.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub struct Place {
     backlog: Arc<Backlog>,
     at: u64,
 }

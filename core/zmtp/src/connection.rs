@@ -18,7 +18,7 @@ use super::zmtp::{self, Message, put_frame};
 const PONGS: usize = 4 << 10;
 
 /// A connection after its handshake.
-pub(crate) struct Connection {
+pub struct Connection {
     /// The messages of the peer.
     pub incoming: Incoming,
     /// What is sent to it.
@@ -26,14 +26,14 @@ pub(crate) struct Connection {
 }
 
 /// The reading half of a connection.
-pub(crate) struct Incoming {
+pub struct Incoming {
     reader: Reader,
     pongs: Arc<Pongs>,
     time: Option<Duration>,
 }
 
 /// The writing half of a connection.
-pub(crate) struct Outgoing {
+pub struct Outgoing {
     writer: Writer,
     pongs: Arc<Pongs>,
     time: Option<Duration>,
@@ -47,7 +47,7 @@ struct Pongs {
 }
 
 /// Where the messages for a peer come from.
-pub(crate) trait Source: Send {
+pub trait Source: Send {
     /// Waits for messages and appends them to what is flushed next; `false` ends the connection. Is dropped and called
     /// again while it waits. A call says that everything appended by the one before has been written.
     fn next(&mut self, out: &mut Writer) -> impl Future<Output = Result<bool, TransportError>> + Send;
@@ -59,7 +59,7 @@ pub(crate) trait Source: Send {
 }
 
 /// The source of a socket that sends nothing.
-pub(crate) struct Silent;
+pub(super) struct Silent;
 
 impl Source for Silent {
     async fn next(&mut self, _: &mut Writer) -> Result<bool, TransportError> {

@@ -26,17 +26,16 @@ mod subscriptions;
 mod zmtp;
 
 pub use bounds::{Allowance, Bounds, Memory};
-pub use brine_runtime::backoff::Backoff;
-pub(crate) use connection::{Connection, Source};
+pub use connection::{Connection, Incoming, Outgoing, Source};
 pub use endpoint::{Endpoint, Listener};
 pub use io::{Reader, Writer};
 pub use publisher::Publisher;
 pub use pull::{Pull, Push};
 pub use request::RequestClient;
 pub use router::{Handler, Peer, Router, Worker};
-pub(crate) use server::{Remote, Server, Service};
+pub use server::{Remote, Server, Service};
 pub use subscriber::Subscriber;
-pub(crate) use subscriptions::Subscribed;
+pub use subscriptions::Subscribed;
 pub use zmtp::{Limits, Message, SocketType, connect};
 
 use std::sync::Arc;

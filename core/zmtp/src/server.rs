@@ -19,7 +19,7 @@ use crate::metrics;
 
 /// Who is at the other end of a connection.
 #[derive(Clone)]
-pub(crate) struct Remote {
+pub struct Remote {
     /// Its address, or `local`.
     pub address: Arc<str>,
     /// Its address, if it is one of a network.
@@ -29,7 +29,7 @@ pub(crate) struct Remote {
 }
 
 /// What a kind of socket does with its connections.
-pub(crate) trait Service: Send + Sync + 'static {
+pub trait Service: Send + Sync + 'static {
     /// What belongs to one connection from the moment that it is accepted.
     type Session: Send + 'static;
 
@@ -46,9 +46,12 @@ pub(crate) trait Service: Send + Sync + 'static {
 }
 
 /// A listening socket with what its peers may do.
-pub(crate) struct Server {
+pub struct Server {
+    /// Where connections arrive.
     pub listener: Listener,
+    /// The type of the socket.
     pub role: SocketType,
+    /// The limits of each connection.
     pub limits: Limits,
     /// The bounds of unauthenticated peers. A unix socket has none: who may open it is trusted, and may be slow.
     pub bounds: Option<Bounds>,

@@ -11,7 +11,7 @@ use super::zmtp::Message;
 
 /// The subscriptions of one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Subscribed {
+pub struct Subscribed {
     subscriptions: Mutex<Subscriptions>,
     changed: Notify,
 }

@@ -163,7 +163,7 @@ async fn a_request_goes_to_the_zeromq_crates_router_socket() {
 async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
     let (endpoint, _guard) = echo_server(Limits { message: 1000, frames: 4 }).await;
     let Endpoint::Tcp(host, port) = endpoint.clone() else { unreachable!() };
-    let before = crate::metrics::CONNECTIONS_REFUSED.get();
+    let before = metrics::CONNECTIONS_REFUSED.get();
     for hostile in [
         // eight exabytes are announced
         &b"\x02\x7f\xff\xff\xff\xff\xff\xff\xff"[..],
@@ -187,7 +187,7 @@ async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
         let _ = stream.read_to_end(&mut rest).await;
     }
     assert_eq!(client(&endpoint).request("still here", LONG).await.unwrap(), "still here");
-    assert!(crate::metrics::CONNECTIONS_REFUSED.get() >= before + 5);
+    assert!(metrics::CONNECTIONS_REFUSED.get() >= before + 5);
 }
 
 #[tokio::test]

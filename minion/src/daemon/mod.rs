@@ -128,6 +128,7 @@ pub(crate) fn build(
 
 /// Runs a minion until `shutdown`.
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+    crate::metrics::register();
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
     schedule::add_mine(&connected.minion);

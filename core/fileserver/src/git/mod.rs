@@ -14,8 +14,8 @@ use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
 use parking_lot::RwLock;
 
-pub use repository::GitError;
-pub(crate) use repository::{OwnOptions, Repository, Tree, named_with_options, pairs};
+use repository::pairs;
+pub use repository::{GitError, OwnOptions, Repository, Tree, named_with_options};
 
 /// How a part of a repository becomes an environment; what is not said is as for the remote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

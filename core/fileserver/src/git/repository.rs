@@ -47,30 +47,35 @@ pub enum GitError {
 }
 
 /// The options of one remote: its own ones, and those for all.
-pub(crate) struct OwnOptions<'a> {
+pub struct OwnOptions<'a> {
+    /// Those of the remote itself.
     pub own: Map,
+    /// Those of the configuration.
     pub all: &'a Map,
     /// How the names of those for all begin: `gitfs_`, `git_pillar_`.
     pub prefix: &'a str,
 }
 
 impl OwnOptions<'_> {
+    /// Returns an option: the remote's, else that for all.
     pub fn get(&self, name: &str) -> Option<Value> {
         let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
         self.own.get(name).or_else(all).filter(|value| !value.is_nil()).cloned()
     }
 
+    /// Returns an option as text that is not empty.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(|value| value.to_string()).filter(|text| !text.is_empty())
     }
 
+    /// Returns an option as a truth value.
     pub fn flag(&self, name: &str, default: bool) -> bool {
         self.get(name).and_then(|value| bool::from_value(&value)).unwrap_or(default)
     }
 }
 
 /// A remote as it is written: its name, or its name with options.
-pub(crate) fn named_with_options(value: &Value) -> Option<(String, Map)> {
+pub fn named_with_options(value: &Value) -> Option<(String, Map)> {
     match value {
         Value::Map(map) => map.first().map(|(name, own)| (name.to_string(), pairs(own))),
         name => Some((name.to_string(), Map::new())),
@@ -78,7 +83,7 @@ pub(crate) fn named_with_options(value: &Value) -> Option<(String, Map)> {
 }
 
 /// A list of one-key mappings, or one mapping.
-pub(crate) fn pairs(value: &Value) -> Map {
+pub fn pairs(value: &Value) -> Map {
     match value {
         Value::Map(map) => map.clone(),
         Value::List(items) => {
@@ -90,13 +95,15 @@ pub(crate) fn pairs(value: &Value) -> Map {
 
 /// A commit, the folder of it that is served, and the folder that it is in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub struct Tree {
+    /// The commit's full hash.
     pub commit: String,
     root: String,
     mountpoint: String,
 }
 
 impl Tree {
+    /// The tree of a commit below `root`, served below `mountpoint`.
     pub fn new(commit: &str, root: &str, mountpoint: &str) -> Self {
         Tree {
             commit: commit.to_owned(),
@@ -108,7 +115,7 @@ impl Tree {
 
 /// A repository.
 #[derive(Debug)]
-pub(crate) struct Repository {
+pub struct Repository {
     url: String,
     checks_certificate: bool,
     key: Option<String>,

@@ -10,8 +10,6 @@ mod facts;
 mod known;
 mod reader;
 mod solve;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -2,7 +2,10 @@
 //!
 //! One that is not there, or that fails, is an error of the pillar: half of one would be taken for the whole.
 
+use std::path::Path;
+
 use brine_function::{Args, CallError};
+use brine_system::processes;
 use brine_target::{Target, TargetKind};
 use brine_text::shell;
 use brine_value::{Map, Value, json};
@@ -59,7 +62,7 @@ pub fn check(opts: &Map) -> Vec<String> {
                     "option 'ext_pillar': '{name}' is not supported: every state run fails; remove it, supported are {}",
                     known()
                 ));
-            } else if name == "git" && !brine_system::processes::has_program("git") {
+            } else if name == "git" && processes::find(Path::new("git")).is_none() {
                 errors.push(
                     "option 'ext_pillar': the program git is not in the PATH: every state run fails; install git"
                         .to_owned(),

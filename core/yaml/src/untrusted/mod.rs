@@ -15,8 +15,6 @@ use parking_lot::Mutex;
 
 pub(super) use fits::{Place, Style};
 
-use super::yaml;
-
 /// How many bytes of untrusted text one render may print, in all.
 const MOST_BYTES: usize = 64 << 20;
 
@@ -55,7 +53,7 @@ impl UntrustedError {
 
 /// The form in which a value was printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// Text.
     Text,
     /// A number, a truth value or nothing: YAML resolves its text.
@@ -141,7 +139,7 @@ impl Words {
     }
 
     /// Adds a text and returns the word that stands for it, or nothing if the render has printed too much.
-    pub(super) fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
+    pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
         let mut table = self.table.lock();
         let bytes = table.bytes.checked_add(text.len())?.checked_add(WORD_COST)?;
         if bytes > MOST_BYTES {
@@ -209,7 +207,7 @@ impl Words {
     }
 
     /// Counts text that a template captures to what the render may print; whether that fits.
-    pub(super) fn spend(&self, bytes: usize) -> bool {
+    pub fn spend(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
         table.bytes = table.bytes.saturating_add(bytes);
         table.bytes <= MOST_BYTES
@@ -308,7 +306,7 @@ impl Words {
     fn node(&self, text: &str, kind: Kind, origin: &Origin) -> Result<Value, UntrustedError> {
         let value = match kind {
             Kind::Json => json::from_json(text).map_err(|error| error.to_string()),
-            _ => yaml::load(text).map_err(|error| error.to_string()),
+            _ => crate::load(text).map_err(|error| error.to_string()),
         };
         let value = value.map_err(|error| {
             UntrustedError::new(origin, format!("render failed: `{}` cannot be read back: {error}", origin.tag))
@@ -363,7 +361,7 @@ fn refused(origin: &Origin, cause: &str) -> UntrustedError {
 }
 
 /// The error for a template that prints too much.
-pub(super) fn too_much(origin: &Origin) -> UntrustedError {
+pub fn too_much(origin: &Origin) -> UntrustedError {
     let message = format!(
         "render failed: at `{}` the template has printed more than {MOST_BYTES} bytes from the event",
         origin.tag
