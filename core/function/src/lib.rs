@@ -72,6 +72,10 @@
 //! # assert!(FUNCTIONS.is_empty());
 //! ```
 
+// The macros name this crate by its path, also in its own tests.
+#[cfg(test)]
+extern crate self as brine_function;
+
 mod binder;
 #[cfg(test)]
 mod tests;
