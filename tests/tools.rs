@@ -227,7 +227,7 @@ async fn documentation_is_found_or_missed_aloud() {
         ("salt", &["*", "sys.doc", "nope.nope"], "nope.nope:\n\n    'nope.nope' is not available."),
         ("salt-run", &["-d", "state.event"], "state.event:\n\n    "),
         ("salt-run", &["-d", "jobs"], "jobs.active:\n\n    "),
-        ("salt-run", &["-d"], "batch."),
+        ("salt-run", &["-d"], "auth."),
         ("salt-call", &["-d", "test.ping"], "test.ping:\n\n    "),
         ("salt-call", &["--local", "-d"], "acl."),
     ] {
