@@ -137,6 +137,7 @@ pub struct Master {
 impl Master {
     /// Starts a master. It serves when this returns. `functions` are the execution functions in its templates.
     pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
+        metrics::register();
         let config = Arc::new(config);
         let executors = Executors::new(config.runner_threads);
         check::report(&config, &executors).await?;
