@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use brine_core::sls::jinja::limits::measure_memory;
+use brine_jinja::limits::measure_memory;
 use tikv_jemalloc_ctl::thread;
 
 /// Events are allocated by one thread and freed by another, which makes glibc's allocator grow without bound.

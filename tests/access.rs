@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
-use brine_core::Value;
+use brine_value::Value;
 use support::{BRINE, System, stderr, stdout, text, within_limit};
 
 const CONFIG: &str = "token_file: ROOT/token
@@ -84,7 +84,7 @@ async fn users_may_do_what_their_entries_permit() {
     }
     // The jobs are those of the users.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "--out=json"]));
-    let jobs = brine_core::value::json::from_json(&jobs).unwrap();
+    let jobs = brine_value::json::from_json(&jobs).unwrap();
     let users: Vec<String> = jobs.as_map().unwrap().values().map(|job| job.get("User").unwrap().to_string()).collect();
     assert!(users.contains(&"fred".to_owned()) && users.contains(&"ann".to_owned()), "{users:?}");
 }
@@ -104,7 +104,7 @@ async fn tokens_stand_for_passwords_until_they_are_revoked() {
 
     let listed = || {
         let listed = stdout(&system.tool("salt-run", &["auth.list_tokens", "--out=json"]));
-        brine_core::value::json::from_json(&listed).unwrap().as_map().unwrap().clone()
+        brine_value::json::from_json(&listed).unwrap().as_map().unwrap().clone()
     };
     let tokens = listed();
     let (digest, token) = tokens.iter().next().unwrap();
@@ -142,7 +142,7 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
         (&["fred", "*", "test.ping"], false),
     ] {
         let output = system.tool("salt-run", &[&["auth.test", "--out=json"][..], words].concat());
-        let explained = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        let explained = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
         assert_eq!(explained.get("permitted"), Some(&Value::Bool(permitted)), "{words:?} {}", said(&output).0);
     }
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::Value;
+use brine_value::Value;
 use support::{System, stdout, text};
 
 async fn system() -> System {
@@ -24,7 +24,7 @@ async fn hand_over(system: &System, more: &[&str]) -> String {
 
 async fn status(system: &System, jid: &str) -> Value {
     let shown = stdout(&system.tool_async("salt-run", &["--out=json", "batch.status", jid]).await);
-    brine_core::value::json::from_json(&shown).unwrap()
+    brine_value::json::from_json(&shown).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,12 +74,12 @@ async fn all_parts_of_a_batch_have_one_job_id() {
     assert_eq!((shown.matches("\"jid\"").count(), jids.len()), (3, 1), "{shown}");
     let jid = jids.first().unwrap().split('"').nth(3).unwrap().to_owned();
     let job = stdout(&system.tool_async("salt-run", &["--out=json", "jobs.list_job", &jid]).await);
-    let job = brine_core::value::json::from_json(&job).unwrap();
+    let job = brine_value::json::from_json(&job).unwrap();
     assert_eq!(job.get("Minions").map(ToString::to_string), Some("['web1', 'web2', 'web3']".into()), "{job}");
     assert_eq!(job.get("Result").and_then(Value::as_map).map(indexmap::IndexMap::len), Some(3), "{job}");
     let one =
         stdout(&system.tool_async("salt", &["web*", "test.echo", "hi", "-b", "1", "--static", "--out=json"]).await);
-    let one = brine_core::value::json::from_json(&one).unwrap();
+    let one = brine_value::json::from_json(&one).unwrap();
     assert_eq!(one.to_string(), "{'web1': 'hi', 'web2': 'hi', 'web3': 'hi'}");
 }
 

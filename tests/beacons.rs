@@ -6,9 +6,9 @@ mod support;
 
 use std::io::Write;
 
-use brine_core::Value;
-use brine_core::bus::SocketNames;
-use brine_core::transport::{Limits, Subscriber};
+use brine_bus::SocketNames;
+use brine_value::Value;
+use brine_zmtp::{Limits, Subscriber};
 use support::{LONG, System, text};
 
 const BEACONS: &str = "beacons:
@@ -52,7 +52,7 @@ async fn the_reactor_reacts_to_what_a_beacon_sees() {
         }
     }
     let frames = tokio::time::timeout(LONG, own.recv()).await.unwrap().unwrap();
-    let event = brine_core::Event::from_frame(frames[0].clone()).unwrap().data();
+    let event = brine_event::Event::from_frame(frames[0].clone()).unwrap().data();
     let first = event.get("beacons").and_then(Value::as_list).unwrap()[0].clone();
     assert_eq!(first.get("tag"), Some(&"salt/beacon/web1/log/trouble".into()));
     assert_eq!(first.get("beacon_name"), Some(&"log".into()));
@@ -109,13 +109,13 @@ async fn beacons_and_jobs_can_come_before_the_master() {
     system.spawn_minion("web1");
     let names = SocketNames::minion("web1");
     let own = names.publish_endpoint(&system.path("run"));
-    let brine_core::transport::Endpoint::Ipc(path) = &own else { panic!("{own:?}") };
+    let brine_zmtp::Endpoint::Ipc(path) = &own else { panic!("{own:?}") };
     support::until("the minion's bus is there", || path.exists()).await;
     let mut own = Subscriber::connect(&own, &[b"__"], Limits::default()).await.unwrap();
     let (mut looked, mut ran) = (false, false);
     while !looked || !ran {
         let frames = tokio::time::timeout(LONG, own.recv()).await.expect("no event comes").unwrap();
-        let event = brine_core::Event::from_frame(frames[0].clone()).unwrap();
+        let event = brine_event::Event::from_frame(frames[0].clone()).unwrap();
         looked |= event.tag() == "__beacons_return";
         ran |= event.tag() == "__schedule_return" && event.data().get("return") == Some(&true.into());
     }

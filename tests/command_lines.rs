@@ -11,11 +11,10 @@ use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use brine::escape::{escape_control, escape_line};
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::Envelope;
-use brine_core::{list, map};
+use brine_crypt::{Cipher, PrivateKey};
+use brine_value::{list, map, msgpack};
+use brine_wire::Envelope;
+use brine_zmtp::{Limits, RequestClient};
 use raw::Raw;
 use support::{BRINE, LONG, System, stderr, stdout, until, within_limit};
 

@@ -6,7 +6,7 @@ mod support;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use brine_core::{Value, list, map};
+use brine_value::{Value, list, map};
 use support::{System, stdout};
 
 /// A web server with one file.

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::config::MinionConfig;
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::{Envelope, PublishRequest};
-use brine_core::{Jid, Value, list, map};
+use brine_config::MinionConfig;
+use brine_ids::Jid;
 use brine_minion::channel::Channel;
+use brine_value::{Value, list, map, msgpack};
+use brine_wire::{Envelope, PublishRequest};
+use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, System, stdout};
 
 /// How long a minion may take to end.

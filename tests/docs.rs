@@ -13,7 +13,7 @@ mod links;
 #[path = "docs/reference.rs"]
 mod reference;
 
-use brine_core::function::Function;
+use brine_function::Function;
 
 fn doc(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()

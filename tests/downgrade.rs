@@ -6,15 +6,12 @@ mod support;
 
 use std::sync::Arc;
 
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, PrivateKey, PublicKey, Session, token};
-use brine_core::transport::{
-    Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker,
-};
-use brine_core::value::msgpack;
-use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, TOPIC_GCM};
-use brine_core::{Map, Value, list, map};
+use brine_config::MinionConfig;
+use brine_crypt::{Cipher, PrivateKey, PublicKey, Session};
 use brine_minion::channel::Channel;
+use brine_value::{Map, Value, list, map, msgpack};
+use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, TOPIC_GCM};
+use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -295,7 +292,7 @@ impl Handler for SaltMaster {
             publish_key: seal(key.as_bytes()),
             token: asked.token.map(|token| seal(&self.key.decrypt(&token, asked.encryption).unwrap())),
             session_key: seal(key.as_bytes()),
-            signature: self.key.sign_x931(token::hex(Sha256::digest(&key)).as_bytes()).unwrap(),
+            signature: self.key.sign_x931(brine_digest::hex(Sha256::digest(&key)).as_bytes()).unwrap(),
             cipher: self.claims.unwrap_or_default(),
         }));
         let mut reply = reply.to_map(&Binding::of(load(&mut envelope)).unwrap());

@@ -3,9 +3,9 @@
 
 mod support;
 
-use brine_core::event::Event;
-use brine_core::map;
-use brine_core::transport::{Endpoint, Push};
+use brine_event::Event;
+use brine_value::map;
+use brine_zmtp::{Endpoint, Push};
 use support::{System, stdout, text};
 
 const FOLLOW: &str = "

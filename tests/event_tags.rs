@@ -7,12 +7,11 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use brine_core::crypt::{EncryptionAlgorithm, PrivateKey, SignatureAlgorithm, token};
-use brine_core::function::Args;
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::json;
-use brine_core::wire::{AuthRequest, Call, ClientCommand, Envelope, PublishRequest};
-use brine_core::{Map, Value, map};
+use brine_crypt::{EncryptionAlgorithm, PrivateKey, SignatureAlgorithm, token};
+use brine_function::Args;
+use brine_value::{Map, Value, json, map};
+use brine_wire::{AuthRequest, Call, ClientCommand, Envelope, PublishRequest};
+use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, Events, LONG, System};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -116,7 +115,7 @@ const STEPS: &[(&str, Do)] = &[
     ("a rejected key is deleted", Tool("salt-key", &["-y", "-d", "web2"])),
     (
         "a denied key is deleted",
-        Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_core::list!["web1"]}}),
+        Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_value::list!["web1"]}}),
     ),
     ("a master with room for one minion starts", Room),
     ("there are as many minions as may be", Full),
@@ -154,7 +153,7 @@ fn recording() -> Vec<Recorded> {
 }
 
 fn reason(entry: &Recorded) -> Option<&'static str> {
-    let is = |pattern: &str, text: &str| brine_core::glob::fnmatch(pattern, text);
+    let is = |pattern: &str, text: &str| brine_text::glob::fnmatch(pattern, text);
     NOT_HERE.iter().find(|(when, tag, _)| is(when, &entry.when) && is(tag, &entry.tag)).map(|(.., why)| *why)
 }
 

@@ -7,13 +7,12 @@ mod support;
 
 use std::sync::Arc;
 
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber};
-use brine_core::value::msgpack;
-use brine_core::wire::{Envelope, TOPIC_GCM, purpose};
-use brine_core::{Map, Value, list, map};
+use brine_config::MinionConfig;
+use brine_crypt::{Cipher, PrivateKey};
 use brine_minion::channel::Channel;
+use brine_value::{Map, Value, list, map, msgpack};
+use brine_wire::{Envelope, TOPIC_GCM, purpose};
+use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
 use raw::Raw;
 use support::{System, stdout};
 
@@ -306,7 +305,7 @@ async fn no_minion_publishes_as_if_it_were_the_master() {
         };
         // Every minion has this key: it keeps strangers out, not minions.
         let sealed = rogue.publish.seal(&msgpack::pack_map(&job), None, purpose::PUBLISH);
-        let algorithm = brine_core::crypt::SignatureAlgorithm::default();
+        let algorithm = brine_crypt::SignatureAlgorithm::default();
         let signed = map! {"sig" => rogue.key.sign(&sealed, algorithm).unwrap(), "sig_algo" => algorithm.name()};
         for (more, said) in
             [(map! {}, "is not signed with the master's key"), (signed, "the signature does not belong")]

@@ -5,8 +5,8 @@ mod support;
 
 use std::process::Command;
 
-use brine_core::Value;
-use brine_core::value::json::from_json;
+use brine_value::Value;
+use brine_value::json::from_json;
 use support::{BRINE, System, stdout};
 
 /// A repository with a state in `master`, and another one of the same name in `dev`.
@@ -49,16 +49,19 @@ async fn minions_get_their_states_from_a_repository() {
         from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{words:?}: {output:?}"))
     };
     assert_eq!(run(&["fileserver.update"]), true.into());
-    assert_eq!(run(&["fileserver.envs"]), brine_core::list!["base", "dev"]);
-    assert_eq!(run(&["fileserver.file_list"]), brine_core::list!["told.sls"]);
-    assert_eq!(run(&["fileserver.dir_list", "saltenv=dev"]), brine_core::list![]);
+    assert_eq!(run(&["fileserver.envs"]), brine_value::list!["base", "dev"]);
+    assert_eq!(run(&["fileserver.file_list"]), brine_value::list!["told.sls"]);
+    assert_eq!(run(&["fileserver.dir_list", "saltenv=dev"]), brine_value::list![]);
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told"])), "one again");
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told", "saltenv=dev"])), "dev");
     commit(&repository, "true", "two");
     assert_eq!(run(&["fileserver.update", "backend=git"]), true.into());
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told"])), "two");
     let cleared = run(&["fileserver.clear_cache"]);
-    assert_eq!(cleared.get("cleared"), Some(&brine_core::list!["The gitfs fileserver cache was successfully cleared"]));
+    assert_eq!(
+        cleared.get("cleared"),
+        Some(&brine_value::list!["The gitfs fileserver cache was successfully cleared"])
+    );
     assert_eq!(run(&["fileserver.clear_cache", "backend=roots"]), "No cache was cleared".into());
 }
 

@@ -3,10 +3,9 @@
 
 mod support;
 
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::{Envelope, PublishRequest};
-use brine_core::{Value, map};
+use brine_value::{Value, map, msgpack};
+use brine_wire::{Envelope, PublishRequest};
+use brine_zmtp::{Limits, RequestClient};
 use support::{LONG, System, crypto, stdout};
 use tokio::io::AsyncWriteExt;
 
@@ -100,7 +99,7 @@ mod rogue {
     use std::path::Path;
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
+    use brine_config::MinionConfig;
     use brine_minion::channel::Channel;
 
     pub async fn join(folder: &Path, id: &str, port: u16) -> Arc<Channel> {
@@ -149,7 +148,7 @@ async fn a_changed_key_is_denied() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let mut events = system.events("salt/auth").await;
-    let config = brine_core::config::MinionConfig {
+    let config = brine_config::MinionConfig {
         pki_dir: system.path("thief"),
         master_port: system.ret_port,
         ..Default::default()
@@ -171,7 +170,7 @@ async fn a_changed_key_is_denied() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
-    use brine_core::crypt::PrivateKey;
+    use brine_crypt::PrivateKey;
 
     let signs = System::start("master_sign_pubkey: True\n").await;
     let plain = System::start("").await;
@@ -198,7 +197,7 @@ async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
                 std::fs::write(pki_dir.join(name), pem).unwrap();
             }
         }
-        let config = brine_core::config::MinionConfig {
+        let config = brine_config::MinionConfig {
             pki_dir,
             master_port: system.ret_port,
             verify_master_pubkey_sign: verify,

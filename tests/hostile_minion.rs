@@ -5,9 +5,9 @@ mod support;
 
 use std::sync::Arc;
 
-use brine_core::config::MinionConfig;
-use brine_core::{Map, Value, list, map};
+use brine_config::MinionConfig;
 use brine_minion::channel::Channel;
+use brine_value::{Map, Value, list, map};
 use support::{System, stdout};
 
 const SECRET: &str = "nobody's business";

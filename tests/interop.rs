@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map};
 use salt::{PythonMinion, RELEASES, TREE, outcome};
 use support::{Events, System, stderr, stdout, text};
 
@@ -71,7 +71,7 @@ impl Fleet {
     async fn salt(&self, words: &[&str]) -> Map {
         let all = [&["--static", "--out=json", "-t", "30"], words].concat();
         let output = self.system.tool_async("salt", &all).await;
-        match brine_core::value::json::from_json(&stdout(&output)) {
+        match brine_value::json::from_json(&stdout(&output)) {
             Ok(Value::Map(map)) => map,
             _ => panic!("salt {words:?}: {}{}", stdout(&output), stderr(&output)),
         }
@@ -80,7 +80,7 @@ impl Fleet {
     /// What `salt` says, which may be nothing.
     async fn salt_or_nothing(&self, words: &[&str]) -> Map {
         let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
-        let said = brine_core::value::json::from_json(&stdout(&output));
+        let said = brine_value::json::from_json(&stdout(&output));
         said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
     }
 

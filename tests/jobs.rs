@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::map;
+use brine_value::map;
 use support::{System, stderr, stdout, text};
 
 async fn two_minions() -> System {
@@ -84,7 +84,7 @@ async fn jobs_are_found_again() {
     let found = stdout(&system.tool("salt-run", &["jobs.lookup_jid", &jid]));
     assert_eq!(found, "db1:\n    hello\nweb1:\n    hello\n");
     let listed = stdout(&system.tool("salt-run", &["jobs.list_job", &jid, "--out=json"]));
-    let listed = brine_core::value::json::from_json(&listed).unwrap();
+    let listed = brine_value::json::from_json(&listed).unwrap();
     assert_eq!(listed.get("Function"), Some(&"test.echo".into()));
     assert_eq!(listed.get("Minions").and_then(|minions| minions.as_list().map(<[_]>::len)), Some(2));
     assert_eq!(stdout(&system.tool("salt-run", &["jobs.exit_success", &jid])), "db1:\n    True\nweb1:\n    True\n");
@@ -179,10 +179,10 @@ async fn pillar_and_salt_call_work_with_the_master() {
 }
 
 /// The JSON that a runner function returns.
-fn runner(system: &System, words: &[&str]) -> brine_core::Value {
+fn runner(system: &System, words: &[&str]) -> brine_value::Value {
     let output = system.tool("salt-run", &[&["--out=json"], words].concat());
     let shown = stdout(&output);
-    brine_core::value::json::from_json(&shown).unwrap_or_else(|_| panic!("{words:?}: {shown}{}", stderr(&output)))
+    brine_value::json::from_json(&shown).unwrap_or_else(|_| panic!("{words:?}: {shown}{}", stderr(&output)))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -207,7 +207,7 @@ async fn a_return_beyond_max_event_size_is_kept_whole_and_its_event_trimmed() {
         &format!("a:\n  test.configurable_test_state:\n    - comment: {}\n    - warnings: few\n", "y".repeat(200_000)),
     );
     let answer = system.salt_json(&["web1", "state.apply", "big"]);
-    let state = answer.get("web1").and_then(brine_core::Value::as_map).unwrap().values().next().unwrap();
+    let state = answer.get("web1").and_then(brine_value::Value::as_map).unwrap().values().next().unwrap();
     assert_eq!((state.get("comment"), state.get("result")), (Some(&"VALUE_TRIMMED".into()), Some(&true.into())));
     // A quarter of 2 MiB is one minion's: the next one is kept trimmed, and counted.
     let output = system.tool_async("salt", &["web1", "cmd.run", &large(300_000), "--show-jid"]).await;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 use support::{Events, System, text};
 
 /// Waits until the master has accepted an update of the mine that the minion made by itself.

@@ -3,8 +3,8 @@
 
 mod support;
 
-use brine_core::value::json::from_json;
-use brine_core::{Map, Value};
+use brine_value::json::from_json;
+use brine_value::{Map, Value};
 use support::{System, stdout, text};
 
 const ORCH: &str = "{% set up = salt['saltutil.runner']('manage.up') %}

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use brine::escape::escape_control;
 use brine::output::{OutputOptions, Outputter, display};
 use brine::ui::Colours;
-use brine_core::value::json::from_json;
-use brine_core::{Map, Value};
+use brine_value::json::from_json;
+use brine_value::{Map, Value};
 use proptest::prelude::*;
 
 fn golden(name: &str) -> String {

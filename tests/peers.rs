@@ -7,9 +7,8 @@ mod support;
 #[path = "support/zmtp.rs"]
 mod zmtp;
 
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::value::msgpack;
-use brine_core::{Value, map};
+use brine_crypt::{Cipher, PrivateKey};
+use brine_value::{Value, map, msgpack};
 use futures::FutureExt;
 use raw::{Ask, Raw};
 use support::{LONG, System};

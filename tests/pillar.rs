@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::{list, map};
+use brine_value::{list, map};
 use support::{System, stdout};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,12 +7,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brine_core::function::Args;
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::json::to_json;
-use brine_core::value::msgpack;
-use brine_core::wire::{Call, ClientCommand, Envelope};
-use brine_core::{Value, map};
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::{Value, map, msgpack};
+use brine_wire::{Call, ClientCommand, Envelope};
+use brine_zmtp::{Limits, RequestClient};
 use support::{AUTH, LONG, START, System, stdout, text};
 
 const REACTOR: &str =

@@ -4,7 +4,7 @@
 
 mod support;
 
-use brine_core::Value;
+use brine_value::Value;
 use support::{LONG, System, stdout, text};
 
 const CONFIG: &str = "
@@ -71,7 +71,7 @@ async fn explained(system: &System, seq: &str, expected: &str) -> String {
 async fn history(system: &System, words: &[&str]) -> Vec<Value> {
     let words = [&["reactor.history", "--out=json"], words].concat();
     let shown = stdout(&system.tool_async("salt-run", &words).await);
-    brine_core::value::json::from_json(&shown).unwrap().as_list().unwrap().to_vec()
+    brine_value::json::from_json(&shown).unwrap().as_list().unwrap().to_vec()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,7 +133,7 @@ async fn every_planted_fault_is_explained() {
     let first = history(&system, &["tag=fault/cool/1"]).await;
     let jid = first[0].get("reactions").unwrap().as_list().unwrap()[0].get("jid").unwrap().to_string();
     let all = stdout(&system.tool("salt-run", &["state.event", &format!("salt/run/{jid}/ret"), "count=1", "since=1"]));
-    let ret = brine_core::value::json::from_json(all.split_once('\t').unwrap().1).unwrap();
+    let ret = brine_value::json::from_json(all.split_once('\t').unwrap().1).unwrap();
     let told =
         explained(&system, &ret.get("_seq").unwrap().to_string(), "the reactor's own runner and wheel calls").await;
     assert!(told.contains("<--"), "{told}");

@@ -4,7 +4,7 @@
 
 mod support;
 
-use brine_core::Value;
+use brine_value::Value;
 use support::{System, stdout, text, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +67,7 @@ async fn what_would_happen_is_told_and_nothing_is_done() {
     system.write("bad.sls", "a:\n  runner.test.arg: []\n  wheel.no.such: []\n");
     system.start_master().await;
     let told = system.tool("salt-run", &["reactor.test", "go", "{id: m1}", "--out=json"]);
-    let told = brine_core::value::json::from_json(&stdout(&told)).unwrap();
+    let told = brine_value::json::from_json(&stdout(&told)).unwrap();
     let list = |name: &str| told.get(name).unwrap().as_list().unwrap().to_vec();
     assert_eq!(list("reactions")[0].get("reaction"), Some(&"a: local.cmd.run".into()));
     assert_eq!(list("reactions")[0].get("tgt"), Some(&"m1".into()));
@@ -76,7 +76,7 @@ async fn what_would_happen_is_told_and_nothing_is_done() {
     // The same for an event of the journal, by its number.
     system.tool("salt-run", &["event.send", "go", "{id: m2}"]);
     let since = stdout(&system.tool("salt-run", &["event_bus.since", "1", "--out=json"]));
-    let since = brine_core::value::json::from_json(&since).unwrap();
+    let since = brine_value::json::from_json(&since).unwrap();
     let fired = since.as_list().unwrap().iter().find(|event| event.get("tag") == Some(&"go".into())).unwrap();
     let seq = fired.get("seq").unwrap().to_string();
     let told = stdout(&system.tool("salt-run", &["reactor.test", "--from-seq", &seq, "--out=json"]));

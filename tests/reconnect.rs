@@ -3,12 +3,12 @@
 
 mod support;
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 use support::{BRINE, System, stdout, text};
 
 fn ping(system: &System) -> Value {
     let output = system.tool("salt", &["web1", "test.ping", "-t", "1", "--static", "--out=json"]);
-    brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default()
+    brine_value::json::from_json(&stdout(&output)).unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]

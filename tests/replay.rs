@@ -11,12 +11,11 @@ use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_core::crypt::{EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
-use brine_core::sls::yaml;
-use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber};
-use brine_core::value::{json, msgpack};
-use brine_core::wire::private;
-use brine_core::{Jid, Map, Value};
+use brine_crypt::{EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
+use brine_ids::Jid;
+use brine_value::{Map, Value, json, msgpack};
+use brine_wire::private;
+use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use support::{LONG, System, stderr, text};
@@ -79,7 +78,7 @@ struct Asked {
 impl Replay {
     async fn start(release: &'static str) -> Self {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
-        let world = yaml::load(&std::fs::read_to_string(folder.join("world.yaml")).unwrap()).unwrap();
+        let world = brine_yaml::load(&std::fs::read_to_string(folder.join("world.yaml")).unwrap()).unwrap();
         let mut system = System::new(&world.get("master").unwrap().to_string());
         for (path, content) in world.get("files").unwrap().as_map().unwrap() {
             let path = path.to_string();
@@ -214,7 +213,7 @@ impl Replay {
             String::from_utf8(text).unwrap()
         };
         let publish = key("aes");
-        let digest = token::hex(Sha256::digest(&publish));
+        let digest = brine_digest::hex(Sha256::digest(&publish));
         assert_eq!(self.master.recover_x931(said["sig"].as_bytes().unwrap()).unwrap(), digest.as_bytes());
         self.keys = Some((Session::from_key_text(&key("session")).unwrap(), Session::from_key_text(&publish).unwrap()));
         if self.publishes.is_none() {

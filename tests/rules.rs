@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use support::{Events, System, text};
 
 /// A master with these files of `reactor.d`, each changed by replacing some of its text.

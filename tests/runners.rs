@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::value::json::from_json;
+use brine_value::json::from_json;
 use support::{System, stderr, stdout};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use salt::{PythonMaster, PythonMinion, RELEASES};
 use support::{Events, System, stderr, stdout};
 
@@ -40,7 +40,7 @@ impl SaltMaster {
     /// Runs `salt` and returns what each minion returned.
     async fn salt(&self, words: &[&str]) -> Map {
         let output = self.master.tool("salt", &[&["--static", "--out=json", "-t", "10"], words].concat()).await;
-        let read = brine_core::value::json::from_json(&stdout(&output));
+        let read = brine_value::json::from_json(&stdout(&output));
         let logs = || std::fs::read_to_string(self.master.path("master.log")).unwrap_or_default();
         let failed = || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), logs());
         read.ok().and_then(|read| read.as_map().cloned()).unwrap_or_else(failed)
@@ -216,7 +216,7 @@ async fn a_brine_master_with_filtered_publishes_and_signed_returns() {
     tokio::time::timeout(3 * support::LONG, events.until_started(&all)).await.expect("all minions start");
     let salt = async |words: &[&str]| {
         let output = system.tool_async("salt", &[&["--static", "--out=json", "-t", "30"], words].concat()).await;
-        let read = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        let read = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
         let answers = read.as_map().cloned().unwrap_or_default();
         // A minion that does not answer may be listed without an answer.
         answers.into_iter().filter(|(_, answer)| *answer == Value::Bool(true)).collect::<Map>()

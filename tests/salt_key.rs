@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use brine_core::crypt::PrivateKey;
+use brine_crypt::PrivateKey;
 use insta::assert_snapshot;
 
 const PEM: &str = "-----BEGIN PUBLIC KEY-----\n\
@@ -404,9 +404,9 @@ fn deleting_and_rejecting_ask_the_master_for_a_new_publish_key() {
 
 #[test]
 fn a_master_that_runs_is_told_by_events() {
-    use brine_core::Event;
-    use brine_core::bus::SocketNames;
-    use brine_core::transport::{Limits, Listener, Pull};
+    use brine_bus::SocketNames;
+    use brine_event::Event;
+    use brine_zmtp::{Limits, Listener, Pull};
 
     let master = Master::new();
     let sockets = master.path("var/run/salt/master");
@@ -421,7 +421,7 @@ fn a_master_that_runs_is_told_by_events() {
             if let Some(pem) = data.get_mut("pub") {
                 *pem = pem.to_string().lines().next().unwrap().into();
             }
-            sender.send(format!("{} {}", event.tag(), brine_core::Value::from(data))).unwrap();
+            sender.send(format!("{} {}", event.tag(), brine_value::Value::from(data))).unwrap();
         }
         std::future::ready(())
     };
@@ -466,7 +466,7 @@ fn the_binary_is_the_tool_that_it_is_called_by() {
     assert!(made.contains("/salt-key -> "), "{made}");
     assert_eq!(run(&mut Command::new(brine), &links, ""), "");
     let version = run(&mut Command::new(folder.path().join("salt-key")), "--version", "");
-    assert_eq!(version, format!("salt-key {} (Brine)\n", brine_core::VERSION));
+    assert_eq!(version, format!("salt-key {} (Brine)\n", brine_config::VERSION));
     assert_eq!(run(&mut Command::new(brine), "salt-key --version", ""), version);
     assert_snapshot!(run(&mut Command::new(brine), "nope", ""), @r"
     ! Usage: brine <tool> [options]

@@ -5,7 +5,7 @@
 mod salt;
 mod support;
 
-use brine_core::{Value, list, map};
+use brine_value::{Value, list, map};
 use salt::{PythonMaster, TREE, outcome};
 use support::{System, stderr, stdout, text};
 
@@ -50,7 +50,7 @@ impl Pair {
     /// What `salt` says that the minion returned.
     async fn salt(&self, words: &[&str]) -> Value {
         let output = self.master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
-        let said = brine_core::value::json::from_json(&stdout(&output)).unwrap_or_default();
+        let said = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
         let told = || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), self.system.minion_log(BRINE_ID));
         said.get(BRINE_ID).cloned().unwrap_or_else(told)
     }
@@ -84,7 +84,7 @@ impl Pair {
 
     async fn up(&self) -> Value {
         let status = stdout(&self.master.tool("salt-run", &["manage.status", "--out=json"]).await);
-        brine_core::value::json::from_json(&status).unwrap().get("up").cloned().unwrap_or_default()
+        brine_value::json::from_json(&status).unwrap().get("up").cloned().unwrap_or_default()
     }
 }
 

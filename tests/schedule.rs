@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use support::{System, text};
 
 const MINION: &str = "schedule:
@@ -48,13 +48,13 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
     assert_eq!(text(one, "fun_args"), "[1, {'a': 2}]");
     assert_eq!(
         (get(one, "success"), get(get(one, "return").as_map().unwrap(), "args")),
-        (&true.into(), &brine_core::list![1])
+        (&true.into(), &brine_value::list![1])
     );
     assert_eq!(text(get(one, "metadata").as_map().unwrap(), "who"), "me");
     // The job cache has it, with what was asked.
     let job = |data: &Map| {
         let found = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
-        brine_core::value::json::from_json(&support::stdout(&found)).unwrap()
+        brine_value::json::from_json(&support::stdout(&found)).unwrap()
     };
     let found = job(one);
     assert_eq!((found.get("Function"), found.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));

@@ -8,12 +8,12 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, PrivateKey, SignatureAlgorithm};
-use brine_core::transport::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
-use brine_core::wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
-use brine_core::{Map, Value, map};
+use brine_config::MinionConfig;
+use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_minion::channel::{Channel, ChannelError};
+use brine_value::{Map, Value, map};
+use brine_wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
+use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
 use raw::Raw;
 use support::System;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -104,7 +104,7 @@ async fn concurrent_requests_renew_their_session_once() {
             let before = system.counter("brine_authentications_total");
             let asked: Vec<_> = (0..20).map(|_| ask()).collect();
             for answer in asked {
-                assert_eq!(answer.await.unwrap(), brine_core::list!["base"]);
+                assert_eq!(answer.await.unwrap(), brine_value::list!["base"]);
             }
             assert_eq!(system.counter("brine_authentications_total") - before, 1, "{cipher}");
         }
@@ -201,10 +201,10 @@ async fn a_request_without_a_reply_is_sent_again_once_unless_it_starts_something
         let before = counters.map(|name| system.counter(name));
         cut.store(true, Ordering::Relaxed);
         let answer = channel.request(map! {"cmd" => "_file_envs"}).await.unwrap();
-        assert_eq!(answer, brine_core::list!["base"], "{cipher}");
+        assert_eq!(answer, brine_value::list!["base"], "{cipher}");
         assert!(!cut.load(Ordering::Relaxed));
         cut.store(true, Ordering::Relaxed);
-        let load = map! {"cmd" => "minion_runner", "fun" => "test.arg", "arg" => brine_core::list![]};
+        let load = map! {"cmd" => "minion_runner", "fun" => "test.arg", "arg" => brine_value::list![]};
         let error = channel.request(load.clone()).await.unwrap_err();
         assert!(matches!(error, ChannelError::Transport(TransportError::Unanswered { .. })), "{cipher}: {error}");
         assert!(channel.request(load).await.unwrap().is_truthy());

@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use brine_core::Value;
+use brine_value::Value;
 use support::{BRINE, System};
 
 /// A swarm that is ended with the test.

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use salt::{PythonEvents, environment, outcome};
@@ -104,7 +104,7 @@ impl Machine {
     /// What `salt` says, by minion.
     async fn salt(&self, words: &str) -> Map {
         let output = self.run(&format!("salt --static --out=json {words}")).await;
-        let said = brine_core::value::json::from_json(&stdout(&output)).ok();
+        let said = brine_value::json::from_json(&stdout(&output)).ok();
         said.and_then(|said| said.as_map().cloned()).unwrap_or_default()
     }
 
@@ -131,7 +131,7 @@ impl Machine {
     /// The keys by state, as `salt-key` lists them.
     async fn keys(&self) -> Value {
         let output = self.run("salt-key -L --out=json").await;
-        let keys = brine_core::value::json::from_json(&stdout(&output));
+        let keys = brine_value::json::from_json(&stdout(&output));
         keys.unwrap_or_else(|_| panic!("{}{}", stdout(&output), stderr(&output)))
     }
 

@@ -9,7 +9,7 @@ import subprocess
 import results
 from reacting import arguments
 
-BENCHES = {"entries": "brine-reactor", "bus": "brine-core"}
+BENCHES = {"entries": "brine-reactor", "bus": "brine-bus"}
 
 
 def found_by(bench, package, words, quick):

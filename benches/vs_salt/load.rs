@@ -14,11 +14,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use brine_core::bus::SocketNames;
-use brine_core::event::{Event, split};
-use brine_core::transport::{Limits, Push, Subscriber};
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, list, map};
+use brine_bus::SocketNames;
+use brine_event::{Event, split};
+use brine_value::{Map, Value, list, map, msgpack};
+use brine_zmtp::{Limits, Push, Subscriber};
 use clap::Parser;
 
 /// Publishes events and waits for their reactions.

@@ -215,7 +215,7 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 
 {doc.table(["what", "ns", "events/s"], matching)}
 
-`cargo bench -p brine-core --bench bus`: one task publishes 200,000 events of 100 bytes, another receives them.
+`cargo bench -p brine-bus --bench bus`: one task publishes 200,000 events of 100 bytes, another receives them.
 
 {doc.table(["what", "events/s"], bus)}"""
 

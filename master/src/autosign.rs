@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_core::config::MasterConfig;
-use brine_core::glob::Glob;
-use brine_core::minion_id::MinionId;
-use brine_core::{Map, Value};
+use brine_config::MasterConfig;
+use brine_ids::MinionId;
+use brine_text::glob::Glob;
+use brine_value::{Map, Value};
 use fancy_regex::Regex;
 
 /// The maximum size of a file of names, in bytes.
@@ -197,7 +197,7 @@ mod tests {
     use std::fs::{File, Permissions};
     use std::os::unix::fs::PermissionsExt;
 
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -4,15 +4,15 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use brine_core::bus::SocketNames;
-use brine_core::check::{self, Finding};
-use brine_core::config::MasterConfig;
-use brine_core::executors::Executors;
-use brine_core::function::Registry;
-use brine_core::target::{Target, TargetKind};
-use brine_core::transport::{Endpoint, Listener};
-use brine_core::{Value, sls};
+use brine_bus::SocketNames;
+use brine_check::Finding;
+use brine_config::MasterConfig;
+use brine_function::Registry;
 use brine_reactor::Entries;
+use brine_runtime::executors::Executors;
+use brine_target::{Target, TargetKind};
+use brine_value::Value;
+use brine_zmtp::{Endpoint, Listener};
 
 use crate::admission::identity::Identity;
 use crate::keys::KeyState;
@@ -35,7 +35,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings.extend(crate::tasks::event_return_filters(config).err().map(refused));
     findings.extend(Identity::check(config).err().map(refused));
     match crate::roots(config) {
-        Ok(_) => findings.extend(check::file_server(&config.opts)),
+        Ok(_) => findings.extend(brine_check::file_server(&config.opts)),
         Err(error) => findings.push(refused(error)),
     }
     let options = brine_returners::Options::new(&config.opts, None);
@@ -52,10 +52,10 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(refused(crate::reactions::invalid_entries(&error))),
     }
-    findings.extend(check::renderer(&config.renderer));
-    findings.extend(sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
-    findings.extend(check::top_files(&config.file_roots, &config.state_top, &config.renderer));
-    findings.extend(check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
+    findings.extend(brine_check::renderer(&config.renderer));
+    findings.extend(brine_sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+    findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
+    findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     for name in config.nodegroups.keys().map(ToString::to_string) {
         let target = Target::parse(TargetKind::Nodegroup, Value::from(name.as_str()), ":", &config.nodegroups);
         findings.extend(target.err().map(|error| Finding::warning(format!("option 'nodegroups': '{name}': {error}"))));
@@ -66,20 +66,20 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
 /// Checks what the parts of a running master log themselves.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
-    let mut findings = check::schedule(&config.schedule, |function| runners.get(function).is_some());
+    let mut findings = brine_check::schedule(&config.schedule, |function| runners.get(function).is_some());
     findings.extend(brine_auth::ExternalAuth::new(&config.opts).check().into_iter().map(Finding::warning));
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
     findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is left out: {error}"))));
-    findings.extend(check::missing_roots("file_roots", &config.file_roots));
-    findings.extend(check::missing_roots("pillar_roots", &config.pillar_roots));
+    findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
+    findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     findings
 }
 
 /// Checks the directories, files and ports that the start needs.
 fn host(config: &MasterConfig) -> Vec<Finding> {
-    let mut findings = check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
-    findings.extend(check::file(&config.cachedir.join("brine.redb")));
+    let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
+    findings.extend(brine_check::file(&config.cachedir.join("brine.redb")));
     let mut ports = vec![
         ("publish_port", &config.interface, config.publish_port),
         ("ret_port", &config.interface, config.ret_port),
@@ -87,7 +87,7 @@ fn host(config: &MasterConfig) -> Vec<Finding> {
     if config.metrics_port > 0 {
         ports.push(("metrics_port", &config.metrics_interface, config.metrics_port));
     }
-    findings.extend(ports.into_iter().filter_map(|(option, host, port)| check::port(option, host, port)));
+    findings.extend(ports.into_iter().filter_map(|(option, host, port)| brine_check::port(option, host, port)));
     let sockets = [
         SocketNames::master().publish_endpoint(&config.sock_dir),
         Endpoint::Ipc(config.sock_dir.join(crate::PUBLISH_PULL)),
@@ -130,12 +130,12 @@ pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) ->
     let examined = Arc::clone(config);
     // A panic, which is logged: the start goes on and meets it again.
     let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
-    check::report(findings).map_err(StartError::Invalid)
+    brine_check::report(findings).map_err(StartError::Invalid)
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Map, list, map};
+    use brine_value::{Map, list, map};
 
     use super::*;
 

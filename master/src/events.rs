@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use brine_core::Map;
-use brine_core::bus::{Bus, BusError};
+use brine_bus::{Bus, BusError};
+use brine_value::Map;
 use tokio::sync::watch;
 
 /// The event bus of a master. Clones share it.
@@ -56,8 +56,8 @@ impl Events {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use brine_core::bus::BusLimits;
-    use brine_core::map;
+    use brine_bus::BusLimits;
+    use brine_value::map;
 
     use super::*;
 

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::config::MasterConfig;
-use brine_core::executors::Executor;
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, map};
+use brine_config::MasterConfig;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
 use crate::events::Events;
@@ -90,7 +90,7 @@ fn walk(directory: &Path, times: &mut Times) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
-use brine_core::orchestration::MasterAccess;
-use brine_core::{Jid, Map, Value};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_job::orchestration::MasterAccess;
+use brine_value::{Map, Value};
 
 /// The result of an orchestration.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,8 @@
 //! Options with rules by minion id, such as `peer` and `mine_get`: mappings of regular expressions to lists.
 
-use brine_core::target::Pcre;
-use brine_core::{Map, MinionId, Value};
+use brine_ids::MinionId;
+use brine_target::Pcre;
+use brine_value::{Map, Value};
 
 /// Returns the rules of a minion in an option such as `peer`: of all patterns that match at the start of its id.
 pub(crate) fn rules_for<'a>(option: &'a Map, id: &MinionId) -> Vec<&'a Value> {
@@ -23,7 +24,7 @@ pub(crate) fn is_match(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, Filter, Start, Subscription};
-use brine_core::event::{Event, FROM, SENDER_STAMP};
-use brine_core::executors::Executor;
-use brine_core::glob::GlobSet;
-use brine_core::job::{Call, InvalidJob, Load, Return};
-use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, Value, list, metrics};
+use brine_bus::{Bus, Filter, Start, Subscription};
+use brine_event::{Event, FROM, SENDER_STAMP};
+use brine_ids::MinionId;
+use brine_job::{Call, InvalidJob, Load, Return};
 use brine_returners::{Returner, ReturnerError};
+use brine_runtime::executors::Executor;
+use brine_text::glob::GlobSet;
+use brine_value::{Map, Value, list, msgpack};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -60,7 +60,7 @@ pub(crate) async fn cache_jobs(
 }
 
 /// Subscribes the job cache.
-pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_core::store::StoreError> {
+pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
     let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
     bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
@@ -115,7 +115,7 @@ impl JobCache {
             Ok(call) => Ok(call),
             Err(CacheError::Returner(error)) => Err(error),
             Err(error) => {
-                metrics::EVENTS_REFUSED.add(1);
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
                 Ok(None)
             }
@@ -270,7 +270,7 @@ async fn deliver(
                     if shutdown.is_cancelled() {
                         return;
                     }
-                    metrics::RETURNS_LOST.add(rest.len() as u64);
+                    brine_job::metrics::RETURNS_LOST.add(rest.len() as u64);
                     break;
                 }
             };
@@ -278,7 +278,7 @@ async fn deliver(
             let mut skipped = handled;
             let waits = matches!(error, ReturnerError::Store(_));
             if !waits && tries > TRIES {
-                metrics::RETURNS_LOST.add(count as u64);
+                brine_job::metrics::RETURNS_LOST.add(count as u64);
                 let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
                 tracing::error!(tag, seq, count, %error, "storing events failed for good: they are dropped");
                 skipped += count;
@@ -301,10 +301,10 @@ async fn deliver(
 
 #[cfg(test)]
 mod tests {
-    use brine_core::bus::{BusLimits, JournalLimits};
-    use brine_core::executors::MayBlock;
-    use brine_core::map;
-    use brine_core::store::{Store, StoreError};
+    use brine_bus::store::{Store, StoreError};
+    use brine_bus::{BusLimits, JournalLimits};
+    use brine_runtime::executors::MayBlock;
+    use brine_value::map;
 
     use super::*;
 
@@ -393,7 +393,7 @@ mod tests {
         let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
         let store = |cache: &JobCache, event| assert!(cache.store_all(&[event]).is_ok());
-        let jids: Vec<brine_core::Jid> = (0..6).map(|_| brine_core::Jid::new()).collect();
+        let jids: Vec<brine_ids::Jid> = (0..6).map(|_| brine_ids::Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
             store(&job_cache, event(&format!("salt/{kind}/{}/ret", jids[n]), body));
         };

@@ -6,17 +6,18 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brine_core::config::MasterConfig;
-use brine_core::executors::Blocking;
-use brine_core::job::trim::{may_exceed, trim};
-use brine_core::job::{Call, Return, oldest_kept};
-use brine_core::store::{Batch, BlockingStore, Store, StoreError, Table};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, metrics};
+use brine_bus::store::{Batch, BlockingStore, Store, StoreError, Table};
+use brine_config::MasterConfig;
+use brine_ids::{Jid, MinionId};
+use brine_job::trim::{may_exceed, trim};
+use brine_job::{Call, Return, oldest_kept};
 use brine_returners::ReturnerError;
+use brine_runtime::executors::Blocking;
+use brine_value::{Map, msgpack};
 use parking_lot::Mutex;
 
 use crate::job_cache::{NOT_CACHED, store_return, without_envelope};
+use crate::metrics;
 use crate::storage::Storage;
 
 /// The sizes of whole returns, by `jid/id`.
@@ -147,7 +148,7 @@ impl ReturnEvents {
             match stored.await.unwrap_or_else(|error| Err(error.to_string())) {
                 Ok(()) => _ = trimmed.insert(NOT_CACHED.into(), true.into()),
                 Err(error) => {
-                    metrics::RETURNS_LOST.add(1);
+                    brine_job::metrics::RETURNS_LOST.add(1);
                     tracing::warn!(%jid, size, error, "storing a large result failed: it is stored trimmed");
                 }
             }
@@ -183,7 +184,7 @@ impl ReturnEvents {
                 load.insert(NOT_CACHED.into(), true.into());
             }
             Ok(false) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::warn!(%jid, minion = %id, size, "large return is stored trimmed: no space left (large_returns_size)");
             }
             Err(error @ ReturnerError::Store(_)) => {
@@ -191,7 +192,7 @@ impl ReturnEvents {
                 return None;
             }
             Err(error) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::error!(%jid, minion = %id, size, %error, "storing a large return failed: it is stored trimmed");
             }
         }
@@ -199,7 +200,7 @@ impl ReturnEvents {
     }
 }
 
-fn owned((name, value): (&brine_core::Value, &brine_core::Value)) -> (brine_core::Value, brine_core::Value) {
+fn owned((name, value): (&brine_value::Value, &brine_value::Value)) -> (brine_value::Value, brine_value::Value) {
     (name.clone(), value.clone())
 }
 
@@ -208,7 +209,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use brine_core::executors::MayBlock;
+    use brine_runtime::executors::MayBlock;
     use tokio::runtime::Handle;
 
     use super::*;

@@ -29,6 +29,7 @@ mod jobs;
 pub mod keys;
 mod large_returns;
 mod maintenance;
+pub mod metrics;
 mod metrics_server;
 mod peers;
 mod pillars;
@@ -50,18 +51,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, BusLimits, EventSockets, JournalLimits, SocketNames};
-use brine_core::config::MasterConfig;
-use brine_core::crypt::{Cipher, CryptError, token};
-use brine_core::executors::{Blocking, Executors};
-use brine_core::files::{self, FileError};
-use brine_core::fileserver;
-use brine_core::store::{BlockingStore, Opened, Store, StoreError};
-use brine_core::supervisor::{Background, Supervisor};
-use brine_core::transport::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
-use brine_core::wire::TOPIC_BROADCAST;
-use brine_core::{InvalidMinionId, MinionId};
+use brine_bus::store::{BlockingStore, Opened, Store, StoreError};
+use brine_bus::{Bus, BusLimits, EventSockets, JournalLimits, SocketNames};
+use brine_config::MasterConfig;
+use brine_crypt::{Cipher, CryptError, token};
+use brine_ids::{InvalidMinionId, MinionId};
 use brine_returners::{Returner, ReturnerError};
+use brine_runtime::executors::{Blocking, Executors};
+use brine_runtime::supervisor::{Background, Supervisor};
+use brine_system::files::{self, FileError};
+use brine_wire::TOPIC_BROADCAST;
+use brine_zmtp::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -137,6 +137,7 @@ pub struct Master {
 impl Master {
     /// Starts a master. It serves when this returns. `functions` are the execution functions in its templates.
     pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
+        metrics::register();
         let config = Arc::new(config);
         let executors = Executors::new(config.runner_threads);
         check::report(&config, &executors).await?;
@@ -416,14 +417,14 @@ fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
     names.iter().map(|name| name.parse().map_err(bad)).collect()
 }
 
-fn roots(config: &MasterConfig) -> Result<fileserver::Roots, StartError> {
-    let options = fileserver::Options {
+fn roots(config: &MasterConfig) -> Result<brine_fileserver::Roots, StartError> {
+    let options = brine_fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         follow_symlinks: config.fileserver_followsymlinks,
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
-    fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)
+    brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)
         .map_err(|error| StartError::Config { option: "gitfs_remotes", reason: error.to_string() })
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::bus::{Filter, Start};
-use brine_core::{MinionId, Value};
+use brine_bus::{Filter, Start};
+use brine_ids::MinionId;
+use brine_value::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::runner_calls::Services;

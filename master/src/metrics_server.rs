@@ -4,10 +4,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::Bus;
-use brine_core::executors::Executor;
-use brine_core::metrics;
-use brine_core::supervisor::Background;
+use brine_bus::Bus;
+use brine_runtime::executors::Executor;
+use brine_runtime::supervisor::Background;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
@@ -36,7 +35,7 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutd
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                metrics::ACCEPT_FAILED.add(1);
+                brine_zmtp::metrics::ACCEPT_FAILED.add(1);
                 tracing::warn!(%error, "accepting a connection to the metrics port failed");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -72,7 +71,7 @@ async fn answer(request: &Request<Incoming>, bus: Bus, disk: &Executor) -> Respo
             if let Err(error) = disk.run(move |thread| bus.measure(thread)).await {
                 tracing::warn!(%error, "updating the gauges of the event bus failed");
             }
-            (StatusCode::OK, metrics::prometheus())
+            (StatusCode::OK, brine_metrics::prometheus())
         }
         (_, "/metrics") => (StatusCode::METHOD_NOT_ALLOWED, "GET is the method for metrics\n".to_owned()),
         _ => (StatusCode::NOT_FOUND, "metrics are at /metrics\n".to_owned()),

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::config::MasterConfig;
-use brine_core::executors::Blocking;
-use brine_core::target::{Match, TargetKind};
-use brine_core::wire::{PeerPublish, PeerRun, PublishRequest};
-use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+use brine_config::MasterConfig;
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::Blocking;
+use brine_target::{Match, TargetKind};
+use brine_value::{Map, Value, map};
+use brine_wire::{PeerPublish, PeerRun, PublishRequest};
 
 use crate::events::Events;
 use crate::facts::{Facts, resolve};
@@ -55,7 +56,7 @@ fn allows_call(rule: &Value, fun: &str, arg: &[Value]) -> bool {
 
 fn allows_args(condition: &Value, arg: &[Value]) -> bool {
     let Some(condition) = condition.as_map() else { return false };
-    let given = brine_core::function::Args::from_wire(arg);
+    let given = brine_function::Args::from_wire(arg);
     let fits = |pattern: &Value, value: Option<&Value>| match value {
         Some(value) => pattern.is_nil() || is_match(&pattern.to_string(), &value.to_string()),
         None => false,
@@ -217,14 +218,14 @@ impl Peers {
 
 /// Logs a refused request. Returns the answer, which does not name the reason.
 pub(crate) fn refused(id: &MinionId, reason: &str) -> Value {
-    metrics::REQUESTS_REFUSED.add(1);
+    brine_wire::metrics::REQUESTS_REFUSED.add(1);
     tracing::warn!(minion = %id, reason, "request of a minion on behalf of others refused");
     Value::map()
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

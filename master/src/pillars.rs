@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::config::MasterConfig;
-use brine_core::executors::{Blocking, Executor, MayBlock};
-use brine_core::function::{Args, CallError};
-use brine_core::sls::jinja::Host;
-use brine_core::sls::pillar::{PillarRequest, PillarSource, merge};
-use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, Value, map};
+use brine_config::MasterConfig;
+use brine_function::{Args, CallError};
+use brine_ids::MinionId;
+use brine_jinja::Host;
+use brine_runtime::executors::{Blocking, Executor, MayBlock};
+use brine_sls::pillar::{PillarRequest, PillarSource, merge};
+use brine_value::{Map, Value, map, msgpack};
 use parking_lot::Mutex;
 
 use crate::events::Events;
@@ -70,7 +70,7 @@ impl Pillars {
         });
         // A panic: the minion must not take an empty pillar for its own.
         let Ok((pillar, ticket)) = rendered.await else {
-            return map! {"_errors" => brine_core::list!["The pillar could not be rendered: see the master's log"]}
+            return map! {"_errors" => brine_value::list!["The pillar could not be rendered: see the master's log"]}
                 .into();
         };
         if let Err(error) = ticket.durable().await {
@@ -201,7 +201,7 @@ impl PillarCache {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::sls::jinja::NoHost;
+    use brine_jinja::NoHost;
 
     use super::*;
     use crate::testing::Fixture;
@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn a_pillar_is_rendered_stored_and_published() {
         let fixture = Fixture::new(&["web1"], |config| {
-            config.opts.insert("pillar_roots".into(), map! {"base" => brine_core::list!["/nonexistent"]}.into());
+            config.opts.insert("pillar_roots".into(), map! {"base" => brine_value::list!["/nonexistent"]}.into());
             config.minion_data_cache_events = true;
         });
         let mut events = fixture.subscribe();

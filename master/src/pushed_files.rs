@@ -4,10 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use brine_core::config::MasterConfig;
-use brine_core::files::{self, FileError};
-use brine_core::wire::FilePiece;
-use brine_core::{MinionId, metrics};
+use brine_config::MasterConfig;
+use brine_ids::MinionId;
+use brine_system::files::{self, FileError};
+use brine_wire::FilePiece;
 
 /// The error of a piece that is not stored.
 #[derive(Debug, thiserror::Error)]
@@ -32,7 +32,7 @@ pub(crate) fn receive(config: &MasterConfig, id: &MinionId, piece: &FilePiece) -
     let stored =
         if config.file_recv { store(&directory, piece, config.file_recv_max_size) } else { Err(PushError::Off) };
     if let Err(error) = &stored {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         let path = piece.path.join("/");
         tracing::warn!(minion = %id, %path, %error, "pushed file refused");
     }

@@ -3,15 +3,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use brine_core::bus::Bus;
-use brine_core::config::MasterConfig;
-use brine_core::event::{STAMP, stamp};
-use brine_core::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
-use brine_core::function::{Args, CallError, Registry};
-use brine_core::sls::jinja::Host;
-use brine_core::transport::Publisher;
-use brine_core::{Jid, Map, MinionId, Value, map};
+use brine_bus::Bus;
+use brine_config::MasterConfig;
+use brine_event::{STAMP, stamp};
+use brine_function::{Args, CallError, Registry};
+use brine_ids::{Jid, MinionId};
+use brine_jinja::Host;
 use brine_reactor::{Cause, PriorDispatch};
+use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
+use brine_value::{Map, Value, map};
+use brine_zmtp::Publisher;
 use tokio::runtime::Handle;
 
 use crate::access::Access;

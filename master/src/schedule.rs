@@ -1,15 +1,16 @@
-//! The master's schedule: runs runner functions when [`brine_core::schedule`] says that they are due, and publishes their
+//! The master's schedule: runs runner functions when [`brine_schedule`] says that they are due, and publishes their
 //! returns as `__schedule_return`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::Args;
-use brine_core::job::Return;
-use brine_core::schedule::{Job, Schedule, Surroundings};
-use brine_core::supervisor::Background;
-use brine_core::{Jid, Map, Value, map, metrics};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_job::Return;
+use brine_runtime::supervisor::Background;
+use brine_schedule::{Job, Schedule, Surroundings};
+use brine_value::{Map, Value, map};
 use jiff::{SignedDuration, Zoned};
 use parking_lot::Mutex;
 use tokio::time::MissedTickBehavior;
@@ -116,7 +117,7 @@ fn store_return(services: &Services, names: &[String], job: &Job, load: Map) {
     for name in names {
         let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
         if let Err(error) = result {
-            metrics::RETURNS_LOST.add(1);
+            brine_job::metrics::RETURNS_LOST.add(1);
             tracing::error!(returner = name, %jid, %error, "storing a return failed");
         }
     }
@@ -124,7 +125,7 @@ fn store_return(services: &Services, names: &[String], job: &Job, load: Map) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Events of failed states in a return of `state.highstate` or `state.sls`: two for each, one of the old style and one below
 //! the job's tags.
 
-use brine_core::{Map, Value, metrics};
+use brine_value::{Map, Value};
 
 /// The functions whose returns hold states. As in Salt, `state.apply` is not among them.
 const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
@@ -23,7 +23,7 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
             }
             if events.len() >= 2 * MOST_STATES {
                 tracing::warn!(minion = %id, %jid, "more than {MOST_STATES} failed states in one return: the others have no events of their own");
-                metrics::EVENTS_REFUSED.add(1);
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
                 return events;
             }
             let mut parts = key.split("_|-");
@@ -76,7 +76,7 @@ fn functions(fun: &Value, returned: &Value, retcode: &Value) -> Vec<(String, Val
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

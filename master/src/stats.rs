@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 
 /// The only worker, named as the first one of Salt.

@@ -1,13 +1,12 @@
 //! The parts of the master that block on a disk. Async code reaches them through [`Blocking`], which runs a closure on the
 //! executor `disk`; code on threads that may block shows its `MayBlock`.
 //!
-//! [`Blocking`]: brine_core::executors::Blocking
+//! [`Blocking`]: brine_runtime::executors::Blocking
 
 use std::sync::Arc;
 
-use brine_core::files::FileError;
-use brine_core::fileserver;
 use brine_returners::Returner;
+use brine_system::files::FileError;
 
 use crate::facts::mine::Mines;
 use crate::facts::minion_data::MinionData;
@@ -17,7 +16,7 @@ use crate::large_returns::LargeReturns;
 /// The keys, files and tables of a master.
 pub(crate) struct Storage {
     pub keys: Arc<KeyStore>,
-    pub files: fileserver::Roots,
+    pub files: brine_fileserver::Roots,
     pub minion_data: MinionData,
     pub mines: Mines,
     pub job_cache: Arc<dyn Returner>,

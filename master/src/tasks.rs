@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, Filter, Start};
-use brine_core::config::MasterConfig;
-use brine_core::executors::Executors;
-use brine_core::glob::GlobSet;
-use brine_core::supervisor::{Background, Supervisor};
+use brine_bus::{Bus, Filter, Start};
+use brine_config::MasterConfig;
 use brine_returners::Returner;
+use brine_runtime::executors::Executors;
+use brine_runtime::supervisor::{Background, Supervisor};
+use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
 use crate::runner_calls::{RunnerCalls, Services};

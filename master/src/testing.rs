@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use brine_core::bus::{Filter, Start, Subscription};
-use brine_core::config::MasterConfig;
-use brine_core::executors::{Blocking, Executors, MayBlock};
-use brine_core::store::{BlockingStore, Store};
-use brine_core::supervisor::Background;
-use brine_core::transport::Publisher;
-use brine_core::{Map, MinionId, map};
+use brine_bus::store::{BlockingStore, Store};
+use brine_bus::{Filter, Start, Subscription};
+use brine_config::MasterConfig;
+use brine_ids::MinionId;
+use brine_runtime::executors::{Blocking, Executors, MayBlock};
+use brine_runtime::supervisor::Background;
+use brine_value::{Map, map};
+use brine_zmtp::Publisher;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 

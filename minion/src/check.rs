@@ -1,12 +1,12 @@
 //! What is known of a minion before it starts. `salt-minion --check` prints all of it; the start refuses what
 //! [`configuration`] refuses and warns of the rest, so that the two cannot differ.
 
-use brine_core::bus::SocketNames;
-use brine_core::check::{self, Finding};
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, SignatureAlgorithm};
-use brine_core::{files, fileserver, sls};
+use brine_bus::SocketNames;
+use brine_check::Finding;
+use brine_config::MinionConfig;
+use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, SignatureAlgorithm};
 use brine_reactor::Entries;
+use brine_system::files;
 
 use crate::channel::MASTER_KEY;
 use crate::daemon::{MinionError, minion_id};
@@ -43,7 +43,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::refused(error)),
     }
-    findings.extend(check::renderer(&config.renderer));
+    findings.extend(brine_check::renderer(&config.renderer));
     if !["local", "remote"].contains(&config.file_client.as_str()) {
         let got = &config.file_client;
         findings.push(Finding::broken(format!("option 'file_client' is invalid: expected local or remote, got {got}")));
@@ -55,20 +55,20 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     }
     if config.file_client == "local" {
         // Only then are files and pillar this minion's business.
-        findings.extend(check::file_server(&config.opts));
-        let options = fileserver::Options::default();
-        let served = fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
+        findings.extend(brine_check::file_server(&config.opts));
+        let options = brine_fileserver::Options::default();
+        let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
         findings.extend(served.err().map(Finding::refused));
-        findings.extend(sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
-        findings.extend(check::top_files(&config.file_roots, &config.state_top, &config.renderer));
-        findings.extend(check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
+        findings.extend(brine_sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+        findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
+        findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     }
     findings
 }
 
 /// Examines what the parts of a running minion log by themselves.
 fn parts(config: &MinionConfig) -> Vec<Finding> {
-    let mut findings = check::schedule(&config.schedule, modules::has);
+    let mut findings = brine_check::schedule(&config.schedule, modules::has);
     for (name, beacon) in &config.beacons {
         let name = name.to_string();
         if name == "enabled" {
@@ -78,18 +78,18 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
         findings.extend(problems.map(|error| Finding::broken(format!("option 'beacons': '{name}': {error}"))));
     }
     if config.file_client == "local" {
-        findings.extend(check::missing_roots("file_roots", &config.file_roots));
-        findings.extend(check::missing_roots("pillar_roots", &config.pillar_roots));
+        findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
+        findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     }
     findings
 }
 
 /// Examines the directories of this host, which the start itself needs.
 fn host(config: &MinionConfig) -> Vec<Finding> {
-    let mut findings = check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
+    let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     if let Ok(id) = minion_id(config) {
         let socket = SocketNames::minion(id.as_str()).publish_endpoint(&config.sock_dir);
-        findings.extend(brine_core::transport::Listener::check(&socket).err().map(Finding::refused));
+        findings.extend(brine_zmtp::Listener::check(&socket).err().map(Finding::refused));
     }
     findings
 }
@@ -131,12 +131,12 @@ fn identity(config: &MinionConfig) -> Vec<Finding> {
 /// # Errors
 /// The first one that refuses the start.
 pub fn report(config: &MinionConfig) -> Result<(), MinionError> {
-    check::report(configuration(config)).map_err(MinionError::Invalid)
+    brine_check::report(configuration(config)).map_err(MinionError::Invalid)
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Map, list, map};
+    use brine_value::{Map, list, map};
 
     use super::*;
 

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use brine_core::config::{MinionConfig, template_opts};
-use brine_core::function::{Args, CallError, Registry};
-use brine_core::orchestration::MasterAccess;
-use brine_core::schedule::Schedule;
-use brine_core::{Map, Value, map};
+use brine_config::{MinionConfig, template_opts};
+use brine_function::{Args, CallError, Registry};
+use brine_job::orchestration::MasterAccess;
+use brine_schedule::Schedule;
+use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
@@ -207,7 +207,7 @@ impl Job {
     }
 
     /// A job that nobody published: a call from the command line or a test.
-    pub fn local(jid: &brine_core::Jid, fun: &str, args: &Args) -> Self {
+    pub fn local(jid: &brine_ids::Jid, fun: &str, args: &Args) -> Self {
         Job {
             jid: jid.to_string(),
             fun: fun.to_owned(),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_core::bus::{Bus, Filter, Start};
-use brine_core::event::{SEQ, STAMP};
-use brine_core::{Event, Map, Value};
+use brine_bus::{Bus, Filter, Start};
+use brine_event::{Event, SEQ, STAMP};
+use brine_value::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons;

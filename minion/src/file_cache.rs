@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
+use brine_system::files::{self, FileError};
 
 use crate::context::Context;
 use crate::fileclient::in_environment;

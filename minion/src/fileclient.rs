@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use brine_core::crypt::{Digest, token};
-use brine_core::fileserver::{BUFFER_SIZE, Roots};
-use brine_core::{Map, Value, map};
+use brine_digest::Digest;
+use brine_fileserver::{BUFFER_SIZE, Roots};
+use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
@@ -158,7 +158,7 @@ impl MasterFiles {
         let Some(kind) = Digest::named(kind) else {
             return io::copy(&mut pieces, &mut io::sink()).map(|_| ()).map_err(failed);
         };
-        if token::hex(kind.of_reader(&mut pieces).map_err(failed)?) != *hash {
+        if brine_digest::hex(kind.of_reader(&mut pieces).map_err(failed)?) != *hash {
             return Err(format!("salt://{path} changed while it was read"));
         }
         Ok(())

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use brine_core::event::stamp;
-use brine_core::executors::Executor;
-use brine_core::function::{Args, CallError};
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Map, Value, files, list, map};
+use brine_event::stamp;
+use brine_function::{Args, CallError};
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{FromValue, Map, Value, list, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, MasterEvent, Minion};
@@ -36,7 +36,7 @@ pub struct Outcome {
 pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     let out = context.minion.functions.get(fun).and_then(|function| function.out);
     context.set_retcode(0);
-    let doc = || context.minion.functions.get(fun).map(brine_core::function::Function::docstring).unwrap_or_default();
+    let doc = || context.minion.functions.get(fun).map(brine_function::Function::docstring).unwrap_or_default();
     match context.call(fun, args) {
         Ok(value) => {
             let set = context.job.retcode.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ pub(crate) fn exception_event() -> MasterEvent {
 
 /// Functions that take every keyword see what they were published with, as `__pub_*`.
 pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
-    use brine_core::function::ParamKind;
+    use brine_function::ParamKind;
     let takes = context
         .minion
         .functions

@@ -37,6 +37,7 @@ pub mod host;
 pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
+pub mod metrics;
 pub mod modules;
 mod outbox;
 mod ping;

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, BusError, Filter, SocketNames, Start};
-use brine_core::event::{Event, EventError};
-use brine_core::store::StoreError;
-use brine_core::transport::{Limits, Push, Subscriber, TransportError};
-use brine_core::{Jid, Map};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, BusError, Filter, SocketNames, Start};
+use brine_event::{Event, EventError};
+use brine_ids::Jid;
+use brine_value::Map;
+use brine_zmtp::{Limits, Push, Subscriber, TransportError};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
@@ -132,8 +133,8 @@ fn answers_to(event: &Event, question: &str) -> Option<Map> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::bus::{BusLimits, EventSockets};
-    use brine_core::{Value, map};
+    use brine_bus::{BusLimits, EventSockets};
+    use brine_value::{Value, map};
     use tokio_util::sync::CancellationToken;
 
     use super::*;

@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use brine_core::Map;
-use brine_core::config::MinionConfig;
-use brine_core::fileserver::{self, Roots};
-use brine_core::sls::pillar::PillarSource;
+use brine_config::MinionConfig;
+use brine_fileserver::Roots;
+use brine_sls::pillar::PillarSource;
+use brine_value::Map;
 use indexmap::IndexMap;
 use parking_lot::RwLock;
 
@@ -53,7 +53,7 @@ pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -
     for (name, value) in [("file_client", "local".into()), ("file_roots", config.file_roots.clone().into())] {
         config.opts.insert(name.into(), value);
     }
-    let options = fileserver::Options { follow_symlinks: false, ..fileserver::Options::default() };
+    let options = brine_fileserver::Options { follow_symlinks: false, ..brine_fileserver::Options::default() };
     let files = LocalFiles::new(Roots::new(config.file_roots.clone(), &options), config.opts.clone());
     let (grains, upstream) = (Arc::clone(&minion.grains), Arc::clone(&minion.upstream));
     Ok(build(&minion_id(&config)?, &Arc::new(config), grains, Arc::new(files), upstream, None))
@@ -63,13 +63,13 @@ fn with_grains(config: MinionConfig, grains: Arc<RwLock<Arc<Map>>>) -> Result<Ar
     let id = minion_id(&config)?;
     let config = Arc::new(config);
     let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-    let options = fileserver::Options {
+    let options = brine_fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),
         follow_symlinks: config.fileserver_followsymlinks,
         ignore_symlinks: config.fileserver_ignoresymlinks,
     };
-    let roots = fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
+    let roots = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
     roots.update();
     let files = LocalFiles::new(roots, config.opts.clone());
     let minion = OnceLock::new();

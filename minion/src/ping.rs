@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::config::MinionConfig;
+use brine_config::MinionConfig;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::MasterEvent;

@@ -6,10 +6,11 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use brine_core::config::MinionConfig;
-use brine_core::executors::{Executor, ExecutorError, Executors, Pending};
-use brine_core::metrics;
+use brine_config::MinionConfig;
+use brine_runtime::executors::{Executor, ExecutorError, Executors, Pending};
 use tokio_util::task::TaskTracker;
+
+use crate::metrics;
 
 /// The number of jobs that run at the same time if `process_count_max` sets no limit.
 const DEFAULT_LIMIT: usize = 256;

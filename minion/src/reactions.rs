@@ -4,14 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, Subscription};
-use brine_core::function::{Args, CallError};
-use brine_core::sls::jinja::Host;
-use brine_core::sls::jinja::limits::hand_off;
-use brine_core::{Jid, Value};
+use brine_bus::{Bus, Subscription};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_jinja::Host;
+use brine_jinja::limits::hand_off;
 use brine_reactor::{
     Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
 };
+use brine_value::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::{Context, Job, Minion};

@@ -1,7 +1,7 @@
 //! Text for logs without secrets: what a minion logs of SLS files, commands and states may hold values of its pillar.
 //! These are masked, whatever they are; nobody can tell which of them is a password.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 /// What stands for a value of the pillar.
 const MASK: &str = "****";
@@ -63,7 +63,7 @@ fn collect(value: &Value, into: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

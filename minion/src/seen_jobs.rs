@@ -9,7 +9,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::{Jid, files};
+use brine_ids::Jid;
+use brine_system::files;
 
 /// The number of ids that are kept in any case: more than a minion receives while a publish can be opened.
 const AT_LEAST: usize = 10_000;

@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names of functions and states, behind Salt's own message.
 
-use brine_core::function::{CallError, Registry};
+use brine_function::{CallError, Registry};
 
 use crate::context::Minion;
 use crate::state::StateContext;

@@ -3,11 +3,12 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use brine_core::function::Args;
-use brine_core::sls::jinja::Host;
-use brine_core::sls::pillar::{PillarRequest, PillarSource};
-use brine_core::transport::Endpoint;
-use brine_core::{Jid, Map, MinionId, Value, map};
+use brine_function::Args;
+use brine_ids::{Jid, MinionId};
+use brine_jinja::Host;
+use brine_sls::pillar::{PillarRequest, PillarSource};
+use brine_value::{Map, Value, map};
+use brine_zmtp::Endpoint;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 

@@ -5,8 +5,8 @@
 
 use std::hint::black_box;
 
-use brine_core::{Value, list, map};
 use brine_reactor::Entries;
+use brine_value::{Value, list, map};
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// So many entries, of which only the last matches the tag below.

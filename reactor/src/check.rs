@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_core::Map;
+use brine_value::Map;
 
 use crate::entries::Entries;
 use crate::plan::Planner;
@@ -41,7 +41,7 @@ pub fn check_rules(files: &[String], renderer: &str, strict: bool, opts: &Map) -
     let planner = Planner::for_check(renderer, strict, &Arc::new(opts.clone()));
     let (mut errors, mut located) = (Vec::new(), Vec::new());
     for file in files.iter().filter(|file| !file.starts_with("salt://")) {
-        let paths = brine_core::glob::paths(Path::new(""), file);
+        let paths = brine_text::glob::paths(Path::new(""), file);
         let needs_master = |path: &PathBuf| {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             NEEDS_MASTER.iter().any(|word| text.contains(word))
@@ -61,7 +61,7 @@ pub fn check_rules(files: &[String], renderer: &str, strict: bool, opts: &Map) -
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

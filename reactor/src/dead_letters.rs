@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use brine_core::event::{Event, stamp};
-use brine_core::store::{Batch, BlockingStore, StoreError, Table};
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Map, Value, map, metrics};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_event::{Event, stamp};
+use brine_value::{FromValue, Map, Value, map, msgpack};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::metrics;
 use crate::store_retry;
 
 const FAILED: Table = Table("reactor_failed");
@@ -174,8 +174,8 @@ impl DeadLetters {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::executors::MayBlock;
-    use brine_core::store::Store;
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
 
     use super::*;
 

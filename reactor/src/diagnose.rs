@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use brine_core::bus::Bus;
-use brine_core::event::Event;
+use brine_bus::Bus;
+use brine_event::Event;
 
 use crate::event_loop::{ERROR_TAG, SUBSCRIBER};
 use crate::nearest::nearest;

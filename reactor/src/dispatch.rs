@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 use crate::reaction::Reaction;
 use crate::recovery::PriorDispatch;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use brine_core::event::Event;
-use brine_core::{Map, Value, map};
+use brine_event::Event;
+use brine_value::{Map, Value, map};
 
 use crate::plan::{Binding, Subject};
 use crate::{Dispatch, Reactor};

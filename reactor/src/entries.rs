@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_core::glob::{GlobError, GlobSet};
-use brine_core::sls::yaml;
-use brine_core::{Map, Value};
+use brine_text::glob::{GlobError, GlobSet};
+use brine_value::{Map, Value};
 
 use crate::event_loop::ERROR_TAG;
 use crate::limits::{Limits, LimitsError};
@@ -142,7 +141,7 @@ impl From<&Entries> for Value {
 fn from_file(path: &Path) -> Result<Value, EntryError> {
     let failed = |reason: String| EntryError::File { path: path.to_owned(), reason };
     let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    yaml::load(&text).map_err(|error| failed(format!("line {}: {}", error.line, error.message)))
+    brine_yaml::load(&text).map_err(|error| failed(format!("line {}: {}", error.line, error.message)))
 }
 
 fn read(option: &Value, entries: &mut Vec<Entry>) -> Result<(), EntryError> {

@@ -8,17 +8,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::bus::{Bus, Filter, Start, Subscription};
-use brine_core::event::Event;
-use brine_core::store::StoreError;
-use brine_core::supervisor;
-use brine_core::{map, metrics};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, Filter, Start, Subscription};
+use brine_event::Event;
+use brine_runtime::supervisor;
+use brine_value::map;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::limits::Verdict;
+use crate::metrics;
 use crate::plan::Binding;
 use crate::progress::{NO_EVENT, Progress};
 use crate::routing_fields::RoutingFields;

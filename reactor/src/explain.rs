@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::event::Event;
-use brine_core::executors::MayBlock;
-use brine_core::store::StoreError;
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Jid, Value};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, TimeOrSeq};
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_runtime::executors::MayBlock;
+use brine_value::{FromValue, Value, msgpack};
 
 use crate::diagnose::Note;
 use crate::history::{Outcome, ReactionRecord, Returns, event_at, reaction_of, stamp};

@@ -1,6 +1,6 @@
 //! Finds the failed states in the return of a state run or orchestration.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use brine_rules::excerpt;
 
@@ -61,7 +61,7 @@ fn failed(key: &str, state: &Map) -> FailedState {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

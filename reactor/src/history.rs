@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::event::{Event, STAMP};
-use brine_core::executors::MayBlock;
-use brine_core::glob::fnmatch;
-use brine_core::store::StoreError;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, TimeOrSeq};
+use brine_event::{Event, STAMP};
+use brine_runtime::executors::MayBlock;
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::diagnose::Note;
 use crate::event_loop::ERROR_TAG;

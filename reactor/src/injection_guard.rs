@@ -4,9 +4,9 @@
 //! the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no wildcard,
 //! separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
 
-use brine_core::sls::untrusted::{Part, Words};
-use brine_core::target::TargetKind;
-use brine_core::{Map, Value};
+use brine_target::TargetKind;
+use brine_value::{Map, Value};
+use brine_yaml::untrusted::{Part, Words};
 
 use crate::reaction::{Reaction, Written};
 
@@ -18,7 +18,7 @@ const TARGET_FIRST: [&str; 6] =
 const CALL_WHEEL: [&str; 2] = ["saltutil.wheel", "salt.wheel"];
 
 /// The variables of a reactor SLS.
-pub(crate) const VARIABLES: brine_core::sls::jinja::Variables = brine_core::sls::jinja::Variables {
+pub(crate) const VARIABLES: brine_jinja::Variables = brine_jinja::Variables {
     trusted: &["opts", "grains", "pillar", "sls", "slspath", "tplfile", "tpldir"],
     untrusted: &["data", "tag", "rule", "key", "count", "events", "members", "share", "value", "registers"],
 };
@@ -194,10 +194,10 @@ fn is_special(kind: Option<TargetKind>, written: &str, c: char) -> bool {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::minion_id::MinionId;
-    use brine_core::sls::jinja::{Context, Host, NoHost};
-    use brine_core::sls::render::Sls;
-    use brine_core::{list, map};
+    use brine_ids::MinionId;
+    use brine_jinja::{Context, Host, NoHost};
+    use brine_sls::render::Sls;
+    use brine_value::{list, map};
     use proptest::prelude::*;
 
     use super::*;
@@ -230,10 +230,7 @@ highstate_run:
     }
 
     fn accepts(id: &str) -> Vec<Reaction> {
-        vec![Reaction::Wheel {
-            fun: "key.accept".into(),
-            args: brine_core::function::Args::keyword(map! {"match" => id}),
-        }]
+        vec![Reaction::Wheel { fun: "key.accept".into(), args: brine_function::Args::keyword(map! {"match" => id}) }]
     }
 
     fn pending(id: &str) -> Map {
@@ -304,7 +301,7 @@ highstate_run:
             Reaction::Local(local) => local.args,
             other => panic!("{other:?}"),
         };
-        let args = brine_core::function::Args::keyword;
+        let args = brine_function::Args::keyword;
         assert_eq!(
             run("a:\n  local.x.y:\n    - tgt: web1\n    - t: {{ data.text | yaml_encode }}"),
             args(map! {"t" => "a: 'b' *\n#"})
@@ -315,7 +312,7 @@ highstate_run:
         );
         assert_eq!(
             run("a:\n  local.x.y:\n    - tgt: web1\n    - arg: {{ data.l | json }}"),
-            brine_core::function::Args::positional([Value::from("a"), Value::from(2)])
+            brine_function::Args::positional([Value::from("a"), Value::from(2)])
         );
         assert_eq!(
             run(

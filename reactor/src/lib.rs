@@ -28,6 +28,7 @@ mod failed_states;
 mod history;
 mod injection_guard;
 mod limits;
+pub mod metrics;
 mod nearest;
 mod order;
 mod plan;
@@ -48,10 +49,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brine_core::executors::Executor;
-use brine_core::sls::jinja::Host;
-use brine_core::store::{BlockingStore, StoreError};
-use brine_core::{Map, Value};
+use brine_bus::store::{BlockingStore, StoreError};
+use brine_jinja::Host;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 pub use check::{check_files, check_rules};

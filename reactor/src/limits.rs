@@ -8,10 +8,10 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, metrics};
+use brine_value::{FromValue, Map, Value};
 
 use crate::entries::Entry;
+use crate::metrics;
 use crate::routing_fields::FROM;
 use brine_rules::duration::{self, micros};
 
@@ -238,7 +238,7 @@ impl Limiter {
 mod tests {
     use super::*;
     use crate::entries::Entries;
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     const SECOND: u64 = 1_000_000;
 

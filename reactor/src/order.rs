@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use brine_core::glob::fnmatch;
-use brine_core::sls::untrusted::Words;
-use brine_core::{Map, Value};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
+use brine_yaml::untrusted::Words;
 
 use crate::reaction::{Kind, Written};
 
@@ -179,7 +179,7 @@ mod tests {
     use crate::reaction::read_all;
 
     fn ids(text: &str) -> Result<String, String> {
-        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let located = brine_yaml::load_located(text).unwrap();
         let all: Vec<_> = read_all(&located, &Words::new()).into_iter().map(Result::unwrap).collect();
         let order = sorted(&all.iter().collect::<Vec<_>>()).map_err(|(_, message)| message)?;
         Ok(order.into_iter().map(|place| all[place].id.as_str()).collect::<Vec<_>>().join(" "))

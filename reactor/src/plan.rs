@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::sls::jinja::{Cancel, Context, Limits, NoHost};
-use brine_core::sls::yaml::Located;
-use brine_core::{Map, Value, metrics};
+use brine_jinja::{Cancel, Context, Limits, NoHost};
+use brine_value::{Map, Value};
+use brine_yaml::Located;
 
 use crate::Options;
 use crate::deadline::Deadline;
 use crate::entries::Entry;
+use crate::metrics;
 use crate::order;
 use crate::reaction::{self, Reaction, Written};
 use crate::sls::{SlsCache, Source};

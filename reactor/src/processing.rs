@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::backoff::Backoff;
-use brine_core::bus::Bus;
-use brine_core::event::Event;
-use brine_core::{Map, metrics};
+use brine_bus::Bus;
+use brine_event::Event;
+use brine_runtime::backoff::Backoff;
+use brine_value::Map;
 use tokio_util::sync::CancellationToken;
 
 use crate::dead_letters::DeadLetter;
 use crate::deadline::Deadline;
 use crate::event_loop::report;
+use crate::metrics;
 use crate::plan::{Binding, Plan, Problem, Step, Subject};
 use crate::reaction::Reaction;
 use crate::recovery::{self, Key};

@@ -3,11 +3,10 @@
 //! All of Salt's forms are accepted: arguments as named items (`- match: web1`), below `args` (a list or a mapping), or
 //! below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
 
-use brine_core::function::Args;
-use brine_core::sls::untrusted::Words;
-use brine_core::sls::yaml::Located;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_function::Args;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::Located;
+use brine_yaml::untrusted::Words;
 
 use crate::injection_guard;
 use crate::order::{Order, Requisite};

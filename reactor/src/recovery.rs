@@ -6,12 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::event::Event;
-use brine_core::executors::MayBlock;
-use brine_core::store::StoreError;
-use brine_core::value::FromValue;
-use brine_core::{Jid, Map, Value};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, TimeOrSeq};
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_runtime::executors::MayBlock;
+use brine_value::{FromValue, Map, Value};
 
 use crate::routing_fields::FROM;
 
@@ -99,7 +99,7 @@ fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

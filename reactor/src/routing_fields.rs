@@ -1,7 +1,7 @@
 //! Reads the routing fields of an event without decoding the rest.
 
-use brine_core::event::Event;
-use brine_core::value::{FromValue, msgpack};
+use brine_event::Event;
+use brine_value::{FromValue, msgpack};
 
 /// The field with the number of reactions that led to an event.
 pub const DEPTH: &str = "_depth";
@@ -39,7 +39,7 @@ impl RoutingFields {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

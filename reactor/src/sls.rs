@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::Value;
-use brine_core::function::{Args, CallError};
-use brine_core::glob::{is_pattern, paths};
-use brine_core::sls::jinja::{Context, Host, SourceLines};
-use brine_core::sls::render::{RenderError, Sls};
-use brine_core::sls::untrusted::Words;
-use brine_core::sls::yaml::Located;
+use brine_function::{Args, CallError};
+use brine_jinja::{Context, Host, SourceLines};
+use brine_sls::render::{RenderError, Sls};
+use brine_text::glob::{is_pattern, paths};
+use brine_value::Value;
+use brine_yaml::Located;
+use brine_yaml::untrusted::Words;
 use parking_lot::Mutex;
 
 use crate::injection_guard::VARIABLES;

@@ -1,9 +1,10 @@
 //! Writes to the store that are retried, with backoff, until they succeed.
 
-use brine_core::backoff::Backoff;
-use brine_core::metrics;
-use brine_core::store::{Batch, Store};
+use brine_bus::store::{Batch, Store};
+use brine_runtime::backoff::Backoff;
 use tokio_util::sync::CancellationToken;
+
+use crate::metrics;
 
 /// Writes a batch and retries until it is on disk, or until `stop`. Returns whether it is on disk.
 pub(crate) async fn write(store: &Store, batch: impl Fn() -> Batch, what: &str, stop: &CancellationToken) -> bool {

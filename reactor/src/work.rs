@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::Map;
-use brine_core::event::Event;
+use brine_event::Event;
+use brine_value::Map;
 use parking_lot::Mutex;
 
 use crate::plan::{Binding, Step};

@@ -2,10 +2,9 @@
 //!
 //! JSON has neither byte strings nor keys of other types: both are decoded as strings.
 
-use brine_core::event::Event;
-use brine_core::job::{Load, Return};
-use brine_core::value::json;
-use brine_core::{Map, Value, map};
+use brine_event::Event;
+use brine_job::{Load, Return};
+use brine_value::{Map, Value, json, map};
 
 use crate::ReturnerError;
 

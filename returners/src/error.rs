@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brine_core::store::StoreError;
+use brine_bus::store::StoreError;
 
 /// Why a job, return or event could not be stored or read.
 #[derive(Debug, thiserror::Error)]

@@ -17,10 +17,11 @@ mod sqlite3;
 
 use std::time::Duration;
 
-use brine_core::event::Event;
-use brine_core::job::{Call, Load, Return};
-use brine_core::nearest::nearest;
-use brine_core::{Jid, Map, MinionId};
+use brine_event::Event;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Call, Load, Return};
+use brine_text::nearest::nearest;
+use brine_value::Map;
 
 pub use error::ReturnerError;
 pub use options::Options;
@@ -183,7 +184,7 @@ fn unknown(name: &str) -> ReturnerError {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

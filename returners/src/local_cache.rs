@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use brine_core::job::{Call, Load, Return, oldest_kept};
-use brine_core::store::{Batch, BlockingStore, Table, Ticket};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, Value};
+use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
+use brine_ids::{Jid, MinionId};
+use brine_job::{Call, Load, Return, oldest_kept};
+use brine_value::{Map, Value, msgpack};
 use jiff::Zoned;
 use parking_lot::Mutex;
 
@@ -238,9 +238,9 @@ impl Returner for LocalCache {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::executors::MayBlock;
-    use brine_core::map;
-    use brine_core::store::Store;
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
+    use brine_value::map;
 
     use super::*;
 

@@ -1,8 +1,7 @@
 //! The options of returners: from the command line, an alternative set in the configuration, or the configuration.
 
-use brine_core::store::BlockingStore;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_bus::store::BlockingStore;
+use brine_value::{FromValue, Map, Value};
 
 use crate::ReturnerError;
 
@@ -80,7 +79,7 @@ fn lookup<'a>(opts: &'a Map, name: &str) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

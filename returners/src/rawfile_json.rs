@@ -4,8 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-use brine_core::event::Event;
-use brine_core::job::Return;
+use brine_event::Event;
+use brine_job::Return;
 
 use crate::{Backend, BackendOption, Options, Returner, ReturnerError, encoding};
 
@@ -84,7 +84,7 @@ impl Returner for RawfileJson {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Value, map};
+    use brine_value::{Value, map};
 
     use super::*;
 
@@ -129,7 +129,7 @@ mod tests {
         });
         let written = std::fs::read_to_string(&path).unwrap();
         assert_eq!(written.lines().count(), 160);
-        assert!(written.lines().all(|line| brine_core::value::json::from_json(line).is_ok()));
+        assert!(written.lines().all(|line| brine_value::json::from_json(line).is_ok()));
     }
 
     #[test]

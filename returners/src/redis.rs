@@ -8,9 +8,10 @@ use ::redis::{
     Client, Commands, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, RedisConnectionInfo, RedisError,
     RedisResult, ScanOptions,
 };
-use brine_core::event::Event;
-use brine_core::job::{Load, Return, oldest_kept};
-use brine_core::{Jid, Map, MinionId, Value};
+use brine_event::Event;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Load, Return, oldest_kept};
+use brine_value::{Map, Value};
 use jiff::Zoned;
 use parking_lot::Mutex;
 
@@ -283,7 +284,7 @@ impl Returner for Redis {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

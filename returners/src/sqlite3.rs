@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brine_core::event::{self, Event};
-use brine_core::job::{Load, Return, oldest_kept};
-use brine_core::value::python;
-use brine_core::{Jid, Map, MinionId, Value};
+use brine_event::Event;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Load, Return, oldest_kept};
+use brine_value::{Map, Value, python};
 use jiff::{SignedDuration, Timestamp, Zoned};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -191,7 +191,7 @@ fn insert_return(transaction: &Transaction, one: &Return) -> rusqlite::Result<()
         one.id().as_str(),
         fun_args,
         Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
-        brine_core::value::json::to_json(one.value()),
+        brine_value::json::to_json(one.value()),
         success,
         encoding::of_map(&rest),
     ])?;
@@ -302,7 +302,8 @@ impl Returner for Sqlite {
             let mut insert = transaction.prepare_cached(insert)?;
             for event in events {
                 let data = event.data();
-                let stamp = data.get(event::STAMP).and_then(Value::as_str).map_or_else(event::stamp, str::to_owned);
+                let stamp =
+                    data.get(brine_event::STAMP).and_then(Value::as_str).map_or_else(brine_event::stamp, str::to_owned);
                 insert.execute([event.tag(), &encoding::of_map(&data), &stamp, &self.master])?;
             }
             Ok(())
@@ -312,7 +313,7 @@ impl Returner for Sqlite {
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
         let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
-        let oldest_event = event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        let oldest_event = brine_event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
         self.change(|transaction| {
             for table in ["jids", "salt_returns", "jid_minions"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE jid < ?1"), [oldest.as_str()])?;
@@ -324,7 +325,7 @@ impl Returner for Sqlite {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

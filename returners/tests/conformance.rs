@@ -6,12 +6,12 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use brine_core::executors::MayBlock;
-use brine_core::job::{Call, Load, Return};
-use brine_core::store::Store;
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, Value, list, map};
+use brine_bus::store::Store;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Call, Load, Return};
 use brine_returners::{Options, Returner, ReturnerError, open};
+use brine_runtime::executors::MayBlock;
+use brine_value::{Map, Value, list, map, msgpack};
 use support::RedisServer;
 
 const HOUR: Duration = Duration::from_secs(3600);

@@ -3,10 +3,11 @@
 
 mod support;
 
-use brine_core::event::Event;
-use brine_core::job::{Load, Return};
-use brine_core::{Jid, Map, map};
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
+use brine_value::{Map, map};
 use redis::Commands;
 use support::RedisServer;
 

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError, Function, Registry};
-use brine_core::job::Return;
-use brine_core::nearest::nearest;
-use brine_core::sls::arguments;
-use brine_core::{Jid, Map, Value, map};
+use brine_function::{Args, CallError, Function, Registry, arguments};
+use brine_ids::Jid;
+use brine_job::Return;
 use brine_minion::context::{Context, Job, Minion};
 use brine_minion::daemon::Connected;
 use brine_minion::jobs::{self, Outcome};
 use brine_minion::masterless::masterless;
+use brine_text::nearest::nearest;
+use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
 use super::common::{CommonOptions, OutputArguments};

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_core::bus::SocketNames;
-use brine_core::config::MasterConfig;
-use brine_core::event::Event;
-use brine_core::function::Args;
-use brine_core::transport::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
-use brine_core::value::msgpack;
-use brine_core::wire::{Call, ClientCommand, Envelope, Proof, PublishRequest, TokenRequest};
-use brine_core::{Jid, Map, Value, files};
+use brine_bus::SocketNames;
+use brine_config::MasterConfig;
+use brine_event::Event;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
+use brine_wire::{Call, ClientCommand, Envelope, Proof, PublishRequest, TokenRequest};
+use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// The timeout of publishing a job.
 const REQUEST_TIME: Duration = Duration::from_secs(30);

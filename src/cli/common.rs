@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use brine_core::config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
+use brine_value::{FromValue, Map, Value};
 use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
 

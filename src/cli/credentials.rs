@@ -5,9 +5,9 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_core::config::MasterConfig;
-use brine_core::files;
-use brine_core::wire::{Proof, TokenRequest};
+use brine_config::MasterConfig;
+use brine_system::files;
+use brine_wire::{Proof, TokenRequest};
 use clap::Args;
 
 use super::client::{ClientError, MasterClient, user};

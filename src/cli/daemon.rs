@@ -9,8 +9,8 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use brine_core::check::Finding;
-use brine_core::files;
+use brine_check::Finding;
+use brine_system::files;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

@@ -1,9 +1,8 @@
 //! Formats an event on one line: time, sequence number, tag in the colour of its kind, and a summary of its data. On a
 //! terminal the lines have columns and are truncated to its width.
 
-use brine_core::event::{SEQ, STAMP};
-use brine_core::value::json;
-use brine_core::{Map, Value};
+use brine_event::{SEQ, STAMP};
+use brine_value::{Map, Value, json};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
@@ -141,7 +140,7 @@ fn cut(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

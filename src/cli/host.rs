@@ -2,15 +2,16 @@
 
 use std::sync::{Arc, OnceLock};
 
-use brine_core::config::{MasterConfig, MinionConfig};
-use brine_core::function::{Args, CallError};
-use brine_core::orchestration::MasterAccess;
-use brine_core::{Jid, Map, Value, map};
+use brine_config::{MasterConfig, MinionConfig};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
 use brine_minion::context::{Context, Job, Minion};
 use brine_minion::jobs;
 use brine_minion::masterless::without_pillar;
 use brine_minion::modules::is_success;
+use brine_value::{Map, Value, map};
 
 /// A masterless minion, created when a template first needs it.
 pub struct OwnHost {

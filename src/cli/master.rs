@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::transport::TransportError;
 use brine_master::{Master, StartError};
+use brine_zmtp::TransportError;
 use clap::{CommandFactory, Parser};
 
 use super::common::CommonOptions;

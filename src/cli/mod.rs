@@ -87,7 +87,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
         Some("-V" | "--version") => {
-            print_plain(format_args!("brine {}", brine_core::VERSION));
+            print_plain(format_args!("brine {}", brine_config::VERSION));
             ExitCode::SUCCESS
         }
         Some(word) => match TOOLS.iter().chain(COMMANDS).find(|tool| tool.word == word || tool.name == word) {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn causes_are_not_repeated() {
         let cause = std::io::Error::other("the disk is full");
-        let error = brine_core::files::FileError::at("write", "/x")(cause);
+        let error = brine_system::files::FileError::at("write", "/x")(cause);
         let error = anyhow::Error::new(error).context("no keys");
         assert_eq!(sentence(&error), "no keys: cannot write /x: the disk is full");
     }

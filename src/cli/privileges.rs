@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use brine_core::files::{self, FileError};
+use brine_system::files::{self, FileError};
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
 use nix::unistd::{User, fchown, fchownat, geteuid, initgroups, setgid, setuid};

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use super::salt_options::{self, Asked};
 use crate::ui::{print_plain, print_plain_error};
 use anyhow::Context as _;
-use brine_core::nearest::nearest;
+use brine_text::nearest::nearest;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::{ArgAction, ArgMatches, Command, FromArgMatches};
 

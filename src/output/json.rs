@@ -1,7 +1,7 @@
 //! Formats values as JSON, in the order of insertion unless `pretty` sorts them.
 
-use brine_core::Value;
-use brine_core::value::json::{sorted, to_json, to_json_pretty};
+use brine_value::Value;
+use brine_value::json::{sorted, to_json, to_json_pretty};
 
 use super::Indent;
 use crate::escape::escape_json;
@@ -20,7 +20,7 @@ pub fn render(value: &Value, indent: Indent) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The lists of `salt-key`: a heading for each state, followed by the names of its keys.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::text::sorted_items;
 use crate::escape::{escape_control, escape_line};
@@ -48,7 +48,7 @@ pub fn render(value: &Value, colours: Colours) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -16,7 +16,7 @@ mod yaml;
 
 use std::str::FromStr;
 
-use brine_core::Value;
+use brine_value::Value;
 pub use options::{Indent, OutputOptions, StateMode, StateOutput};
 
 /// An outputter, by Salt's names.

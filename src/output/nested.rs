@@ -1,6 +1,6 @@
 //! The default outputter: indented mappings and lists, one item a line.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::OutputOptions;
 use super::text::{lines, sorted_items};
@@ -75,7 +75,7 @@ impl Nested {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

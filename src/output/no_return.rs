@@ -1,6 +1,6 @@
 //! The message about minions that did not return: red lines below their ids.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::text::{lines, sorted_items};
 use crate::escape::{escape_control, escape_line};
@@ -44,7 +44,7 @@ fn write(value: &Value, indent: usize, colours: Colours, out: &mut Vec<String>) 
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! The options of outputters, from the configuration and the command line.
 
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_value::{FromValue, Map, Value};
 
 use crate::ui::Colours;
 
@@ -157,7 +156,7 @@ fn results(value: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Formats values as Python's `pprint` does: 80 columns, sorted keys, long strings wrapped at spaces.
 
-use brine_core::value::python::repr;
-use brine_core::{Map, Value};
+use brine_value::python::repr;
+use brine_value::{Map, Value};
 
 use super::text::lines_with_ends;
 use crate::escape::escape_control;
@@ -155,7 +155,7 @@ fn fits(text: &str, taken: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

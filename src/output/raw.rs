@@ -1,6 +1,6 @@
 //! Formats values as Python literals on one line.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use crate::escape::escape_control;
 

@@ -1,6 +1,6 @@
 //! Shared helpers of the outputters: Python's splitting of lines, indentation, sorted keys.
 
-use brine_core::Value;
+use brine_value::Value;
 
 /// Splits a text as Python's `splitlines` does, also at form feeds and Unicode's line separators.
 pub fn lines(text: &str) -> Vec<&str> {
@@ -36,7 +36,7 @@ pub fn hang(text: &str, blanks: usize) -> String {
 }
 
 /// Returns the items of a mapping in the order of Python's `sorted`; keys that do not compare are sorted as strings.
-pub fn sorted_items(map: &brine_core::Map) -> Vec<(&Value, &Value)> {
+pub fn sorted_items(map: &brine_value::Map) -> Vec<(&Value, &Value)> {
     let mut items: Vec<_> = map.iter().collect();
     if map.keys().all(|key| key.as_f64().is_some()) {
         items.sort_by(|(a, _), (b, _)| a.as_f64().unwrap_or(0.0).total_cmp(&b.as_f64().unwrap_or(0.0)));
@@ -48,7 +48,7 @@ pub fn sorted_items(map: &brine_core::Map) -> Vec<(&Value, &Value)> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn numbers_sort_numerically_and_mixed_keys_as_strings() {
         let keys =
-            |map: brine_core::Map| sorted_items(&map).into_iter().map(|(k, _)| k.to_string()).collect::<Vec<_>>();
+            |map: brine_value::Map| sorted_items(&map).into_iter().map(|(k, _)| k.to_string()).collect::<Vec<_>>();
         assert_eq!(keys(map! {10 => 0, 9 => 0, 100 => 0}), ["9", "10", "100"]);
         assert_eq!(keys(map! {10 => 0, 9 => 0, "8" => 0, true => 0}), ["10", "8", "9", "True"]);
     }

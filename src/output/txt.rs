@@ -1,6 +1,6 @@
 //! Formats values as lines prefixed with the minion's id, for `grep`.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::text::lines;
 use crate::escape::{escape_control, escape_line};
@@ -21,7 +21,7 @@ pub fn render(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Formats values as YAML, as Salt's outputter does.
 
-use brine_core::Value;
-use brine_core::sls::yaml::{Style, dump};
+use brine_value::Value;
+use brine_yaml::{Style, dump};
 
 use super::Indent;
 use crate::escape::escape_control;
@@ -23,7 +23,7 @@ fn style(indent: Indent) -> Style {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! CVEs of features that Brine does not have. Each row names the feature and the issue that would bring it, and fails
 //! when the feature is there: then the row becomes a test of the defect.
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 use crate::support::{BRINE, System, stderr, within_limit};
 use crate::{ask, error_of, salt_call};

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::{Envelope, PublishRequest};
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map, msgpack};
+use brine_wire::{Envelope, PublishRequest};
+use brine_zmtp::{Limits, RequestClient};
 
 use crate::support::{LONG, System, stdout};
 use crate::{REFUSED, ask, error_of, send};
@@ -126,7 +125,7 @@ async fn cve_2021_25281_asynchronous_calls_need_the_key() {
 async fn cve_2021_25315_the_defaults_let_nobody_in() {
     let mut system = System::new("");
     system.start_master().await;
-    let key = brine_core::crypt::PrivateKey::generate(2048).unwrap().public().to_pem();
+    let key = brine_crypt::PrivateKey::generate(2048).unwrap().public().to_pem();
     ask(&system, map! {"cmd" => "_auth", "id" => "stranger", "pub" => key, "nonce" => "n"}).await;
     assert!(stdout(&system.tool("salt-key", &["-l", "un"])).contains("stranger"), "it waits for an operator");
     for (load, error) in [

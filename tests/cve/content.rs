@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use brine_core::map;
-use brine_core::sls::jinja::{Context, Host, NoHost, Template};
-use brine_core::sls::yaml;
+use brine_jinja::{Context, Host, NoHost, Template};
+use brine_value::map;
 
 use crate::support::{System, stdout, text};
 
@@ -49,7 +48,7 @@ async fn cve_2021_25283_templates_reach_no_objects_and_data_is_no_template() {
     );
     let mut events = system.events("done").await;
     let hostile = "{{ 7 * 191 }}{% set x = salt['cmd.run']('id') %}{{ x }} #!py\n!!python/object";
-    let body = format!("{{text: {}}}", brine_core::value::json::to_json(&hostile.into()));
+    let body = format!("{{text: {}}}", brine_value::json::to_json(&hostile.into()));
     assert!(stdout(&system.tool_async("salt-run", &["event.send", "go", &body]).await).contains("True"));
     let (_, data) = events.until("done").await;
     assert_eq!(text(&data, "text"), hostile);
@@ -68,12 +67,12 @@ fn cve_2025_62348_yaml_makes_data_alone() {
         "!<tag:yaml.org,2002:python/object/apply:os.system> ['id']",
         "!anything x",
     ] {
-        assert!(yaml::load(source).is_err(), "{source}: {:?}", yaml::load(source));
+        assert!(brine_yaml::load(source).is_err(), "{source}: {:?}", brine_yaml::load(source));
     }
     let mut laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..12 {
         laughs += &format!("a{level}: &a{level} [{}]\n", vec![format!("*a{}", level - 1); 10].join(","));
     }
-    assert!(yaml::load(&laughs).is_err(), "aliases multiply");
-    assert!(yaml::load(&"[".repeat(10_000)).is_err(), "nesting has a limit");
+    assert!(brine_yaml::load(&laughs).is_err(), "aliases multiply");
+    assert!(brine_yaml::load(&"[".repeat(10_000)).is_err(), "nesting has a limit");
 }

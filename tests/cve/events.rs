@@ -1,7 +1,7 @@
 //! Events that minions fire: under their own name, their own tags, the master's time.
 
-use brine_core::crypt::Cipher;
-use brine_core::{Map, Value, list, map};
+use brine_crypt::Cipher;
+use brine_value::{Map, Value, list, map};
 
 use crate::is_refusal;
 use crate::raw::Raw;

@@ -1,9 +1,8 @@
 //! A peer acts under its authenticated identity alone.
 
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::value::msgpack;
-use brine_core::wire::purpose;
-use brine_core::{Map, list, map};
+use brine_crypt::{Cipher, PrivateKey};
+use brine_value::{Map, list, map, msgpack};
+use brine_wire::purpose;
 
 use crate::raw::Raw;
 use crate::support::{LONG, System, stdout};

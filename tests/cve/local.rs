@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::process::{Child, Command, Stdio};
 
-use brine_core::map;
+use brine_value::map;
 
 use crate::support::{BRINE, Events, System, stdout, until};
 use crate::{SECRET, salt_call, walk};

@@ -1,7 +1,7 @@
 //! CVEs of logins: tokens and access lists of users.
 
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use crate::support::System;
 use crate::{ask, error_of};

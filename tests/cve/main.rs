@@ -22,10 +22,9 @@ mod tls;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::Envelope;
-use brine_core::{Map, Value};
+use brine_value::{Map, Value, msgpack};
+use brine_wire::Envelope;
+use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, LONG, System, within_limit};
 
 /// The answer to a request that is refused.

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Command;
 
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::{Value, list, map};
+use brine_crypt::{Cipher, PrivateKey};
+use brine_value::{Value, list, map};
 
 use crate::raw::Raw;
 use crate::support::{LONG, System, stderr, stdout};

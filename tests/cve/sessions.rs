@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{Cipher, PrivateKey};
-use brine_core::transport::{
-    Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker,
-};
-use brine_core::value::msgpack;
-use brine_core::wire::TOPIC_GCM;
-use brine_core::{Map, Value, map};
+use brine_config::MinionConfig;
+use brine_crypt::{Cipher, PrivateKey};
 use brine_minion::channel::Channel;
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::TOPIC_GCM;
+use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -153,7 +150,7 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
             1 => msgpack::pack_map(&map! {"enc" => "clear", "load" => load("full".into()), "sig" => b"x".to_vec()}),
             2 => {
                 let load = load(false.into());
-                let sig = thief.sign(&load, brine_core::crypt::SignatureAlgorithm::default()).unwrap();
+                let sig = thief.sign(&load, brine_crypt::SignatureAlgorithm::default()).unwrap();
                 msgpack::pack_map(&map! {"enc" => "clear", "load" => load, "sig" => sig})
             }
             3 => b"garbage".to_vec(),

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brine_core::Value;
-use brine_core::value::json;
+use brine_value::{Value, json};
 
 /// A row of a table about events: its tags, and all words in code.
 struct Row<'a> {

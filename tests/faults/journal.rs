@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::load::RETURNER;
 use super::world::{MINION, World};

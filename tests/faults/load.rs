@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::config::MinionConfig;
-use brine_core::event::Event;
-use brine_core::executors::Executors;
-use brine_core::transport::Push;
-use brine_core::{Jid, Map, Value, map};
+use brine_config::MinionConfig;
+use brine_event::Event;
+use brine_ids::Jid;
 use brine_minion::channel::Channel;
+use brine_runtime::executors::Executors;
+use brine_value::{Map, Value, map};
+use brine_zmtp::Push;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -147,7 +148,7 @@ async fn bring_returns(channel: Arc<Channel>, record: Arc<Record>) {
     }
 }
 
-async fn push(endpoint: brine_core::transport::Endpoint, record: Arc<Record>) {
+async fn push(endpoint: brine_zmtp::Endpoint, record: Arc<Record>) {
     let mut open: Option<Push> = None;
     loop {
         let Some(push) = &mut open else {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::event::Event;
-use brine_core::map;
-use brine_core::transport::{Limits, Push, Subscriber};
+use brine_event::Event;
+use brine_value::map;
+use brine_zmtp::{Limits, Push, Subscriber};
 
 use super::record::Record;
 use super::world::World;
@@ -18,7 +18,7 @@ const PROMPT: Duration = Duration::from_secs(10);
 
 /// Floods the bus while subscribers lag. Returns the sequence numbers that each slow reader has received.
 pub async fn slow(world: &World, record: &Arc<Record>) -> Result<Vec<Vec<u64>>, String> {
-    let failed = |error: brine_core::transport::TransportError| format!("a subscriber failed: {error}");
+    let failed = |error: brine_zmtp::TransportError| format!("a subscriber failed: {error}");
     let endpoint = world.publish_endpoint();
     let connect = || Subscriber::connect(&endpoint, &[b"fault/"], Limits::default());
     let mut silent = Vec::new();
@@ -62,7 +62,7 @@ async fn receive(mut subscriber: Subscriber, pause: Duration) -> Result<Vec<u64>
     loop {
         let frames = subscriber.recv().await.map_err(|error| format!("a slow subscriber was cut off: {error}"))?;
         let event = Event::from_frame(frames[0].clone()).map_err(|error| error.to_string())?;
-        let seq = event.data().get("_seq").and_then(brine_core::Value::as_i64).ok_or("an event has no _seq")?;
+        let seq = event.data().get("_seq").and_then(brine_value::Value::as_i64).ok_or("an event has no _seq")?;
         seqs.push(seq.cast_unsigned());
         if event.tag() == MARK {
             return Ok(seqs);

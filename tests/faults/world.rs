@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use brine_core::value::json;
-use brine_core::{Value, bus::SocketNames, transport::Endpoint};
+use brine_bus::SocketNames;
+use brine_value::{Value, json};
+use brine_zmtp::Endpoint;
 
 use super::process::Daemon;
 use super::proxy::Proxy;

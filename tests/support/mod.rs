@@ -8,11 +8,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use brine_core::bus::SocketNames;
-use brine_core::event::Event;
-use brine_core::executors::Executor;
-use brine_core::transport::{Endpoint, Limits, Subscriber};
-use brine_core::{Map, Value};
+use brine_bus::SocketNames;
+use brine_event::Event;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value};
+use brine_zmtp::{Endpoint, Limits, Subscriber};
 
 pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
 /// Longer than anything takes on a busy machine; nothing waits for it that goes well.
@@ -239,7 +239,7 @@ impl System {
     /// What one of the master's metrics says.
     pub fn counter(&self, name: &str) -> i64 {
         let shown = stdout(&self.tool("salt-run", &["metrics.show", "--out=json"]));
-        brine_core::value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
+        brine_value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
     }
 
     /// The JSON that `salt --static --out=json` prints.
@@ -247,7 +247,7 @@ impl System {
         let all: Vec<&str> = [&["--static", "--out=json"], words].concat();
         let output = self.tool("salt", &all);
         let text = stdout(&output);
-        brine_core::value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
+        brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
     }
 }
 
@@ -312,7 +312,7 @@ impl Events {
     pub async fn until(&mut self, pattern: &str) -> (String, Map) {
         loop {
             let (tag, data) = self.next().await;
-            if brine_core::glob::fnmatch(pattern, &tag) {
+            if brine_text::glob::fnmatch(pattern, &tag) {
                 return (tag, data);
             }
         }

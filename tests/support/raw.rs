@@ -1,11 +1,11 @@
 //! A minion that can be made to say anything: a session of which the test has the keys.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use brine_core::crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
-use brine_core::transport::{Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, PROTOCOL_VERSION, private, purpose};
-use brine_core::{Map, MinionId, Value, map};
+use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
+use brine_ids::MinionId;
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, PROTOCOL_VERSION, private, purpose};
+use brine_zmtp::{Limits, RequestClient};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -211,9 +211,9 @@ impl PythonEvents {
     pub async fn until(&mut self, pattern: &str) -> (String, Map) {
         loop {
             let line = self.line().await;
-            let event = brine_core::value::json::from_json(&line).unwrap();
+            let event = brine_value::json::from_json(&line).unwrap();
             let [tag, data] = event.as_list().unwrap() else { panic!("no event: {line}") };
-            if brine_core::glob::fnmatch(pattern, tag.as_str().unwrap()) {
+            if brine_text::glob::fnmatch(pattern, tag.as_str().unwrap()) {
                 return (tag.to_string(), data.as_map().cloned().unwrap_or_default());
             }
         }

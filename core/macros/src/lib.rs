@@ -1,4 +1,4 @@
-//! The macros that declare callable functions. `brine_core::function` re-exports them and shows how they are used.
+//! The macros that declare callable functions. `brine_function` re-exports them and shows how they are used.
 //!
 //! | module | owns |
 //! |---|---|
@@ -60,5 +60,5 @@ pub fn registry(list: TokenStream) -> TokenStream {
 
 /// Returns the path of the module that generated code refers to: the one place that knows it.
 fn runtime() -> proc_macro2::TokenStream {
-    quote!(::brine_core::function)
+    quote!(::brine_function)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_core::map;
-use brine_core::sls::jinja::{Context, Host, NoHost, Template};
-use brine_core::value::json::from_json;
+use brine_jinja::{Context, Host, NoHost, Template};
+use brine_value::json::from_json;
+use brine_value::map;
 
 use super::text_of;
 use crate::fingerprint;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::sls::jinja::{Context, Host, NoHost, Template};
-use brine_core::sls::yaml::{Style, dump, load};
-use brine_core::target::{Facts, Target, TargetKind};
-use brine_core::{Map, list, map};
+use brine_jinja::{Context, Host, NoHost, Template};
+use brine_target::{Facts, Target, TargetKind};
+use brine_value::{Map, list, map};
+use brine_yaml::{Style, dump, load};
 
 use super::text_of;
 use crate::fingerprint;

@@ -1,11 +1,11 @@
 //! Wire messages: any bytes are decoded or refused; a decoded value survives encoding and decoding.
 
-use brine_core::event::Event;
-use brine_core::value::msgpack::{Budget, entries, pack, unpack};
-use brine_core::wire::{
+use brine_event::Event;
+use brine_value::msgpack::{Budget, entries, pack, unpack};
+use brine_value::{Map, Value};
+use brine_wire::{
     AuthReply, AuthRequest, Binding, ClientCommand, Envelope, MinionCommand, Publication, PublishRequest,
 };
-use brine_core::{Map, Value};
 
 use crate::fingerprint;
 

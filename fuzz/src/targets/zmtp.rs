@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use brine_core::transport::{
+use brine_zmtp::{
     Bounds, Endpoint, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
 };
 use bytes::Bytes;

@@ -12,8 +12,8 @@
 
 use std::collections::HashSet;
 
-use brine_core::target::Pcre;
-use brine_core::{Map, Value};
+use brine_target::Pcre;
+use brine_value::{Map, Value};
 
 /// Functions that clients call while they wait for a job: permitted to everybody who may call anything.
 const ALWAYS: &str = "saltutil.find_job";
@@ -239,7 +239,7 @@ impl Arguments {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

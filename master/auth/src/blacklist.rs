@@ -1,6 +1,6 @@
 //! `publisher_acl_blacklist`: users who may publish nothing, and modules that nobody may call.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use crate::eauth::is_meant;
 
@@ -40,7 +40,7 @@ impl Blacklist {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use brine_core::glob::fnmatch;
-use brine_core::target::Pcre;
-use brine_core::{Map, Value};
+use brine_target::Pcre;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
 
 use crate::backends::{self, Backend, BackendError};
 
@@ -167,7 +167,7 @@ pub(crate) fn is_meant(expression: &str, user: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use brine_core::crypt::token;
-use brine_core::store::{Batch, BlockingStore, StoreError, Table};
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, map};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_crypt::token;
+use brine_value::{Map, Value, map, msgpack};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -79,7 +78,7 @@ pub struct TokenStore {
 }
 
 fn key(secret: &str) -> String {
-    token::hex(Sha256::digest(secret))
+    brine_digest::hex(Sha256::digest(secret))
 }
 
 impl TokenStore {
@@ -91,7 +90,7 @@ impl TokenStore {
     /// Makes a token that is valid from `now` on for a time.
     pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, StoreError> {
         self.make_room(now)?;
-        let secret = token::hex(token::random_bytes::<32>());
+        let secret = brine_digest::hex(token::random_bytes::<32>());
         let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
         let token = Token { identity, start: now, expire };
         let mut batch = Batch::new();
@@ -188,8 +187,8 @@ impl TokenStore {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::executors::MayBlock;
-    use brine_core::store::Store;
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! `auth.test`: what a user may do, and by which entries.
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest};
-use brine_core::function::Args;
-use brine_core::target::TargetError;
-use brine_core::{Map, Value, map};
+use brine_function::Args;
+use brine_target::TargetError;
+use brine_value::{Map, Value, map};
 
 use super::{Access, minions_of};
 use crate::facts::{Targets, resolve};

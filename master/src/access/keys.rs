@@ -4,12 +4,12 @@ use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 
-use brine_core::Value;
-use brine_core::bus::SocketNames;
-use brine_core::config::MasterConfig;
-use brine_core::crypt::token;
-use brine_core::files::{self, FileError};
-use brine_core::transport::Endpoint;
+use brine_bus::SocketNames;
+use brine_config::MasterConfig;
+use brine_crypt::token;
+use brine_system::files::{self, FileError};
+use brine_value::Value;
+use brine_zmtp::Endpoint;
 use nix::unistd::User;
 
 /// Makes or reads the key of each user of this machine whom `publisher_acl` names. The user alone can read it.

@@ -13,15 +13,16 @@ use std::time::{Duration, Instant};
 use brine_auth::{
     Acl, Blacklist, CallKind, Credentials, ExternalAuth, Identity, JobRequest, NewToken, Throttle, Token,
 };
-use brine_core::config::MasterConfig;
-use brine_core::crypt::token;
-use brine_core::executors::{Blocking, Executor, Executors};
-use brine_core::files::FileError;
-use brine_core::function::Args;
-use brine_core::target::TargetKind;
-use brine_core::transport::Peer;
-use brine_core::wire::{Proof, PublishRequest, TokenRequest};
-use brine_core::{Jid, Value, map, metrics};
+use brine_config::MasterConfig;
+use brine_crypt::token;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_runtime::executors::{Blocking, Executor, Executors};
+use brine_system::files::FileError;
+use brine_target::TargetKind;
+use brine_value::{Value, map};
+use brine_wire::{Proof, PublishRequest, TokenRequest};
+use brine_zmtp::Peer;
 use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::sync::Semaphore;
@@ -373,7 +374,7 @@ impl Access {
     }
 
     async fn tell_denied(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         let (user, what) = (shown(user), shown(what));
         tracing::warn!(peer = %peer.address, user, request = what, %refusal, "a request of a client is refused");
         let (Refusal::Authentication { kind, .. } | Refusal::Authorization { kind, .. }) = refusal;

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use brine_core::config::MasterConfig;
-use brine_core::crypt::{CryptError, PrivateKey, SignatureAlgorithm};
-use brine_core::{Value, files};
+use brine_config::MasterConfig;
+use brine_crypt::{CryptError, PrivateKey, SignatureAlgorithm};
+use brine_system::files;
+use brine_value::Value;
 
 use crate::StartError;
 use crate::keys::KeyState;
@@ -137,7 +138,7 @@ fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
 mod tests {
     use std::path::Path;
 
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

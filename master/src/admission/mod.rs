@@ -6,17 +6,17 @@ pub(crate) mod sessions;
 
 use std::sync::Arc;
 
-use brine_core::config::MasterConfig;
-use brine_core::crypt::{Cipher, CryptError, PublicKey, token};
-use brine_core::executors::{Blocking, Executor};
-use brine_core::transport::Peer;
-use brine_core::value::msgpack;
-use brine_core::wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
-use brine_core::{Map, Value, map, metrics};
+use brine_config::MasterConfig;
+use brine_crypt::{Cipher, CryptError, PublicKey};
+use brine_runtime::executors::{Blocking, Executor};
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
+use brine_zmtp::Peer;
 use sha2::{Digest, Sha256};
 
 use crate::events::Events;
 use crate::keys::Decision;
+use crate::metrics;
 use crate::storage::Storage;
 use identity::Identity;
 use rate_limit::AuthLimit;
@@ -157,7 +157,7 @@ impl Admission {
         let token = token.map(|token| public_key.encrypt(&token, request.encryption)).transpose()?;
         let publish = public_key.encrypt(publish_key.as_bytes(), request.encryption)?;
         let signature = publish_keys.signature(cipher, |key| {
-            let digest: String = token::hex(Sha256::digest(key.as_bytes()));
+            let digest: String = brine_digest::hex(Sha256::digest(key.as_bytes()));
             self.secrets.identity.private_key.sign_x931(digest.as_bytes())
         })?;
         let session = self.secrets.sessions.begin(&request.id, Arc::clone(&public_key), cipher);
@@ -211,7 +211,7 @@ pub(crate) fn clear(load: Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::wire::ClientCommand;
+    use brine_wire::ClientCommand;
 
     use super::*;
     use crate::keys::tests::PEM;

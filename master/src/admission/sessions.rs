@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use brine_core::crypt::{
+use brine_crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm,
 };
-use brine_core::value::msgpack::{self, Budget};
-use brine_core::wire::{WireError, private, purpose};
-use brine_core::{Map, MinionId, Value};
+use brine_ids::MinionId;
+use brine_value::msgpack::{self, Budget};
+use brine_value::{Map, Value};
+use brine_wire::{WireError, private, purpose};
 use parking_lot::{Mutex, RwLock};
 
 /// The error of an encrypted request. The minion only gets `bad load`.
@@ -303,7 +304,7 @@ impl Opened {
 mod tests {
     use std::sync::LazyLock;
 
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

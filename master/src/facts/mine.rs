@@ -1,11 +1,11 @@
 //! The mine: data that minions publish for other minions.
 
-use brine_core::function::CallError;
-use brine_core::store::{Batch, BlockingStore, StoreError, Table};
-use brine_core::target::{Pcre, Target, TargetError, TargetKind};
-use brine_core::value::msgpack;
-use brine_core::wire::MineQuery;
-use brine_core::{Map, MinionId, Value, metrics};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_function::CallError;
+use brine_ids::MinionId;
+use brine_target::{Pcre, Target, TargetError, TargetKind};
+use brine_value::{Map, Value, msgpack};
+use brine_wire::MineQuery;
 use parking_lot::Mutex;
 
 use super::Facts;
@@ -78,7 +78,7 @@ impl Mines {
     fn put(&self, id: &MinionId, mine: &Map) -> Result<(), MineError> {
         let packed = msgpack::pack_map(mine);
         if packed.len() > MAX_MINE {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             return Err(MineError::TooLarge(packed.len()));
         }
         let mut batch = Batch::new();
@@ -156,9 +156,9 @@ pub(crate) fn result(entry: Value) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::executors::MayBlock;
-    use brine_core::map;
-    use brine_core::store::Store;
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
+    use brine_value::map;
 
     use super::*;
 

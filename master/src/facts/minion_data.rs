@@ -2,10 +2,10 @@
 
 use std::cell::OnceCell;
 
-use brine_core::store::{Batch, BlockingStore, Table, Ticket};
-use brine_core::target::Facts;
-use brine_core::value::msgpack;
-use brine_core::{Map, MinionId, map, metrics};
+use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
+use brine_ids::MinionId;
+use brine_target::Facts;
+use brine_value::{Map, map, msgpack};
 
 /// The maximum size of one minion's stored grains, in bytes.
 const MAX_GRAINS: usize = 4 << 20;
@@ -31,7 +31,7 @@ impl MinionData {
         let grains = if size <= MAX_GRAINS {
             grains
         } else {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, size, "grains not stored: expected at most {MAX_GRAINS} bytes");
             map! {"id" => id}
         };

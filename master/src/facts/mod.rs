@@ -8,13 +8,14 @@ pub(crate) mod presence;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use brine_core::config::MasterConfig;
-use brine_core::executors::Blocking;
-use brine_core::files::FileError;
-use brine_core::target::{Target, TargetError, TargetKind};
-use brine_core::transport::Publisher;
-use brine_core::wire::PublishRequest;
-use brine_core::{MinionId, Value};
+use brine_config::MasterConfig;
+use brine_ids::MinionId;
+use brine_runtime::executors::Blocking;
+use brine_system::files::FileError;
+use brine_target::{Target, TargetError, TargetKind};
+use brine_value::Value;
+use brine_wire::PublishRequest;
+use brine_zmtp::Publisher;
 
 use crate::storage::Storage;
 use presence::Presence;
@@ -97,7 +98,7 @@ pub(crate) fn resolve(storage: &Storage, target: &Target) -> Result<Targets, Fil
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing::Fixture;

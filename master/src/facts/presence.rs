@@ -10,8 +10,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use brine_core::transport::Peer;
-use brine_core::{MinionId, map};
+use brine_ids::MinionId;
+use brine_value::map;
+use brine_zmtp::Peer;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,7 @@
 //! The causality of jobs: which reaction led to a job, so that its returns and events name it.
 
-use brine_core::{Jid, Map};
+use brine_ids::Jid;
+use brine_value::Map;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 

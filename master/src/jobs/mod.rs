@@ -14,17 +14,19 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Filter, Start};
-use brine_core::config::MasterConfig;
-use brine_core::executors::{Blocking, MayBlock};
-use brine_core::job::{Times, Watch};
-use brine_core::supervisor::Background;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+use brine_bus::{Filter, Start};
+use brine_config::MasterConfig;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Times, Watch};
+use brine_runtime::executors::{Blocking, MayBlock};
+use brine_runtime::supervisor::Background;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use crate::events::Events;
 use crate::facts::{Facts, ResolveError, Targets};
+use crate::metrics;
 use crate::storage::Storage;
 use batches::Batches;
 use causality::Causality;
@@ -286,8 +288,8 @@ fn new_event(load: &Map) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
-    use brine_core::orchestration::Ask;
+    use brine_job::orchestration::Ask;
+    use brine_value::list;
 
     use super::*;
     use crate::testing::Fixture;
@@ -337,10 +339,8 @@ mod tests {
             ..Ask::new(request)
         };
         let answers = fixture.jobs().run_to_end(ask).await.unwrap();
-        let codes: Vec<_> = answers
-            .iter()
-            .map(|one| (one.id.as_str(), brine_core::job::retcode(one.returned.as_ref().unwrap())))
-            .collect();
+        let codes: Vec<_> =
+            answers.iter().map(|one| (one.id.as_str(), brine_job::retcode(one.returned.as_ref().unwrap()))).collect();
         assert_eq!(codes, [("web1", 0), ("web2", 1)]);
         assert_eq!(answers[0].jid, answers[1].jid, "all parts have one job id");
         answering.abort();

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Filter, Start};
-use brine_core::function::Args;
-use brine_core::job::{Batch, Driver, batch_size};
-use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value};
+use brine_bus::{Filter, Start};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_job::{Batch, Driver, batch_size};
+use brine_value::{Map, Value};
+use brine_wire::PublishRequest;
 use rand::seq::SliceRandom;
 use tokio::time::Instant;
 

@@ -7,14 +7,15 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::executors::MayBlock;
-use brine_core::target::{Target, TargetKind};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, MinionId, Value, metrics};
+use brine_bus::{Bus, TimeOrSeq};
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::MayBlock;
+use brine_target::{Target, TargetKind};
+use brine_value::{Map, Value, msgpack};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use crate::metrics;
 use crate::storage::Storage;
 
 /// The maximum size of all loads, in bytes.
@@ -183,7 +184,7 @@ impl RecentPublishes {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

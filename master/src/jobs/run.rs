@@ -1,13 +1,13 @@
-//! A job under way: the driver of `brine_core::job` with the master's bus and publish stream.
+//! A job under way: the driver of `brine_job` with the master's bus and publish stream.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use brine_core::Map;
-use brine_core::bus::{Filter, Start, Subscription};
-use brine_core::event::Event;
-use brine_core::job::{Driver, Step};
-use brine_core::wire::PublishRequest;
+use brine_bus::{Filter, Start, Subscription};
+use brine_event::Event;
+use brine_job::{Driver, Step};
+use brine_value::Map;
+use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::{Jobs, PublishError};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use brine_core::config::MasterConfig;
-use brine_core::crypt::{Cipher, CryptError, SignatureAlgorithm};
-use brine_core::executors::Executor;
-use brine_core::transport::Publisher;
-use brine_core::value::msgpack;
-use brine_core::wire::{TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic, purpose};
-use brine_core::{Jid, Map, Value, map};
+use brine_config::MasterConfig;
+use brine_crypt::{Cipher, CryptError, SignatureAlgorithm};
+use brine_ids::Jid;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic, purpose};
+use brine_zmtp::Publisher;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;

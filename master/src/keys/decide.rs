@@ -1,11 +1,13 @@
 //! Decides about minions that authenticate (`_auth`), and stores their keys.
 
-use brine_core::config::MasterConfig;
-use brine_core::minion_id::MinionId;
-use brine_core::{Map, crypt::PublicKey, metrics};
+use brine_config::MasterConfig;
+use brine_crypt::PublicKey;
+use brine_ids::MinionId;
+use brine_value::Map;
 
 use super::{KeyError, KeyState, KeyStore};
 use crate::autosign::AcceptedBy;
+use crate::metrics;
 
 /// The decision about a minion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +147,7 @@ fn is_same(stored: &str, pem: &str, key: &PublicKey) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::super::tests::{PEM, PEM2, store};
     use super::*;

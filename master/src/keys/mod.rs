@@ -12,10 +12,10 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use brine_core::crypt::{CryptError, PrivateKey, PublicKey};
-use brine_core::files::{self, FileError};
-use brine_core::glob::Glob;
-use brine_core::minion_id::{InvalidMinionId, MinionId};
+use brine_crypt::{CryptError, PrivateKey, PublicKey};
+use brine_ids::{InvalidMinionId, MinionId};
+use brine_system::files::{self, FileError};
+use brine_text::glob::Glob;
 use parking_lot::{Mutex, MutexGuard};
 
 pub use decide::Decision;

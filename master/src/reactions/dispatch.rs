@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use brine_core::function::Args;
-use brine_core::wire::PublishRequest;
-use brine_core::{Value, metrics};
+use brine_function::Args;
 use brine_reactor::{Cause, Dispatch, DispatchError, Dispatched, LocalReaction, Reaction};
+use brine_value::Value;
+use brine_wire::PublishRequest;
 
 use super::USER;
 use crate::jobs::{Jobs, PublishError};
+use crate::metrics;
 use crate::runner_calls::{Kind, RunnerCalls};
 
 /// Carries out reactions with the jobs and runner calls of the master.

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use brine_core::executors::MayBlock;
-use brine_core::store::{BlockingStore, StoreError};
-use brine_core::supervisor::Supervisor;
+use brine_bus::store::{BlockingStore, StoreError};
 use brine_reactor::{DETACH, Entries, EntryError, Options, Reactor};
+use brine_runtime::executors::MayBlock;
+use brine_runtime::supervisor::Supervisor;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 

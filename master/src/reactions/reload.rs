@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::config::MasterConfig;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_config::MasterConfig;
 use brine_reactor::{Entries, Reactor};
+use brine_value::{FromValue, Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
 use super::MasterDispatch;
@@ -165,7 +164,7 @@ fn stamps(directory: &Path, opts: &Map) -> Stamps {
     let drop_ins = std::fs::read_dir(directory.join("master.d"));
     paths.extend(drop_ins.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
     paths.extend(opts.get("reactor").and_then(Value::as_str).map(PathBuf::from));
-    paths.extend(rule_files(opts).iter().flat_map(|file| brine_core::glob::paths(Path::new(""), file)));
+    paths.extend(rule_files(opts).iter().flat_map(|file| brine_text::glob::paths(Path::new(""), file)));
     let stamp = |path: PathBuf| {
         let status = std::fs::metadata(&path).ok()?;
         Some((path, (status.mtime(), status.mtime_nsec(), status.size(), status.ino())))

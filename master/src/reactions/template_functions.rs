@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use brine_core::executors::MayBlock;
-use brine_core::function::{Args, CallError};
-use brine_core::sls::jinja::Host;
-use brine_core::sls::jinja::limits::hand_off;
-use brine_core::{Jid, Map, Value};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_jinja::Host;
+use brine_jinja::limits::hand_off;
+use brine_runtime::executors::MayBlock;
+use brine_value::{Map, Value};
 
 use super::USER;
 use crate::host_functions::HostFunctions;
@@ -109,7 +110,7 @@ impl Host for TemplateFunctions {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,12 +1,14 @@
 //! Events and job returns of minions. They are answered when the journal has persisted them.
 
-use brine_core::event::Event;
-use brine_core::transport::Worker;
-use brine_core::wire::MinionEvents;
-use brine_core::{Map, MinionId, Value, list, metrics};
+use brine_event::Event;
+use brine_ids::MinionId;
+use brine_value::{Map, Value, list};
+use brine_wire::MinionEvents;
+use brine_zmtp::Worker;
 
 use super::{Requests, tags};
 use crate::job_cache::NOT_CACHED;
+use crate::metrics;
 use crate::state_errors;
 
 impl Requests {
@@ -26,14 +28,14 @@ impl Requests {
         if let Some(pretag) = &pretag
             && !tags::may_prefix(id, pretag, self.services.config.order_masters)
         {
-            metrics::EVENTS_REFUSED.add(1);
+            brine_bus::metrics::EVENTS_REFUSED.add(1);
             tracing::warn!(minion = %id, pretag, "event refused: only a syndic may set a pretag, and only its own");
             return None;
         }
         let mut last = 0;
         for (tag, mut body) in events {
             if pretag.is_none() && !tags::may_publish(id, &tag) {
-                metrics::EVENTS_REFUSED.add(1);
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, %tag, "event refused: the tag belongs to the master or to another minion");
                 return None;
             }
@@ -79,18 +81,18 @@ impl Requests {
                     load.entry("arg".into()).or_insert(arg);
                     load.insert("tgt".into(), id.into());
                     load.insert("tgt_type".into(), "glob".into());
-                    brine_core::Jid::new()
+                    brine_ids::Jid::new()
                 }
                 Some(text) => match text.parse() {
                     Ok(jid) => jid,
                     Err(error) => {
-                        metrics::REQUESTS_REFUSED.add(1);
+                        brine_wire::metrics::REQUESTS_REFUSED.add(1);
                         tracing::warn!(minion = %id, %error, "return refused");
                         return None;
                     }
                 },
                 None => {
-                    metrics::REQUESTS_REFUSED.add(1);
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
                     tracing::warn!(minion = %id, "return refused: it has no job id");
                     return None;
                 }
@@ -126,7 +128,7 @@ impl Requests {
     pub(super) async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
         let mut last = None;
         if !self.services.config.order_masters {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off");
             return None;
         }
@@ -135,7 +137,7 @@ impl Requests {
             if let Some(Ok(of)) = of {
                 last = self.returns(&of, id, vec![load]).await.or(last);
             } else {
-                metrics::REQUESTS_REFUSED.add(1);
+                brine_wire::metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "return of a syndic refused: the minion id is invalid");
             }
         }

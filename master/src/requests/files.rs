@@ -1,7 +1,8 @@
 //! File requests of minions, and the master's options for them.
 
-use brine_core::wire::{ListKind, MinionCommand};
-use brine_core::{Map, MinionId, Value, list, map, metrics};
+use brine_ids::MinionId;
+use brine_value::{Map, Value, list, map};
+use brine_wire::{ListKind, MinionCommand};
 
 use super::Requests;
 use crate::storage::Storage;
@@ -48,7 +49,7 @@ fn log_path_outside(storage: &Storage, id: &MinionId, command: &MinionCommand) {
         _ => return,
     };
     if storage.files.leads_out(path, saltenv) {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         tracing::warn!(minion = %id, ?path, ?saltenv, "requested path is outside of the file roots");
     }
 }
@@ -63,7 +64,7 @@ pub(super) fn answer(storage: &Storage, id: &MinionId, command: MinionCommand) -
     match command {
         MinionCommand::ServeFile { path, saltenv, loc } => {
             let empty = |dest: &str| map! {"data" => Vec::<u8>::new(), "dest" => dest};
-            match storage.files.read_chunk(&path, &saltenv, loc, brine_core::fileserver::BUFFER_SIZE) {
+            match storage.files.read_chunk(&path, &saltenv, loc, brine_fileserver::BUFFER_SIZE) {
                 Ok(Some(chunk)) => map! {"data" => chunk.data, "dest" => chunk.relative}.into(),
                 Ok(None) => empty("").into(),
                 Err(error) => failed(&error),

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_auth::Token;
-use brine_core::executors::{Executor, MayBlock};
-use brine_core::transport::{Handler, Peer, Worker};
-use brine_core::value::msgpack::{self, Budget};
-use brine_core::wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
-use brine_core::{Jid, Map, MinionId, Value, map, metrics};
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::{Executor, MayBlock};
+use brine_value::msgpack::{self, Budget};
+use brine_value::{Map, Value, map};
+use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
+use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 use jiff::Timestamp;
 
@@ -142,7 +143,7 @@ impl Handler for RequestHandler {
 
     /// Returns the reply that makes minions authenticate and retry.
     fn refuse(&self, peer: &Peer) -> Option<Bytes> {
-        metrics::REQUESTS_REFUSED.add(1);
+        brine_wire::metrics::REQUESTS_REFUSED.add(1);
         tracing::debug!(peer = %peer.address, "request refused: decoding it failed");
         Some(msgpack::pack(&BAD_LOAD.into()).into())
     }
@@ -188,7 +189,7 @@ fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> 
 }
 
 fn log_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
-    metrics::REQUESTS_REFUSED.add(1);
+    brine_wire::metrics::REQUESTS_REFUSED.add(1);
     let minion = id.map(MinionId::as_str);
     tracing::warn!(peer = %peer.address, minion, %error, "request refused");
 }
@@ -267,7 +268,7 @@ impl Requests {
         let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
         let size: usize = values.iter().map(|value| msgpack::pack(value).len()).sum();
         if size + request.user.len() + request.ret.len() + request.tgt_type.len() > MAX_REFUSED {
-            metrics::EVENTS_REFUSED.add(1);
+            brine_bus::metrics::EVENTS_REFUSED.add(1);
             tracing::warn!(%jid, size, "event of a refused publish dropped: it exceeds {MAX_REFUSED} bytes");
             return;
         }

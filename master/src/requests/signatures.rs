@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use brine_core::crypt::{PublicKey, SignatureAlgorithm};
-use brine_core::wire::signed::Signed;
-use brine_core::wire::{MinionCommand, WireError};
-use brine_core::{Map, MinionId, metrics};
+use brine_crypt::{PublicKey, SignatureAlgorithm};
+use brine_ids::MinionId;
+use brine_value::Map;
+use brine_wire::signed::Signed;
+use brine_wire::{MinionCommand, WireError};
 
 use super::Requests;
 use super::decode;
@@ -42,7 +43,7 @@ impl Requests {
         }
         let Some((signed, key)) = signed else {
             if self.services.config.require_minion_sign_messages {
-                metrics::REQUESTS_REFUSED.add(1);
+                brine_wire::metrics::REQUESTS_REFUSED.add(1);
                 tracing::error!(
                     minion = %id,
                     "return refused: it is not signed (require_minion_sign_messages): set minion_sign_messages on the minion"
@@ -56,7 +57,7 @@ impl Requests {
             return true;
         }
         if self.services.config.drop_messages_signature_fail {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::error!(minion = %id, "return refused: its signature is invalid (drop_messages_signature_fail)");
             return false;
         }

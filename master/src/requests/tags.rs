@@ -4,7 +4,7 @@
 //! are free, except for those that the master itself publishes outside of `salt/`. Salt has a deny list here, which
 //! misses `salt/auth`, other minions' start events and more.
 
-use brine_core::{Jid, MinionId};
+use brine_ids::{Jid, MinionId};
 
 /// The master's tags outside of `salt/`, where nothing may follow the tag.
 const EXACT: &[&str] = &["brine", "salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];

@@ -1,8 +1,8 @@
 //! `auth`: tokens of users, and what users may do.
 
 use brine_auth::Token;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
 use super::RunnerContext;

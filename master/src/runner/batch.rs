@@ -1,8 +1,8 @@
 //! `batch`: jobs in batches that the master runs.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 use crate::jobs::batches::BatchRequest;

@@ -1,8 +1,8 @@
 //! `cache`: the grains, pillar and mines that the master has stored for its minions.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::target::Facts;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_target::Facts;
+use brine_value::{Map, Value};
 
 use super::RunnerContext;
 

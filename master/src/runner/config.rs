@@ -1,8 +1,8 @@
 //! `config`: the configuration of the master.
 
-use brine_core::Value;
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::target::traverse;
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Value;
+use brine_yaml::traverse;
 
 use super::RunnerContext;
 

@@ -1,8 +1,8 @@
 //! `doc`: what runner and wheel functions do.
 
-use brine_core::Value;
-use brine_core::function::{CallResult, Function, Registry, function, registry};
-use brine_core::glob::fnmatch;
+use brine_function::{CallResult, Function, Registry, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::Value;
 
 use super::RunnerContext;
 
@@ -43,7 +43,7 @@ pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
 #[function]
 pub fn nearest(context: &RunnerContext, name: String) -> CallResult {
     let known = context.calls.runners.iter().map(Function::full_name);
-    Ok(brine_core::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
+    Ok(brine_text::nearest::nearest(&name, known).map_or(Value::Nil, Value::from))
 }
 
 fn documented<C>(registry: &Registry<C>, wanted: &[Value]) -> Value {

@@ -1,7 +1,7 @@
 //! `event`: firing events on the master's bus.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 
 use super::RunnerContext;
 

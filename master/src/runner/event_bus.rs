@@ -1,14 +1,13 @@
 //! `event_bus`: the journal of the event bus.
 
-use brine_core::bus::{Bus, TimeOrSeq};
-use brine_core::event::Event;
-use brine_core::executors::MayBlock;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::Glob;
-use brine_core::store::StoreError;
-use brine_core::transport::{Endpoint, Push};
-use brine_core::value::FromValue;
-use brine_core::{Value, map};
+use brine_bus::store::StoreError;
+use brine_bus::{Bus, TimeOrSeq};
+use brine_event::Event;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_runtime::executors::MayBlock;
+use brine_text::glob::Glob;
+use brine_value::{FromValue, Value, map};
+use brine_zmtp::{Endpoint, Push};
 
 use super::RunnerContext;
 
@@ -147,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn pages_end_with_the_limit_or_the_bytes() {
-        let bus = Bus::in_memory(brine_core::bus::BusLimits::default());
+        let bus = Bus::in_memory(brine_bus::BusLimits::default());
         let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
         for n in 0..10 {
             bus.fire("t", &map! {"n" => n, "text" => "x".repeat(1000)}).await.unwrap();

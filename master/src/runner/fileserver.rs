@@ -1,8 +1,7 @@
 //! `fileserver`: what the master's file server serves.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 
@@ -106,7 +105,7 @@ pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallRe
         return Ok("No cache was cleared".into());
     }
     context.storage().files.clear_cache().map_err(CallError::execution)?;
-    Ok(map! {"cleared" => brine_core::list!["The gitfs fileserver cache was successfully cleared"]}.into())
+    Ok(map! {"cleared" => brine_value::list!["The gitfs fileserver cache was successfully cleared"]}.into())
 }
 
 /// Whether these backends, or all if there are none, are with gitfs.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::fnmatch;
-use brine_core::job::Load;
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_job::Load;
 use brine_returners::{Options, Returner};
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value, map};
+use brine_wire::PublishRequest;
 use jiff::civil::DateTime;
 
 use super::RunnerContext;
@@ -411,7 +411,7 @@ fn time(value: &Value) -> Result<Option<DateTime>, CallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_core::list;
+    use brine_value::list;
 
     const JID: &str = "20261120235852025555";
 

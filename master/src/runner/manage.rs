@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, SALT_VERSION, Value, map};
+use brine_config::SALT_VERSION;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 
@@ -278,7 +279,7 @@ fn ping(
 ) -> Result<(Vec<String>, Vec<String>), CallError> {
     let master = &context.master;
     let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
-        brine_core::seconds::within(0.0..=86_400.0, seconds)
+        brine_runtime::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let answers = context.wait(master.jobs.ask(request, timeout)).map_err(CallError::execution)?;

@@ -1,7 +1,7 @@
 //! `metrics`: what the master has counted.
 
-use brine_core::Value;
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::RunnerContext;
 
@@ -21,8 +21,8 @@ pub fn show(context: &RunnerContext) -> CallResult {
         (_, Ok(number)) => Value::Float(number),
         _ => text.into(),
     };
-    let pairs = brine_core::metrics::pairs();
-    let mut shown: brine_core::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
+    let pairs = brine_metrics::pairs();
+    let mut shown: brine_value::Map = pairs.iter().map(|(name, text)| (name.as_str().into(), number(text))).collect();
     shown.insert("brine_last_seq".into(), context.master.bus.last_seq().into());
     shown.insert("brine_sessions".into(), context.master.admission.sessions().count().into());
     shown.insert("brine_publish_connections".into(), context.master.publisher.connections().into());

@@ -1,9 +1,8 @@
 //! `mine`: the mines of the minions, for the master itself.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 use crate::facts::mine;

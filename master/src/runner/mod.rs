@@ -27,9 +27,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::function::{CallError, Function};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, Function};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use crate::runner_calls::{Caller, RunnerCalls, Services};
 use crate::storage::Storage;
@@ -85,7 +85,7 @@ impl RunnerContext {
     /// result that it could not return.
     pub(crate) fn ask(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
         let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
-            brine_core::seconds::within(0.0..=86_400.0, seconds)
+            brine_runtime::seconds::within(0.0..=86_400.0, seconds)
         });
         let answers = self.wait(self.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
         let results = answers

@@ -1,8 +1,9 @@
 //! `pillar`: what minions would be told, and the cache of it.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, MinionId, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::MinionId;
+use brine_value::{Map, Value};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 use crate::pillars::PillarQuery;
@@ -104,7 +105,7 @@ fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: M
     let id = if minion == "*" { "_".parse() } else { minion.parse() };
     let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
     let mut grains =
-        context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_core::map! {"fqdn" => minion});
+        context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_value::map! {"fqdn" => minion});
     grains.extend(over.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
     Ok(PillarQuery { id, grains, saltenv, pillarenv: None, pillar_override: Map::new(), clean_cache: true })
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_reactor::{HistoryFilter, Reactor};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 use crate::reactions::MasterDispatch;
@@ -115,7 +114,7 @@ pub fn test(
         let event = context
             .master
             .bus
-            .read(&context.caller.thread, brine_core::bus::TimeOrSeq::Seq(seq), 1)
+            .read(&context.caller.thread, brine_bus::TimeOrSeq::Seq(seq), 1)
             .map_err(CallError::execution)?;
         let event = event.first().filter(|event| event.seq() == seq);
         let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
@@ -240,7 +239,7 @@ pub fn timers(context: &RunnerContext) -> CallResult {
         let due = jiff::Timestamp::from_microsecond(due.cast_signed()).unwrap_or_default();
         let of_rule = timers.entry(rule.into()).or_insert_with(Value::map);
         if let Value::Map(of_rule) = of_rule {
-            of_rule.insert(key.into(), brine_core::event::stamp_of(due).into());
+            of_rule.insert(key.into(), brine_event::stamp_of(due).into());
         }
     }
     Ok(timers.into())

@@ -1,8 +1,8 @@
 //! `salt`: execution functions, on the master or on minions.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 

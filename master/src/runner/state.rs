@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::orchestration::MasterAccess;
-use brine_core::{Jid, Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_job::orchestration::MasterAccess;
+use brine_value::{Map, Value, map};
 
 use super::RunnerContext;
 use crate::host_functions::{HostFunctions, Orchestrated};

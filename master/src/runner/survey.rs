@@ -1,8 +1,8 @@
 //! `survey`: results of one function that are the same on several minions.
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 use indexmap::IndexMap;
 
 use super::RunnerContext;
@@ -55,7 +55,7 @@ fn pools(results: Map, smallest_first: bool) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -1,7 +1,8 @@
 //! `test`: for trying out runners and reactions.
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::{Map, Value, map, seconds};
+use brine_function::{CallResult, Function, function, registry};
+use brine_runtime::seconds;
+use brine_value::{Map, Value, map};
 
 use super::RunnerContext;
 

@@ -1,15 +1,16 @@
 //! `wheel.key`: the minions' keys. `match` is a glob or several with commas between; what comes back
 //! names states by their folders (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
 
-use brine_core::crypt::{CryptError, PrivateKey, PublicKey};
-use brine_core::files;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::fnmatch;
-use brine_core::minion_id::MinionId;
-use brine_core::{Map, Value, map, metrics};
+use brine_crypt::{CryptError, PrivateKey, PublicKey};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::MinionId;
+use brine_system::files;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 
 use super::WheelContext;
 use crate::keys::{Act, Key, KeyError, KeyState};
+use crate::metrics;
 
 /// Wheel functions of `key`.
 pub static FUNCTIONS: &[Function<WheelContext>] = registry!(

@@ -7,8 +7,8 @@ pub mod key;
 
 use std::sync::Arc;
 
-use brine_core::Map;
-use brine_core::function::Function;
+use brine_function::Function;
+use brine_value::Map;
 
 use crate::keys::KeyStore;
 

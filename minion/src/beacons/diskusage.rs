@@ -1,6 +1,6 @@
 //! `diskusage`: file systems above a usage.
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 use fancy_regex::Regex;
 use nix::sys::statvfs::statvfs;
 
@@ -74,7 +74,7 @@ impl Beacon for DiskUsage {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, map};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
@@ -272,7 +272,7 @@ impl Beacon for Files {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;
@@ -284,8 +284,7 @@ mod tests {
         let root = folder.path().display().to_string();
         let options: Value = options.into();
         let options =
-            brine_core::value::json::from_json(&brine_core::value::json::to_json(&options).replace("ROOT", &root))
-                .unwrap();
+            brine_value::json::from_json(&brine_value::json::to_json(&options).replace("ROOT", &root)).unwrap();
         let mut files = Files {
             coalesce: true,
             files: vec![file(&format!("{root}/"), &options).unwrap()],

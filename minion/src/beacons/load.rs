@@ -1,6 +1,6 @@
 //! `load`: load averages outside their range.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use super::settings::{Settings, number};
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -78,7 +78,7 @@ impl Beacon for Load {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

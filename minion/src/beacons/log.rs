@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::settings::{Settings, text};
@@ -101,7 +101,7 @@ impl Beacon for Log {
 mod tests {
     use std::io::Write;
 
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;

@@ -1,6 +1,6 @@
 //! Which beacons are configured, and the events by which the execution module `beacons` asks and changes that.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 
 use crate::context::Minion;
@@ -155,7 +155,7 @@ pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

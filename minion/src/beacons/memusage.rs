@@ -1,6 +1,6 @@
 //! `memusage`: memory usage above a percentage.
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 use super::settings::{Settings, number, percent};
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -59,7 +59,7 @@ impl Beacon for Usage {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{poll_once, wrong};
     use super::*;

@@ -26,10 +26,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::Bus;
-use brine_core::executors::Executor;
-use brine_core::function::Args;
-use brine_core::{Jid, Map, Value, map};
+use brine_bus::Bus;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -288,7 +289,7 @@ pub(crate) async fn run(
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

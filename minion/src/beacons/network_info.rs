@@ -1,6 +1,6 @@
 //! `network_info`: counters of network interfaces that equal or exceed a value.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::settings::{Settings, number};
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -100,7 +100,7 @@ impl Beacon for NetworkInfo {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{poll_once, wrong};
     use super::*;

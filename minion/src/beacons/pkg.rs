@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -70,7 +70,7 @@ impl Beacon for Packages {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;

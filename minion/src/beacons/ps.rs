@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -90,7 +90,7 @@ impl Beacon for Ps {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;

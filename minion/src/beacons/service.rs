@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::Args;
-use brine_core::{Map, Value, map};
+use brine_function::Args;
+use brine_value::{Map, Value, map};
 
 use super::settings::{Settings, flag, number, text};
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -123,7 +123,7 @@ impl Beacon for Services {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::wrong;
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use super::{Entry, entry};
 
@@ -119,7 +119,7 @@ pub(crate) fn percent(part: u64, whole: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

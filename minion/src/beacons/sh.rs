@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 
-use brine_core::{Map, Value, map, processes};
+use brine_system::processes;
+use brine_value::{Map, Value, map};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
@@ -131,7 +132,7 @@ impl Beacon for Shells {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

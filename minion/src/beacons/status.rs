@@ -1,7 +1,7 @@
 //! `status`: results of functions of the execution module `status`, one event a poll.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
 use super::{Beacon, Kind, Moment, Options, entry};
@@ -92,7 +92,7 @@ impl Beacon for Status {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::super::tests::{poll_once, wrong};
     use super::*;

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use brine_core::schedule::dates;
-use brine_core::{Map, Value, map};
+use brine_schedule::dates;
+use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use jiff::civil::DateTime;
 use nix::unistd::{Gid, Group, User};
@@ -223,7 +223,7 @@ impl Beacon for Logins {
 mod tests {
     use std::io::Write;
 
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use brine_core::MinionId;
-use brine_core::crypt::CryptError;
-use brine_core::executors::ExecutorError;
-use brine_core::files::FileError;
-use brine_core::transport::TransportError;
-use brine_core::wire::{WireError, private};
+use brine_crypt::CryptError;
+use brine_ids::MinionId;
+use brine_runtime::executors::ExecutorError;
+use brine_system::files::FileError;
+use brine_wire::{WireError, private};
+use brine_zmtp::TransportError;
 
 /// Why the minion and its master do not come together.
 #[derive(Debug, thiserror::Error)]

@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use brine_core::config::MinionConfig;
-use brine_core::crypt::{
+use brine_config::MinionConfig;
+use brine_crypt::{
     Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
 };
-use brine_core::executors::Executor;
-use brine_core::files;
-use brine_core::transport::{Endpoint, Limits, RequestClient};
-use brine_core::value::msgpack;
-use brine_core::wire::{AuthReply, AuthRequest, Binding, Envelope, Verdict, WireError};
-use brine_core::{Map, MinionId, Value};
+use brine_ids::MinionId;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
+use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, Verdict, WireError};
+use brine_zmtp::{Endpoint, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
@@ -275,7 +275,7 @@ impl Channel {
                 return Err(ChannelError::WrongToken);
             }
         }
-        let digest = token::hex(Sha256::digest(&publish));
+        let digest = brine_digest::hex(Sha256::digest(&publish));
         if master.recover_x931(&accepted.signature)? != digest.as_bytes() {
             return Err(CryptError::BadSignature.into());
         }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::crypt::Cipher;
-use brine_core::transport::{Limits, Subscriber, TransportError};
-use brine_core::value::msgpack;
-use brine_core::wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
-use brine_core::{Map, Value};
+use brine_crypt::Cipher;
+use brine_value::{Map, Value, msgpack};
+use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
+use brine_zmtp::{Limits, Subscriber, TransportError};
 use bytes::Bytes;
 
 use super::{Channel, ChannelError};

@@ -9,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use brine_core::crypt::{Cipher, token};
-use brine_core::transport::TransportError;
-use brine_core::value::msgpack;
-use brine_core::wire::{WireError, encrypted, private, purpose, signed};
-use brine_core::{Map, Value};
+use brine_crypt::{Cipher, token};
+use brine_value::{Map, Value, msgpack};
+use brine_wire::{WireError, encrypted, private, purpose, signed};
+use brine_zmtp::TransportError;
 use bytes::Bytes;
 
 use super::{Channel, ChannelError, Keys};

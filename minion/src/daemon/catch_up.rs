@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::wire::Publication;
-use brine_core::{Map, Value, map, metrics};
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
 
 use super::Connected;
 use super::intake::take_job;
@@ -44,14 +44,14 @@ pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
     };
     for load in loads {
         let Value::Map(load) = load else {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!("a missed job is invalid: expected a mapping");
             continue;
         };
         match Publication::from_map(load) {
             Ok(publication) => take_job(connected, publication).await,
             Err(error) => {
-                metrics::REQUESTS_REFUSED.add(1);
+                brine_wire::metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(%error, "a missed job is invalid");
             }
         }
@@ -60,8 +60,9 @@ pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::config::MinionConfig;
-    use brine_core::{Jid, list};
+    use brine_config::MinionConfig;
+    use brine_ids::Jid;
+    use brine_value::list;
 
     use super::*;
 
@@ -97,7 +98,7 @@ mod tests {
         }
         assert_eq!(connected.pool.finish(Duration::from_secs(60)).await, 0);
         let kept = std::fs::read(crate::jobs::cached_return(&connected.minion, jids[1].as_str())).unwrap();
-        let kept = brine_core::value::msgpack::unpack_map(&kept).unwrap();
+        let kept = brine_value::msgpack::unpack_map(&kept).unwrap();
         assert_eq!(kept.get("return"), Some(&true.into()));
         assert_eq!(connected.seen.lock().last(), Some(jids[1].as_str()));
         assert_eq!(connected.returns.len(), 1);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brine_core::bus::Bus;
-use brine_core::config::MinionConfig;
-use brine_core::transport::Backoff;
-use brine_core::{Map, MinionId, Value, map, metrics};
+use brine_bus::Bus;
+use brine_config::MinionConfig;
+use brine_ids::MinionId;
+use brine_runtime::backoff::Backoff;
+use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -17,6 +18,7 @@ use super::{MinionError, build, minion_id, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::context::{MasterEvent, Minion};
 use crate::fileclient::MasterFiles;
+use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
 use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
@@ -93,7 +95,7 @@ impl Connected {
             ready: watch::Sender::new(false),
             was_ready: AtomicBool::new(false),
             seen: Mutex::new(seen),
-            returns: Arc::new(Outbox::open("return", returns, &metrics::RETURNS_LOST, &path)),
+            returns: Arc::new(Outbox::open("return", returns, &brine_job::metrics::RETURNS_LOST, &path)),
             events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
             pool,
             minion,
@@ -131,7 +133,7 @@ impl Connected {
                 }
                 // Somebody in between may have changed it: that must not end the minion.
                 Err(error) if error.may_be_forged() => {
-                    metrics::REQUESTS_REFUSED.add(1);
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
                     tracing::error!("an answer to the authentication is refused: {error}; asking again in {step:?}");
                     tokio::time::sleep(step).await;
                 }
@@ -239,7 +241,7 @@ impl Connected {
         match self.pool.executors().disk.run(move |_| (this.keep_return(&mut load), load)).await {
             Ok((ticket, load)) => self.send_return(ticket, load).await,
             Err(error) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::error!(%error, "queueing a return failed");
             }
         }

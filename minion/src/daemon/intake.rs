@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use brine_core::function::CallError;
-use brine_core::job::Return;
-use brine_core::target::{Target, TargetKind};
-use brine_core::wire::Publication;
-use brine_core::{Jid, Map, Value, map, metrics};
+use brine_function::CallError;
+use brine_ids::Jid;
+use brine_job::Return;
+use brine_target::{Target, TargetKind};
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
 
 use super::Connected;
 use crate::context::{Job, Minion};
 use crate::jobs;
+use crate::metrics;
 use crate::pool::PoolError;
 use crate::state::OwnFacts;
 use tokio::sync::oneshot;
@@ -74,7 +76,7 @@ fn is_meant(minion: &Minion, publication: &Publication) -> bool {
 
 /// Starts a job. Its return is on disk before it is sent.
 pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: Vec<Value>, load: Map, ret: String) {
-    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_core::function::Args::default()) });
+    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_function::Args::default()) });
     let (this, running) = (Arc::clone(connected), Arc::clone(&job));
     let (sender, ran) = oneshot::channel();
     let started = connected.pool.start(fun, move || {
@@ -107,7 +109,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         };
         this.send_return(ticket, load).await;
         if let Err(error) = running.result().await {
-            metrics::RETURNS_LOST.add(1);
+            brine_job::metrics::RETURNS_LOST.add(1);
             tracing::error!(jid = job.jid, %error, "storing a return by its returners failed");
         }
     });
@@ -161,7 +163,7 @@ pub(crate) fn return_beside(minion: &Minion, ret: &str, load: Map) {
     for name in names {
         let result = brine_returners::open(name, &options).and_then(|returner| returner.returner(&job_return));
         if let Err(error) = result {
-            metrics::RETURNS_LOST.add(1);
+            brine_job::metrics::RETURNS_LOST.add(1);
             tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
         }
     }

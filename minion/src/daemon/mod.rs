@@ -10,16 +10,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, BusLimits, EventSockets, SocketNames};
-use brine_core::config::MinionConfig;
-use brine_core::executors::ExecutorError;
-use brine_core::files::{self, FileError};
-use brine_core::function::Registry;
-use brine_core::schedule::Schedule;
-use brine_core::supervisor::Supervisor;
-use brine_core::transport::{Backoff, TransportError};
-use brine_core::wire::Publication;
-use brine_core::{Map, MinionId, Value, fileserver, map, metrics};
+use brine_bus::{Bus, BusLimits, EventSockets, SocketNames};
+use brine_config::MinionConfig;
+use brine_function::Registry;
+use brine_ids::MinionId;
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::ExecutorError;
+use brine_runtime::supervisor::Supervisor;
+use brine_schedule::Schedule;
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
+use brine_zmtp::TransportError;
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -49,7 +51,7 @@ const TASKS_END: Duration = Duration::from_secs(1);
 pub enum MinionError {
     /// The id in the configuration cannot be one.
     #[error("option 'id': {0}")]
-    Id(#[from] brine_core::minion_id::InvalidMinionId),
+    Id(#[from] brine_ids::InvalidMinionId),
     /// A folder or file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
@@ -64,10 +66,10 @@ pub enum MinionError {
     Channel(#[from] ChannelError),
     /// The repositories of the file server are named wrongly.
     #[error(transparent)]
-    Gitfs(#[from] fileserver::GitError),
+    Gitfs(#[from] brine_fileserver::GitError),
     /// A file with more options (`localconfig`) cannot be used.
     #[error(transparent)]
-    Config(#[from] brine_core::config::ConfigError),
+    Config(#[from] brine_config::ConfigError),
     /// Starting panicked.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
@@ -126,6 +128,7 @@ pub(crate) fn build(
 
 /// Runs a minion until `shutdown`.
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+    crate::metrics::register();
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
     schedule::add_mine(&connected.minion);
@@ -271,7 +274,7 @@ async fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, Ch
     match opened {
         Ok(publication) => take_job(connected, publication).await,
         Err(error) => {
-            metrics::REQUESTS_REFUSED.add(1);
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(%error, "a publish is refused");
         }
     }
@@ -302,7 +305,7 @@ fn run_startup_states(connected: &Arc<Connected>) {
         Some("sls") => ("state.sls", vec![Value::from(config.sls_list.clone())]),
         _ => return,
     };
-    let jid = brine_core::Jid::new();
+    let jid = brine_ids::Jid::new();
     let load = map! {"jid" => &jid, "fun" => fun, "arg" => arg.clone(), "tgt" => connected.id.as_str(), "user" => "startup_states"};
     start_job(connected, &jid, fun, arg, load, String::new());
 }

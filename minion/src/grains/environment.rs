@@ -2,7 +2,7 @@
 
 use std::env;
 
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map};
 use nix::unistd::{Group, User, getegid, geteuid};
 
 use super::read;

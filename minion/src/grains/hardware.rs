@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::read;
 
@@ -158,7 +158,7 @@ fn secure_boot() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

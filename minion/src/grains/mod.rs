@@ -10,9 +10,9 @@ mod os;
 
 use std::path::Path;
 
-use brine_core::config::MinionConfig;
-use brine_core::sls::yaml;
-use brine_core::{Map, SALT_VERSION, Value, files, map};
+use brine_config::{MinionConfig, SALT_VERSION};
+use brine_system::files;
+use brine_value::{Map, Value, map};
 use sha2::{Digest, Sha256};
 
 /// All grains of this host. Those set by hand win: `grains` in the configuration folder over the
@@ -32,7 +32,7 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
         "saltversion" => SALT_VERSION,
         "saltversioninfo" => SALT_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok()).collect::<Value>(),
         "pythonversion" => environment::python_version(),
-        "brineversion" => brine_core::VERSION,
+        "brineversion" => brine_config::VERSION,
         "package" => Value::Nil,
     });
     grains.extend(own_grains(&config.config_dir.join("grains")));
@@ -44,7 +44,7 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
 /// without some grains is of more use than none.
 fn own_grains(path: &Path) -> Map {
     let read = files::read_if_exists(path).map_err(|error| error.to_string());
-    match read.and_then(|text| yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
+    match read.and_then(|text| brine_yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
         Ok(Value::Map(own)) => own,
         Ok(Value::Nil) => Map::new(),
         Ok(other) => {
@@ -73,7 +73,7 @@ fn read(path: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::read;
 
@@ -155,7 +155,7 @@ fn resolver(text: &str) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

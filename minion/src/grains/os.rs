@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::read;
 
@@ -157,7 +157,7 @@ fn systemd_version() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -1,7 +1,6 @@
 //! The users and groups of this host, from `/etc/passwd` and `/etc/group`.
 
-use brine_core::Value;
-use brine_core::value::FromValue;
+use brine_value::{FromValue, Value};
 
 /// A line of `/etc/passwd`.
 #[derive(Debug, Clone, PartialEq, Eq)]

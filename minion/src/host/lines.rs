@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::files;
-use brine_core::function::CallError;
+use brine_function::CallError;
+use brine_system::files;
 
 /// What is done if there is no line that begins so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

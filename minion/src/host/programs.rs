@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::Value;
-use brine_core::function::CallError;
-use brine_core::shell::quote;
+use brine_function::CallError;
+use brine_text::shell::quote;
+use brine_value::Value;
 
 use crate::context::{Context, Job, Programs};
 use crate::host::process::{Output, ProcessError, Program};

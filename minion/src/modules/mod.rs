@@ -64,8 +64,8 @@ pub(crate) mod timezone;
 pub(crate) mod user;
 pub(crate) mod virtualenv;
 
-use brine_core::function::Function;
-use brine_core::sls::compile::Chunk;
+use brine_function::Function;
+use brine_sls::compile::Chunk;
 
 use crate::context::Context;
 use crate::state::StateContext;

@@ -11,11 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::executors::Executor;
-use brine_core::metrics::Counter;
-use brine_core::transport::Backoff;
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, metrics};
+use brine_metrics::Counter;
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value, msgpack};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -309,7 +308,7 @@ pub fn fit(load: &mut Map, limit: usize) {
     if size <= limit {
         return;
     }
-    metrics::RETURNS_LOST.add(1);
+    brine_job::metrics::RETURNS_LOST.add(1);
     let text = format!("ERROR: the return is too large: {size} bytes, the limit is {limit}; see `max_message_size`");
     tracing::error!(jid = ?load.get("jid"), size, limit, "a return is too large for the master: an error is returned in its place");
     load.insert("return".into(), text.into());

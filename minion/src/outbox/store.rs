@@ -4,9 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use brine_core::files::{self, FileError};
-use brine_core::value::msgpack;
-use brine_core::{Map, metrics};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, msgpack};
 use jiff::Timestamp;
 
 /// The place of a load.
@@ -74,7 +73,7 @@ impl Directory {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
             Err(error) => {
-                metrics::RETURNS_LOST.add(1);
+                brine_job::metrics::RETURNS_LOST.add(1);
                 tracing::error!(path = %self.path.display(), %error, "reading the directory of returns failed");
                 return Vec::new();
             }

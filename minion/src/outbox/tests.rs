@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use brine_core::executors::Executor;
-use brine_core::map;
+use brine_runtime::executors::Executor;
+use brine_value::map;
 
 use super::*;
 
-static LOST: &Counter = &metrics::RETURNS_LOST;
+static LOST: &Counter = &brine_job::metrics::RETURNS_LOST;
 
 fn bounds(count: usize, bytes: usize) -> Bounds {
     Bounds { count, bytes, age: Duration::from_secs(3600) }

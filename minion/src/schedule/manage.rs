@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::schedule::{self, Schedule};
-use brine_core::sls::yaml::{self, Style};
-use brine_core::{Map, Value, files, list, map};
+use brine_schedule::Schedule;
+use brine_system::files;
+use brine_value::{Map, Value, list, map};
+use brine_yaml::Style;
 
 use super::around;
 use crate::context::Minion;
@@ -16,7 +17,7 @@ pub(crate) struct Answer {
     /// The tag and the fields of the answer, Salt's.
     pub reply: Option<(String, Map)>,
     /// A job that shall run now.
-    pub run: Option<schedule::Job>,
+    pub run: Option<brine_schedule::Job>,
 }
 
 /// The file that holds the schedule from one start to the next.
@@ -27,7 +28,7 @@ pub(crate) fn file(minion: &Minion) -> PathBuf {
 /// Writes a schedule into its file.
 pub(crate) fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
     let path = file(minion);
-    let text = yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
+    let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
     let folder = path.parent().unwrap_or(&path);
     std::fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
     files::write_atomic(&path, text.as_bytes(), 0o600).map_err(|error| error.to_string())

@@ -1,6 +1,6 @@
 //! The minion's schedule: jobs that run by themselves.
 //!
-//! When they run is told by [`brine_core::schedule`]. What a job returns goes onto the minion's own bus as
+//! When they run is told by [`brine_schedule`]. What a job returns goes onto the minion's own bus as
 //! `__schedule_return`, and from there to the master. `manage.rs` answers to the execution module `schedule`.
 
 mod manage;
@@ -8,10 +8,11 @@ mod manage;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::Bus;
-use brine_core::function::Args;
-use brine_core::schedule::{self, ReturnJob, Surroundings};
-use brine_core::{Jid, Map, Value, map};
+use brine_bus::Bus;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_schedule::{ReturnJob, Surroundings};
+use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Zoned};
 use tokio::sync::watch;
@@ -67,7 +68,7 @@ pub(crate) async fn run(
     }
 }
 
-fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<schedule::Job> {
+fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<brine_schedule::Job> {
     around(minion, |around| minion.schedule.lock().turn(now, tick, around))
 }
 
@@ -82,7 +83,7 @@ fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
 }
 
 /// Runs a job, on a thread of its own, and tells what it returned.
-pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: schedule::Job) {
+pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: brine_schedule::Job) {
     let (name, function) = (scheduled.name.as_str(), scheduled.function.as_str());
     if scheduled.dry_run {
         tracing::info!(job = name, fun = function, "a scheduled job would run, but has 'dry_run'");
@@ -132,7 +133,7 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
 }
 
 /// The return of a scheduled job, from that of a published one.
-fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
+fn told(mut load: Map, job: &brine_schedule::Job, now: &Zoned) -> Map {
     load.shift_remove("out");
     load.insert("fun_args".into(), job.fun_args().into());
     load.insert("schedule".into(), job.name.as_str().into());
@@ -154,16 +155,16 @@ fn told(mut load: Map, job: &schedule::Job, now: &Zoned) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::bus::{BusLimits, Filter, Start};
-    use brine_core::config::MinionConfig;
-    use brine_core::list;
+    use brine_bus::{BusLimits, Filter, Start};
+    use brine_config::MinionConfig;
+    use brine_value::list;
     use parking_lot::Mutex;
 
     use super::*;
     use crate::testing;
 
-    fn job(options: Map) -> schedule::Job {
-        schedule::Job::read("mine", &options.into()).unwrap()
+    fn job(options: Map) -> brine_schedule::Job {
+        brine_schedule::Job::read("mine", &options.into()).unwrap()
     }
 
     /// What is told of a job on the minion's own bus.
@@ -274,7 +275,7 @@ mod tests {
         let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
         assert!(!without.schedule.lock().own().contains_key(MINE));
         let saved = minion.schedule.lock().own().clone();
-        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(schedule::Schedule::new(saved));
+        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(brine_schedule::Schedule::new(saved));
         add_mine(&without);
         assert!(!without.schedule.lock().own().contains_key(MINE));
     }

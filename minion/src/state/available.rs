@@ -2,7 +2,7 @@
 //!
 //! It is looked up for each state, because an earlier one may have installed what was missing.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use crate::context::Context;
 use crate::host::programs::which;
@@ -33,7 +33,7 @@ pub fn missing(context: &Context, module: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;

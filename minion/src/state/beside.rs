@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 
-use brine_core::function::CallError;
-use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::call::{Caller, Clock, Retry, attempt_told, text};
@@ -126,7 +126,7 @@ fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::state::{Options, Settings, StateRun, run};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use brine_core::function::{Args, CallError, Function, ParamKind};
-use brine_core::sls::compile::{Chunk, RequisiteKind};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, Function, ParamKind};
+use brine_sls::compile::{Chunk, RequisiteKind};
+use brine_value::{Map, Value, map};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 

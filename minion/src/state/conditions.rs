@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_core::function::{Args, CallError};
-use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError};
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 
@@ -153,7 +153,7 @@ fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError>
     let value = context.call(fun, args);
     let set = retcode.swap(before, Ordering::Relaxed);
     let value = match (value?, call.get("get_return").and_then(Value::as_str)) {
-        (value, Some(path)) => brine_core::target::traverse(&value, path, ":").cloned().unwrap_or_default(),
+        (value, Some(path)) => brine_yaml::traverse(&value, path, ":").cloned().unwrap_or_default(),
         (value, None) => value,
     };
     Ok(if set == 0 { value.is_truthy() } else { false })

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 
@@ -86,7 +86,7 @@ impl StateReturn {
     }
 
     fn into_map(self) -> Map {
-        let mut map = brine_core::map! {
+        let mut map = brine_value::map! {
             "name" => self.name,
             "changes" => self.changes,
             "result" => self.result,

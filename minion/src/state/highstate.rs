@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brine_core::config::template_opts;
-use brine_core::function::CallError;
-use brine_core::sls::compile::{self, Chunk, HighData, Low, Target};
-use brine_core::target::Facts;
-use brine_core::{Map, Value};
+use brine_config::template_opts;
+use brine_function::CallError;
+use brine_sls::compile::{self, Chunk, HighData, Low, Target};
+use brine_target::Facts;
+use brine_value::{Map, Value};
 
 use super::{Queue, Settings, Source, Top};
 use crate::context::Context;

@@ -3,7 +3,7 @@
 //! | file | owns |
 //! |---|---|
 //! | `top.rs` | which SLS files are for this minion |
-//! | `source.rs` | rendering SLS files for the compiler in `brine_core::sls::compile` |
+//! | `source.rs` | rendering SLS files for the compiler in `brine_sls::compile` |
 //! | `highstate.rs` | what a run is told, its pillar, compiling |
 //! | `queue.rs` | one run at a time |
 //! | `pause.rs` | runs that are held up or ended between two states |

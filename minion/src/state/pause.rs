@@ -6,9 +6,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brine_core::files::{self, FileError};
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, map};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map, msgpack};
 
 use crate::context::{Context, Minion};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::Options;
 use crate::context::Context;
@@ -76,7 +76,7 @@ fn before(context: &Context) -> Vec<Running> {
 }
 
 fn told(job: &Running) -> String {
-    let started = job.jid.parse::<brine_core::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
+    let started = job.jid.parse::<brine_ids::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
     format!(
         "The function \"{}\" is running as PID {} and was started at {started} with jid {}",
         job.fun, job.pid, job.jid

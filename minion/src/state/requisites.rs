@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use brine_core::sls::compile::{Dependency, RequisiteKind};
-use brine_core::{Map, Value};
+use brine_sls::compile::{Dependency, RequisiteKind};
+use brine_value::{Map, Value};
 
 /// What is to be done with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

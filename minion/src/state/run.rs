@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use brine_core::function::CallError;
-use brine_core::sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind, Step};
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_sls::compile::{Chunk, Dependency, Low, Reference, RequisiteKind, Step};
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::beside::{self, Beside};
@@ -433,7 +433,7 @@ fn listen_error(reference: &Reference) -> (Value, Value) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing::{self, Alone};
@@ -479,9 +479,9 @@ mod tests {
         let run = crate::state::StateRun::new(&context, crate::state::Options::default()).unwrap();
         let low = run.compile(run.sls(vec!["t".into()]).unwrap()).unwrap();
         for (aggregate, pkgs) in [
-            (Value::Bool(true), Some(brine_core::list!["a", "b"])),
-            (brine_core::list!["pkg"], Some(brine_core::list!["a", "b"])),
-            (brine_core::list!["file"], None),
+            (Value::Bool(true), Some(brine_value::list!["a", "b"])),
+            (brine_value::list!["pkg"], Some(brine_value::list!["a", "b"])),
+            (brine_value::list!["file"], None),
             (Value::Bool(false), None),
         ] {
             let settings = Settings { aggregate, ..Settings::default() };

@@ -3,9 +3,8 @@
 //! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` is replaced by what the call gives, followed to the value and
 //! with the text behind it. Arguments, items of lists among them, and values of mappings in these are looked at.
 
-use brine_core::function::{Args, CallError};
-use brine_core::sls::yaml;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 
@@ -86,7 +85,7 @@ fn split_call(written: &str) -> Option<(&str, &str)> {
 fn arguments(text: &str) -> Args {
     let mut args = Args::default();
     for written in split_commas(text) {
-        let read = |text: &str| yaml::load(text).unwrap_or_else(|_| text.into());
+        let read = |text: &str| brine_yaml::load(text).unwrap_or_else(|_| text.into());
         match written.split_once('=').filter(|(name, _)| name.chars().all(|c| c == '_' || c.is_alphanumeric())) {
             Some((name, value)) => _ = args.keyword.insert(name.into(), read(value)),
             None => args.positional.push(read(&written)),
@@ -136,7 +135,7 @@ pub(super) fn are_in(args: &Map) -> bool {
 mod tests {
     use super::*;
     use crate::testing;
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     #[test]
     fn slots_are_what_their_calls_give() {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use brine_core::function::{Args, CallError};
-use brine_core::sls::compile::SlsSource;
-use brine_core::sls::gpg::Gpg;
-use brine_core::sls::jinja::{Context as Variables, Host, Limits, Template, Tree};
-use brine_core::sls::render::{Sls, sls_variables};
-use brine_core::sls::top;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError};
+use brine_jinja::{Context as Variables, Host, Limits, Template, Tree};
+use brine_sls::compile::SlsSource;
+use brine_sls::gpg::Gpg;
+use brine_sls::render::{Sls, sls_variables};
+use brine_sls::top;
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
 use crate::context::{Context, FileClient};
@@ -237,7 +237,7 @@ impl Host for MinionHost {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

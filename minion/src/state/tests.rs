@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Jid, Map, Value, list, map};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_value::{Map, Value, list, map};
 
 use crate::context::{Context, Job};
 use crate::testing;

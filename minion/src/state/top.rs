@@ -2,12 +2,11 @@
 
 use std::cell::LazyCell;
 
-use brine_core::glob::fnmatch;
-use brine_core::sls::compile::SlsSource;
-use brine_core::sls::top::is_meant;
-use brine_core::target::Facts;
-use brine_core::value::{FromValue, python};
-use brine_core::{Map, Value};
+use brine_sls::compile::SlsSource;
+use brine_sls::top::is_meant;
+use brine_target::Facts;
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value, python};
 use indexmap::IndexMap;
 
 use super::Source;

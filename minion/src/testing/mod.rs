@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use brine_core::bus::{Bus, BusLimits, Filter, SocketNames, Start};
-use brine_core::config::MinionConfig;
-use brine_core::function::{Args, Registry};
-use brine_core::schedule::Schedule;
-use brine_core::{Jid, Map, map};
+use brine_bus::{Bus, BusLimits, Filter, SocketNames, Start};
+use brine_config::MinionConfig;
+use brine_function::{Args, Registry};
+use brine_ids::Jid;
+use brine_schedule::Schedule;
+use brine_value::{Map, map};
 use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::function::Args;
-use brine_core::value::json::to_json;
-use brine_core::{Map, Value};
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 
 use crate::context::{Context, Job, Programs};

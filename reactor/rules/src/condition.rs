@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use brine_core::glob::fnmatch;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value};
 
 use crate::excerpt;
 
@@ -178,7 +177,7 @@ impl Expected {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

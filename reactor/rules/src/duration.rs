@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_core::Value;
+use brine_value::Value;
 
 /// Parses a duration: seconds, or a string such as `90`, `30s`, `10m`, `2h`, `1d`, `1h30m`. It must be above 0.
 ///

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Map, Value, map, metrics};
+use brine_value::{FromValue, Map, Value, map, msgpack};
 use indexmap::IndexMap;
 
 use crate::condition::EventView;
 use crate::duration::micros;
 use crate::firing::{Firing, GroupSize, Occurrence};
 use crate::key_state::{KeyState, evaluate, trimmed};
+use crate::metrics;
 use crate::{Kind, Rule, Rules, Whole};
 
 /// The maximum number of keys of a rule; beyond it the least recently used are evicted.

@@ -1,6 +1,6 @@
 //! The input and the output of the engine: occurrences of events, and firings of rules.
 
-use brine_core::Map;
+use brine_value::Map;
 
 /// The occurrence of an event.
 #[derive(Debug, Clone, Copy)]

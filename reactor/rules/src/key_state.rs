@@ -2,8 +2,7 @@
 
 use std::collections::VecDeque;
 
-use brine_core::value::{FromValue, msgpack};
-use brine_core::{Map, Value, map};
+use brine_value::{FromValue, Map, Value, map, msgpack};
 use indexmap::IndexMap;
 
 use crate::{Function, Register};

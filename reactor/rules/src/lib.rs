@@ -13,12 +13,13 @@ mod engine;
 mod excerpt;
 mod firing;
 mod key_state;
+pub mod metrics;
 mod parse;
 mod status;
 
 use std::time::Duration;
 
-use brine_core::glob::GlobSet;
+use brine_text::glob::GlobSet;
 
 use condition::{By, Conditions, Path};
 pub use engine::Engine;
@@ -148,7 +149,7 @@ impl Kind {
 }
 
 impl Rules {
-    fn new(rules: Vec<Rule>) -> Result<Self, brine_core::glob::GlobError> {
+    fn new(rules: Vec<Rule>) -> Result<Self, brine_text::glob::GlobError> {
         let (mut positions, mut patterns) = (Vec::new(), Vec::new());
         for (index, rule) in rules.iter().enumerate() {
             for (slot, trigger) in rule.triggers.iter().enumerate() {

@@ -3,9 +3,8 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
-use brine_core::sls::yaml::Located;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::Located;
 
 use crate::condition::{By, Conditions, Path};
 use crate::{Function, Kind, Register, Rule, Rules, Test, Trigger, Whole, duration};
@@ -52,7 +51,7 @@ impl Rules {
             Ok(rules) => (rules, errors),
             Err(error) => {
                 errors.push(RuleError { file: PathBuf::new(), line: 0, message: error.to_string() });
-                (Rules { rules: Vec::new(), set: brine_core::glob::GlobSet::default(), positions: Vec::new() }, errors)
+                (Rules { rules: Vec::new(), set: brine_text::glob::GlobSet::default(), positions: Vec::new() }, errors)
             }
         }
     }

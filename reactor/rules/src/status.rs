@@ -1,6 +1,6 @@
 //! Explains why a rule did not fire at an event: a failed condition, a missing key, or its progress.
 
-use brine_core::Value;
+use brine_value::Value;
 
 use crate::condition::{By, EventView};
 use crate::duration::micros;
@@ -116,7 +116,7 @@ impl By {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Map, map};
+    use brine_value::{Map, map};
 
     use super::*;
     use crate::tests::engine;

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map, msgpack};
 use proptest::prelude::*;
 
 use super::*;
@@ -13,7 +12,7 @@ const SECOND: u64 = 1_000_000;
 const BEGIN: u64 = 1_000_000 * SECOND;
 
 fn parse(text: &str) -> (Rules, Vec<String>) {
-    let located = brine_core::sls::yaml::load_located(text).unwrap();
+    let located = brine_yaml::load_located(text).unwrap();
     let (rules, errors) = Rules::parse(&[("/r.sls".into(), located)]);
     (rules, errors.iter().map(ToString::to_string).collect())
 }

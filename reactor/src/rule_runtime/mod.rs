@@ -7,11 +7,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::event::Event;
-use brine_core::store::{Batch, BlockingStore, StoreError, Table};
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, map};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_event::Event;
 use brine_rules::{Engine, Firing, Occurrence, Rules};
+use brine_value::{Map, Value, map, msgpack};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
@@ -255,7 +254,7 @@ fn pack(firing: &Firing) -> Vec<u8> {
 }
 
 fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
-    use brine_core::value::FromValue;
+    use brine_value::FromValue;
     let map = msgpack::unpack_map(packed).ok()?;
     let text = |name: &str| map.get(name).and_then(Value::as_str);
     let data = map.get("data")?.as_map()?;

@@ -1,5 +1,3 @@
-use brine_core::sls::yaml;
-
 use super::*;
 use crate::clock::tests::{Hands, JUMPS};
 
@@ -14,7 +12,7 @@ impl Fixture {
     fn new(rules: &str) -> Self {
         let hands = Hands::new();
         let runtime = RuleRuntime::new(None, hands.clock());
-        let (rules, errors) = Rules::parse(&[("/r.sls".into(), yaml::load_located(rules).unwrap())]);
+        let (rules, errors) = Rules::parse(&[("/r.sls".into(), brine_yaml::load_located(rules).unwrap())]);
         assert!(errors.is_empty(), "{errors:?}");
         runtime.set(rules).unwrap();
         Fixture { hands, runtime, seq: 0 }
@@ -25,7 +23,7 @@ impl Fixture {
         self.seq += 1;
         let stamp = jiff::Timestamp::from_microsecond(self.hands.stamp().cast_signed()).unwrap();
         let event = Event::from_map(tag, &Map::new()).unwrap();
-        let event = event.stamped(self.seq, &brine_core::event::stamp_of(stamp)).unwrap();
+        let event = event.stamped(self.seq, &brine_event::stamp_of(stamp)).unwrap();
         let none: GroupSize = Arc::new(|_| Box::pin(async { None }));
         self.runtime.event(&event, &none, &Mutex::default()).await.len()
     }

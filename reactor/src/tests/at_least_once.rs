@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use brine_core::metrics;
-
 use super::*;
+use crate::metrics;
 
 const SOON: Duration = Duration::from_millis(50);
 const BLOCK: &str = "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {runner.test.block: []}";

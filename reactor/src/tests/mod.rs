@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::bus::{Bus, BusLimits, Filter, JournalLimits, Start};
-use brine_core::executors::{Executor, MayBlock};
-use brine_core::function::{Args, CallError};
-use brine_core::sls::jinja::Host;
-use brine_core::store::Store;
-use brine_core::{Map, Value, list, map};
+use brine_bus::store::Store;
+use brine_bus::{Bus, BusLimits, Filter, JournalLimits, Start};
+use brine_function::{Args, CallError};
+use brine_jinja::Host;
+use brine_runtime::executors::{Executor, MayBlock};
+use brine_value::{Map, Value, list, map};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;

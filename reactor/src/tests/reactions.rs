@@ -1,6 +1,6 @@
 //! The forms of reactions and files, and the configuration that binds them.
 
-use brine_core::sls::untrusted::Words;
+use brine_yaml::untrusted::Words;
 
 use super::*;
 
@@ -47,7 +47,7 @@ async fn the_two_files_of_the_documentation_run_as_they_are() {
 #[test]
 fn every_form_of_a_reaction_is_read() {
     let read = |text: &str| {
-        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let located = brine_yaml::load_located(text).unwrap();
         let mut all = reaction::read_all(&located, &Words::new());
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0).unwrap().reaction
@@ -109,7 +109,7 @@ fn errors_name_file_and_line() {
             "'runner.x.y' has its arguments both below 'args' and below 'arg' or 'kwarg': keep one",
         ),
     ] {
-        let located = brine_core::sls::yaml::load_located(text).unwrap();
+        let located = brine_yaml::load_located(text).unwrap();
         let errors: Vec<_> = reaction::read_all(&located, &Words::new()).into_iter().filter_map(Result::err).collect();
         assert_eq!(errors, [ReactionError { line, message: message.into() }], "{text}");
     }

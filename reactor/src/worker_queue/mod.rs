@@ -12,14 +12,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_core::metrics;
-use brine_core::supervisor;
+use brine_runtime::supervisor;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
+use crate::metrics;
 use crate::progress::Progress;
 
 /// The time after which an idle worker ends: a thread for each event would cost more than the event.

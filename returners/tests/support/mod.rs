@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 /// A running `redis-server`.
 pub struct RedisServer {

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use brine_core::value::FromValue;
 use brine_master::keys::{Act, KeyState};
+use brine_value::FromValue;
 use clap::Parser;
 
 use crate::cli::common::{CommonOptions, OutputArguments};

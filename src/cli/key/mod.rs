@@ -11,13 +11,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use arguments::{Arguments, Task};
-use brine_core::bus::SocketNames;
-use brine_core::config::MasterConfig;
-use brine_core::crypt::PrivateKey;
-use brine_core::transport::{Endpoint, Push, TransportError};
-use brine_core::{Event, Map, MinionId, Value, files, map};
+use brine_bus::SocketNames;
+use brine_config::MasterConfig;
+use brine_crypt::PrivateKey;
+use brine_event::Event;
+use brine_ids::MinionId;
 use brine_master::keys::{Act, Key, KeyError, KeyState, KeyStore};
 use brine_master::wheel::{self, WheelContext, WheelHost};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_zmtp::{Endpoint, Push, TransportError};
 use clap::CommandFactory;
 
 use super::common::Shower;

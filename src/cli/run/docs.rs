@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use brine_core::config::MasterConfig;
-use brine_core::function::Args;
-use brine_core::{Map, Value};
+use brine_config::MasterConfig;
+use brine_function::Args;
+use brine_value::{Map, Value};
 
 use super::super::client::MasterClient;
 use super::super::common::Shower;

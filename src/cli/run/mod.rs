@@ -6,11 +6,10 @@ mod state_event;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use brine_core::Value;
-use brine_core::function::CallError;
-use brine_core::sls::arguments::parse;
-use brine_core::value::FromValue;
-use brine_core::wire::Call;
+use brine_function::CallError;
+use brine_function::arguments::parse;
+use brine_value::{FromValue, Value};
+use brine_wire::Call;
 use clap::{CommandFactory, Parser};
 
 use super::client::{ClientError, user};

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use brine_core::Value;
-use brine_core::target::TargetKind;
+use brine_target::TargetKind;
+use brine_value::Value;
 use clap::{Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
@@ -228,7 +228,7 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_core::list;
+    use brine_value::list;
 
     fn read(line: &[&str]) -> Arguments {
         let words = std::iter::once("salt").chain(line.iter().copied());

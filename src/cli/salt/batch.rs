@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use brine_core::function::Args;
-use brine_core::job::{Batch, Driver, Return, Step, batch_size};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::Args;
+use brine_job::{Batch, Driver, Return, Step, batch_size};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::super::client::user;
@@ -50,7 +50,7 @@ pub(super) async fn run(
         output.line(format_args!("Minion {id} did not respond. No job will be sent."));
     }
     let batch =
-        Batch { size, wait: brine_core::seconds::within(0.0..=LONGEST_WAIT, wait), failhard: arguments.failhard };
+        Batch { size, wait: brine_runtime::seconds::within(0.0..=LONGEST_WAIT, wait), failhard: arguments.failhard };
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
     let mut run = job.run(&mut events, driver, Some(state.tag("stop")));
     let mut worst = 0;

@@ -3,11 +3,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use brine_core::event::Event;
-use brine_core::jid::Jid;
-use brine_core::job::{Return, Times};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_job::{Return, Times};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::super::client::MasterClient;
 

@@ -3,11 +3,11 @@
 
 use std::process::ExitCode;
 
-use brine_core::Value;
-use brine_core::function::Args;
-use brine_core::nearest::nearest;
-use brine_core::target::TargetKind;
-use brine_core::wire::PublishRequest;
+use brine_function::Args;
+use brine_target::TargetKind;
+use brine_text::nearest::nearest;
+use brine_value::Value;
+use brine_wire::PublishRequest;
 use rand::seq::SliceRandom;
 
 use super::super::common::Shower;

@@ -1,6 +1,6 @@
 //! Prints the documentation of functions in Salt's format.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::super::common::Shower;
 use crate::ui::print_plain;

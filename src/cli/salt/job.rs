@@ -1,10 +1,10 @@
-//! A job under way: the driver of `brine_core::job` with the connections to the master.
+//! A job under way: the driver of `brine_job` with the connections to the master.
 
 use std::collections::VecDeque;
 
-use brine_core::jid::Jid;
-use brine_core::job::{Driver, Return, Step, Times};
-use brine_core::wire::PublishRequest;
+use brine_ids::Jid;
+use brine_job::{Driver, Return, Step, Times};
+use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::super::client::{ClientError, Events, MasterClient, user};

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use brine_core::jid::Jid;
-use brine_core::job::Return;
-use brine_core::job::trim::TRIMMED;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_ids::Jid;
+use brine_job::Return;
+use brine_job::trim::TRIMMED;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::super::common::Shower;
 use super::arguments::Arguments;

@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use brine_core::config::MinionConfig;
-use brine_core::crypt::PrivateKey;
-use brine_core::executors::Executors;
-use brine_core::map;
-use brine_core::transport::{Endpoint, Limits, RequestClient};
-use brine_core::value::json;
+use brine_config::MinionConfig;
+use brine_crypt::PrivateKey;
+use brine_runtime::executors::Executors;
+use brine_value::{json, map};
+use brine_zmtp::{Endpoint, Limits, RequestClient};
 use clap::{CommandFactory, Parser};
 use minion::{Shared, Simulated};
 use tokio::sync::{Semaphore, mpsc};
@@ -92,7 +91,7 @@ async fn swarm(arguments: &Arguments, directory: &PathBuf) -> anyhow::Result<Exi
         map! {"pki_dir" => directory.clone(), "master" => &arguments.master, "master_port" => arguments.port};
     given.extend(arguments.cipher.as_ref().map(|cipher| ("ciphers".into(), vec![cipher.clone()].into())));
     let config = Arc::new(MinionConfig::load(std::path::Path::new("/nonexistent"), &given)?.config);
-    brine_core::files::create_private_dir(directory)?;
+    brine_system::files::create_private_dir(directory)?;
     let key = Arc::new(PrivateKey::load_or_generate(directory, "minion", config.keysize)?);
     let endpoint = Endpoint::Tcp(arguments.master.clone(), arguments.port);
     let limits = Limits { message: config.max_message_size, ..Limits::default() };

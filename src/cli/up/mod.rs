@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use brine_core::bus::SocketNames;
-use brine_core::event::Event;
-use brine_core::transport::{Limits, Subscriber};
+use brine_bus::SocketNames;
+use brine_event::Event;
+use brine_zmtp::{Limits, Subscriber};
 use clap::{CommandFactory, Parser};
 use nix::fcntl::{Flock, FlockArg};
 use report::Report;

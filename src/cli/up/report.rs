@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use brine_core::event::{Event, SEQ, STAMP};
-use brine_core::value::json;
-use brine_core::{Map, Value};
+use brine_event::{Event, SEQ, STAMP};
+use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 use jiff::tz::TimeZone;
 
@@ -142,7 +141,7 @@ mod tests {
     fn returns_of_an_earlier_start_are_ignored() {
         let minions = ["web1".to_owned()];
         let mut report = Report::new(&minions, Colours::default(), false);
-        let data = brine_core::map! {"fun" => "state.highstate", "retcode" => 0};
+        let data = brine_value::map! {"fun" => "state.highstate", "retcode" => 0};
         let event = |tag: &str| Event::from_map(tag, &data).unwrap();
         for (tag, complete) in [
             ("salt/job/1/ret/web1", false),

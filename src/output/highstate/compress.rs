@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::state::State;

@@ -7,7 +7,7 @@ mod state;
 mod summary;
 mod wrap;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use state::State;
 use summary::Counts;
 

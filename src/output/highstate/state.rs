@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use super::{MARGIN, document, host, wrap};
 use crate::escape::escape_control;

@@ -1,7 +1,7 @@
 //! The summary below the states of a minion: counts and run time.
 
-use brine_core::value::python::repr;
-use brine_core::{Map, Value};
+use brine_value::python::repr;
+use brine_value::{Map, Value};
 
 use super::state::State;
 use crate::escape::escape_control;

@@ -1,4 +1,4 @@
-use brine_core::{list, map};
+use brine_value::{list, map};
 
 use super::*;
 use crate::output::{StateMode, StateOutput};

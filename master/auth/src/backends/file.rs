@@ -5,9 +5,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::Map;
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::{constant_time_eq, hex};
+use brine_crypt::token::constant_time_eq;
+use brine_digest::{Digest, hex};
+use brine_value::Map;
 
 use super::{Backend, BackendError, Proven};
 
@@ -139,7 +139,7 @@ fn base64_of(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{Value, map};
+    use brine_value::{Value, map};
 
     use super::*;
 

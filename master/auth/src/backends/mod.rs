@@ -6,7 +6,7 @@ mod sharedsecret;
 
 use std::path::PathBuf;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 /// Salt's names of the systems that Brine knows.
 pub(crate) const NAMES: &[&str] = &["auto", "file", "sharedsecret"];

@@ -1,7 +1,7 @@
 //! `sharedsecret`: one password for all users, the master's option of that name. For a proxy that authenticates users.
 
-use brine_core::crypt::token::constant_time_eq;
-use brine_core::{Map, Value};
+use brine_crypt::token::constant_time_eq;
+use brine_value::{Map, Value};
 
 use super::{Backend, BackendError, Proven};
 

@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_core::job::{Batch, Driver, batch_size, retcode};
-use brine_core::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
-use brine_core::value::msgpack;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Value};
+use brine_bus::store::{Batch as StoreBatch, BlockingStore, Store, StoreError, Table, Ticket};
+use brine_ids::Jid;
+use brine_job::{Batch, Driver, batch_size, retcode};
+use brine_value::{Value, msgpack};
+use brine_wire::PublishRequest;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -140,7 +140,7 @@ impl Jobs {
         let events = self.subscribe(vec![format!("salt/batch/{}/stop", state.jid)])?;
         let batch = Batch {
             size: state.size,
-            wait: brine_core::seconds::within(0.0..=86_400.0, state.wait),
+            wait: brine_runtime::seconds::within(0.0..=86_400.0, state.wait),
             failhard: state.failhard,
         };
         let (user, pending) = (&state.request.user, state.pending.iter().cloned().collect());

@@ -4,11 +4,10 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use brine_core::bus::{Filter, Start};
-use brine_core::event::{Event, FROM};
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value};
+use brine_bus::{Filter, Start};
+use brine_event::{Event, FROM};
+use brine_value::{FromValue, Map, Value};
+use brine_wire::PublishRequest;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -128,7 +127,7 @@ pub(crate) async fn observe(jobs: Arc<Jobs>, shutdown: CancellationToken) {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use brine_core::job::Driver;
-use brine_core::value::FromValue;
-use brine_core::wire::PublishRequest;
-use brine_core::{Jid, Map, Value, map};
+use brine_ids::Jid;
+use brine_job::Driver;
+use brine_value::{FromValue, Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::BatchRequest;
 
@@ -241,7 +241,7 @@ fn names<'a>(names: impl IntoIterator<Item = &'a String>) -> Value {
 mod tests {
     use std::time::Duration;
 
-    use brine_core::job::{Batch, Step, Times};
+    use brine_job::{Batch, Step, Times};
     use tokio::time::Instant;
 
     use super::*;

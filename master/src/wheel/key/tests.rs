@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, Registry};
-use brine_core::list;
+use brine_function::{Args, Registry};
+use brine_value::list;
 use parking_lot::Mutex;
 
 use super::*;
@@ -17,7 +17,7 @@ struct Recorder(Mutex<Vec<String>>);
 impl WheelHost for Recorder {
     fn fire(&self, tag: &str, body: &Map) {
         let text = format!("{tag} {}", Value::from(body.clone()));
-        self.0.lock().push(text.replace(&brine_core::value::python::repr(&PEM.trim_end().into()), "the key"));
+        self.0.lock().push(text.replace(&brine_value::python::repr(&PEM.trim_end().into()), "the key"));
     }
 
     fn rotate_key(&self) {

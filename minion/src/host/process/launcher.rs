@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brine_core::processes;
+use brine_system::processes;
 use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
 
 /// The name under which the binary is the launcher.

@@ -19,8 +19,8 @@ use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use brine_core::value::python;
-use brine_core::{Value, map, metrics, processes};
+use brine_system::processes;
+use brine_value::{Value, map, python};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
 use parking_lot::Mutex;
@@ -321,7 +321,7 @@ impl Program {
         let text = |captured: &Mutex<Captured>| {
             let captured = std::mem::take(&mut *captured.lock());
             if captured.is_cut() {
-                metrics::OUTPUT_CUT.add(1);
+                brine_system::metrics::OUTPUT_CUT.add(1);
                 // The command is not logged: it may hold a password.
                 tracing::warn!(pid, limit, "the output of a command was cut: see `cmd_output_limit`");
             }

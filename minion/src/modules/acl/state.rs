@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::python;
-use brine_core::{Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map, python};
 
 use crate::state::{StateContext, StateReturn};
 

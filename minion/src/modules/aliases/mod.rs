@@ -5,8 +5,9 @@ pub(crate) mod state;
 
 use std::path::PathBuf;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
 use super::Room;

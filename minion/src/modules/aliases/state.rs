@@ -1,7 +1,7 @@
 //! `alias`: whom mail for a local name goes to, as states.
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use crate::modules::aliases;
 use crate::state::{StateContext, StateReturn};

@@ -4,8 +4,8 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_core::Value;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::Room;
 use crate::context::Context;

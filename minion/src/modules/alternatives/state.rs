@@ -1,8 +1,8 @@
 //! `alternatives`: which of several programs a name means, as states. As in Salt 3006, whose later releases have the
 //! functions alone.
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::map;
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::map;
 
 use crate::modules::alternatives as module;
 use crate::state::{StateContext, StateReturn};
@@ -102,7 +102,7 @@ fn with_path(state: StateReturn, path: &str) -> StateReturn {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

@@ -4,8 +4,8 @@ pub(crate) mod state;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use super::Room;
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::shell::quote;
+use brine_function::CallError;
+use brine_text::shell::quote;
 
 use super::{split_options, zipped};
 use crate::context::Context;

@@ -9,11 +9,10 @@ mod zipped;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::glob::{self, is_pattern};
-use brine_core::shell::quote;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_text::glob::{self, is_pattern};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
 
 use super::user::names;
 use super::{Room, cmd};
@@ -394,10 +393,10 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
         "salt" => {
             let (path, saltenv) = in_environment(path, saltenv);
             let content = context.minion.files.read(path, saltenv).map_err(CallError::Execution)?.ok_or_else(failed)?;
-            let below = brine_core::files::relative_path(path).ok_or_else(failed)?;
+            let below = brine_system::files::relative_path(path).ok_or_else(failed)?;
             let place = context.config().cachedir.join("files").join(saltenv).join(below);
-            brine_core::files::create_private_dir(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
-            brine_core::files::write_atomic(&place, &content, 0o600).map_err(CallError::execution)?;
+            brine_system::files::create_private_dir(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
+            brine_system::files::write_atomic(&place, &content, 0o600).map_err(CallError::execution)?;
             Ok(place)
         }
         _ => Err(CallError::Execution(format!("{name}: archives come from this host or from salt://"))),

@@ -4,10 +4,10 @@ pub(crate) mod state;
 
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::yaml::{self, Style};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{FromValue, Map, Value, map};
+use brine_yaml::Style;
 use similar::TextDiff;
 
 use super::Room;
@@ -133,8 +133,11 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
 pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     let beacons = listed(context, false, true, &kwargs)?.unwrap_or_default();
     let path = context.config().config_dir.join("minion.d/beacons.conf");
-    let text =
-        if beacons.is_empty() { String::new() } else { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK) };
+    let text = if beacons.is_empty() {
+        String::new()
+    } else {
+        brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK)
+    };
     let folder = path.parent().unwrap_or(&path);
     let made = std::fs::create_dir_all(folder).is_ok();
     match files::write_atomic(&path, text.as_bytes(), 0o644) {
@@ -213,7 +216,7 @@ fn said(result: bool, comment: impl Into<String>) -> Map {
 }
 
 fn shown(beacons: Value, as_yaml: bool) -> Value {
-    if as_yaml { yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
+    if as_yaml { brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
 }
 
 /// Asks the running minion; nothing if no answer comes in time.
@@ -309,8 +312,8 @@ fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

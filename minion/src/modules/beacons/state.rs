@@ -1,7 +1,7 @@
 //! `beacon`: beacons as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 
@@ -125,7 +125,7 @@ impl Done {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;
@@ -187,7 +187,7 @@ mod tests {
         called.await.unwrap();
         let saved = std::fs::read_to_string(folder.path().join("minion.d/beacons.conf")).unwrap();
         assert_eq!(
-            brine_core::sls::yaml::load(&saved).unwrap(),
+            brine_yaml::load(&saved).unwrap(),
             map! {"beacons" => map! {"memusage" => list![map! {"percent" => 5}]}}.into()
         );
     }

@@ -1,6 +1,6 @@
 //! Finding programs and shells.
 
-use brine_core::function::{CallResult, function};
+use brine_function::{CallResult, function};
 
 use super::find_program;
 use crate::context::Context;

@@ -10,11 +10,10 @@ pub(crate) mod state;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::shell::quote;
-use brine_core::sls::yaml;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map, processes};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::processes;
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
 
 use super::Room;
 use crate::context::Context;
@@ -249,7 +248,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
         None => None,
         Some(timeout) => match timeout.as_f64() {
-            Some(seconds) => Some(brine_core::seconds::within(0.0..=1e9, seconds)),
+            Some(seconds) => Some(brine_runtime::seconds::within(0.0..=1e9, seconds)),
             None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
         },
     };
@@ -305,7 +304,7 @@ fn environment(env: Option<&Value>) -> Vec<(String, String)> {
             let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
             items.iter().flat_map(each).collect()
         }
-        Some(Value::Str(text)) => match yaml::load(text) {
+        Some(Value::Str(text)) => match brine_yaml::load(text) {
             Ok(env @ (Value::Map(_) | Value::List(_))) => environment(Some(&env)),
             _ => Vec::new(),
         },
@@ -325,8 +324,8 @@ pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, 
 mod tests {
     use std::sync::atomic::Ordering;
 
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, map, processes};
+use brine_function::CallError;
+use brine_system::processes;
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::fileclient::in_environment;

@@ -1,7 +1,7 @@
 //! Scripts and code of other languages, run as commands.
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value, map};
 
 use super::scratch::{Scratch, script_content};
 use super::{all, finish, program, run_script, words};

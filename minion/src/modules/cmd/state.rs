@@ -1,7 +1,7 @@
 //! `cmd`: commands as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::host::process::Output;
 use crate::modules::cmd;
@@ -183,7 +183,7 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         let words = crate::host::process::split(last)?;
         words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
     };
-    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_core::value::json::from_json(last) {
+    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_value::json::from_json(last) {
         (Some(said), true)
     } else {
         (words(), false)
@@ -223,7 +223,7 @@ fn without_last_line(stdout: &str, is_json: bool) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;
@@ -234,7 +234,7 @@ mod tests {
             let done = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
             let mut changes = done.get("changes").and_then(Value::as_map).cloned().unwrap();
             changes.shift_remove("pid");
-            let changes = brine_core::value::json::to_json(&changes.into());
+            let changes = brine_value::json::to_json(&changes.into());
             format!("{}: {} | {changes}", done.get("result").unwrap(), done.get("comment").unwrap())
         });
         told.collect::<Vec<_>>().join("\n")

@@ -1,9 +1,9 @@
 //! `config`: options by name, from wherever they are said first.
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::sls::pillar::merge_deep;
-use brine_core::target::entry_at;
-use brine_core::{Map, Value};
+use brine_function::{CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value};
+use brine_yaml::entry_at;
 
 use super::Room;
 use crate::context::Context;
@@ -175,7 +175,7 @@ pub fn valid_fileproto(_context: &Context, uri: String) -> CallResult {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;
@@ -192,7 +192,7 @@ mod tests {
             ("pillar:nosuch", false, "".into()),
             ("state_top", false, "salt://top.sls".into()),
         ] {
-            let keyword = brine_core::map! {"omit_opts" => omit_opts};
+            let keyword = brine_value::map! {"omit_opts" => omit_opts};
             let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
             assert_eq!(found, Ok(expected), "{key}");
         }

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Value, files};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::Value;
 
 use crate::context::Context;
 use crate::file_cache;

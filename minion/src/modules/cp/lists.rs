@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Value, fileserver, map};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Value, map};
 
 use super::{below, environment};
 use crate::context::Context;
@@ -18,7 +18,7 @@ use crate::modules::file;
 ///     salt '*' cp.hash_file salt://my/file
 #[function]
 pub fn hash_file(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
-    let own = fileserver::hash_kind(&context.config().opts).name();
+    let own = brine_fileserver::hash_kind(&context.config().opts).name();
     let told = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
     if !path.starts_with("salt://") {
         let path = Path::new(&path);

@@ -8,8 +8,9 @@ pub mod push;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use crate::context::Context;

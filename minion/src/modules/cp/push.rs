@@ -5,10 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::fileserver::BUFFER_SIZE;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::fnmatch;
-use brine_core::{Value, map};
+use brine_fileserver::BUFFER_SIZE;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Value, map};
 
 use crate::context::Context;
 use crate::modules::file;
@@ -194,8 +194,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use brine_core::Map;
-    use brine_core::function::Args;
+    use brine_function::Args;
+    use brine_value::Map;
     use parking_lot::Mutex;
 
     use super::*;

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
-use brine_core::config::MinionConfig;
-use brine_core::function::Args;
-use brine_core::list;
-use brine_core::value::json::to_json;
+use brine_config::MinionConfig;
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::list;
 
 use super::*;
 use crate::testing;

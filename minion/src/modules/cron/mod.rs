@@ -3,8 +3,8 @@
 pub(crate) mod state;
 mod tab;
 
-use brine_core::Value;
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::Room;
 use super::cmd::{self, Scratch};

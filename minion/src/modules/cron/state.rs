@@ -1,7 +1,7 @@
 //! `cron`: crontabs as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::host::accounts::Accounts;
 use crate::modules::cmd::Scratch;

@@ -1,6 +1,6 @@
 //! A crontab's text: the lines of others, and below a mark those that Salt and Brine manage.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 /// The line above what is managed.
 const MARK: &str = "# Lines below here are managed by Salt, do not edit";

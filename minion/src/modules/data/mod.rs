@@ -1,9 +1,8 @@
 //! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::yaml;
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, files};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
 use super::Room;
@@ -61,7 +60,7 @@ pub fn items(context: &Context) -> CallResult {
 #[function]
 pub fn dump(context: &Context, new_data: Value) -> CallResult {
     let new_data = match new_data {
-        Value::Str(text) => yaml::load(&text).map_err(CallError::execution)?,
+        Value::Str(text) => brine_yaml::load(&text).map_err(CallError::execution)?,
         other => other,
     };
     let Value::Map(new_data) = new_data else { return Ok(false.into()) };
@@ -187,9 +186,9 @@ fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, Ca
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -2,8 +2,8 @@
 
 pub(crate) mod state;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, list, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
 
 use super::Room;
 use super::cmd::{Scratch, script_content};

@@ -1,7 +1,7 @@
 //! `debconf`: answers to the questions of Debian's packages as states.
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Map, Value, list, map};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -1,11 +1,9 @@
 //! `defaults`: mappings put together, for those who write formulas.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::pillar::merge_deep;
-use brine_core::sls::yaml;
-use brine_core::target::entry_at;
-use brine_core::value::json;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value, json};
+use brine_yaml::entry_at;
 
 use super::Room;
 use crate::context::Context;
@@ -96,7 +94,7 @@ pub fn update(
 fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallError> {
     type Read = fn(&str) -> Result<Value, CallError>;
     let kinds: [(&str, Read); 2] = [
-        ("yaml", |text| yaml::load(text).map_err(CallError::execution)),
+        ("yaml", |text| brine_yaml::load(text).map_err(CallError::execution)),
         ("json", |text| json::from_json(text).map_err(CallError::execution)),
     ];
     for (kind, read) in kinds {
@@ -114,8 +112,8 @@ fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallErr
 mod tests {
     use super::*;
     use crate::testing;
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     #[test]
     fn formulas_have_defaults() {

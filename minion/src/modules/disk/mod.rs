@@ -1,7 +1,7 @@
 //! `disk`: how full the file systems of this host are, and what is on its devices.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use crate::context::Context;
@@ -142,7 +142,7 @@ fn attributes(line: &str) -> Option<(Value, Value)> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing::{Scripted, answers, context_with};

@@ -8,8 +8,8 @@ pub(crate) mod state;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 use parking_lot::RwLock;
 
 use super::Room;
@@ -152,7 +152,7 @@ mod tests {
     fn commands_get_what_was_set() {
         let context = testing::context(&[]);
         let call = |fun: &str, args: Vec<Value>| {
-            context.call(fun, brine_core::function::Args { positional: args, ..Default::default() }).unwrap()
+            context.call(fun, brine_function::Args { positional: args, ..Default::default() }).unwrap()
         };
         assert_eq!(call("environ.setval", vec!["BRINE_TRIED".into(), "yes".into()]), "yes".into());
         assert_eq!(call("environ.get", vec!["BRINE_TRIED".into()]), "yes".into());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 
 use crate::modules::environ;
 use crate::state::{StateContext, StateReturn};

@@ -4,8 +4,8 @@ pub(crate) mod state;
 
 use std::time::Duration;
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 
 use super::Room;
 use crate::context::{Context, MasterEvent};
@@ -175,8 +175,8 @@ fn chosen(all: &Map, wanted: &Value) -> Map {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::function::{Args, CallError};
-    use brine_core::{list, map};
+    use brine_function::{Args, CallError};
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing::{self, Alone};

@@ -1,7 +1,7 @@
 //! `event`: events as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
 use super::expand;
@@ -101,7 +101,7 @@ pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let micros = now.subsec_nanosecond() / 1000;
     let target = folder.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
-    brine_core::files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    brine_system::files::create_private_dir(&folder).map_err(|error| error.to_string())?;
     std::fs::copy(path, &target)
         .map(|_| ())
         .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))

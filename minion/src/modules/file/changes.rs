@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Value, files};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::Value;
 
 use super::diff::unified;
 use super::edit::{self, Block, Replacing, compile};

@@ -2,9 +2,9 @@
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, function};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
 use regex::Regex;
 
 use super::{at, expand};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use brine_core::Value;
+use brine_value::Value;
 use fancy_regex::{Captures, Regex};
 
 /// Python's numbers of the flags that matter, and their names.

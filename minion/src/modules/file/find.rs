@@ -6,9 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 use regex::Regex;
 
@@ -64,7 +63,7 @@ fn places(path: &Path) -> Vec<PathBuf> {
         }
         let fits = |entry: &std::fs::DirEntry| {
             let own = entry.file_name().to_string_lossy().into_owned();
-            (!own.starts_with('.') || name.starts_with('.')) && brine_core::glob::fnmatch(&name, &own)
+            (!own.starts_with('.') || name.starts_with('.')) && brine_text::glob::fnmatch(&name, &own)
         };
         let inside = |path: &PathBuf| {
             std::fs::read_dir(path)

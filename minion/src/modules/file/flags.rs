@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::expand;
 use crate::context::Context;

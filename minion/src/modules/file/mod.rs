@@ -24,10 +24,9 @@ use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::hex;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 
@@ -110,7 +109,7 @@ pub fn directory_exists(_context: &Context, path: String) -> CallResult {
 ///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
 #[function]
 pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
-    Ok((!brine_core::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
+    Ok((!brine_text::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
 }
 
 /// The names in a folder.

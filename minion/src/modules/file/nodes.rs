@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Map, Value, list, map};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value, list, map};
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
 
 use super::owners::check_perms;

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, list, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::{at, expand, flags, group_name, is_test, kind, mode_text, status, user_name};

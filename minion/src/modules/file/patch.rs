@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
 
 use super::expand;
 use crate::context::Context;

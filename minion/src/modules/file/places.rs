@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, list, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
 
 use super::owners::{check_perms, get_group, get_user};
 use super::{at, errno, expand, invalid};

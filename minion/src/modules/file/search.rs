@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::changes::{Text, read};
 use super::diff::unified;
@@ -60,7 +60,7 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
     }
     words.push(pattern);
     let path = expand(&path);
-    let found = brine_core::glob::paths(Path::new(""), &path.to_string_lossy());
+    let found = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
     if found.is_empty() {
         words.push(path.display().to_string());
     }

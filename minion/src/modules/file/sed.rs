@@ -1,7 +1,8 @@
 //! Substitution as by the program `sed`.
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Value, files};
+use brine_function::{CallError, CallResult, function};
+use brine_system::files;
+use brine_value::Value;
 
 use super::changes::{keep, read};
 use super::edit::{self, Replacing, compile};

@@ -1,7 +1,7 @@
 //! `file` on real files.
 
-use brine_core::function::Args;
-use brine_core::value::json::to_json;
+use brine_function::Args;
+use brine_value::json::to_json;
 
 use super::*;
 use crate::testing;

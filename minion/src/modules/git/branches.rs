@@ -1,7 +1,7 @@
 //! Branches and tags, and what joins them.
 
-use brine_core::function::{Args, CallError, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::command::{command, options};
 use super::flag;

@@ -1,7 +1,7 @@
 //! The words of git's command lines.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::{Git, strings};
 use crate::context::Context;

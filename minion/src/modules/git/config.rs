@@ -1,7 +1,7 @@
 //! `git.config_*`: git's configuration, of a repository or of the user.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::{Git, flag, strings};

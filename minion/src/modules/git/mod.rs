@@ -11,8 +11,8 @@ mod remote;
 mod repository;
 pub(crate) mod state;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::Room;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::command::{command, options};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::shell::quote;
-use brine_core::value::{FromValue, percent_encoded};
-use brine_core::{Map, Value, files};
+use brine_function::CallError;
+use brine_system::files;
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, percent_encoded};
 use indexmap::IndexMap;
 use nix::unistd::User;
 
@@ -335,7 +335,7 @@ impl From<Fetched> for Value {
         let mut map: Map = fetched.new.into_iter().map(|(kind, names)| (kind.into(), names.into())).collect();
         if !fetched.updated.is_empty() {
             let one = |(name, (old, new)): (String, (String, String))| {
-                (name.into(), brine_core::map! {"old" => old, "new" => new}.into())
+                (name.into(), brine_value::map! {"old" => old, "new" => new}.into())
             };
             map.insert("updated branches".into(), fetched.updated.into_iter().map(one).collect::<Map>().into());
         }
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn a_fetch_tells_what_is_new() {
         let text = "From /x\n * [new branch]      a/b -> origin/a/b\n * [new tag]   v1 -> v1\n   1234567..89abcde  main -> origin/main\n   * branch main -> FETCH_HEAD";
-        let told = brine_core::value::json::to_json(&Fetched::read(text).into());
+        let told = brine_value::json::to_json(&Fetched::read(text).into());
         insta::assert_snapshot!(told, @r#"{"new branches": ["a/b"], "new tags": ["v1"], "updated branches": {"main": {"old": "1234567", "new": "89abcde"}}}"#);
     }
 

@@ -5,10 +5,10 @@ pub(crate) mod state;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::sls::yaml::{self, Style};
-use brine_core::target::{entry_at, traverse};
-use brine_core::{Map, Value, files, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::{Style, entry_at, traverse};
 
 use super::Room;
 use crate::context::Context;
@@ -303,13 +303,13 @@ pub(super) fn choose(
     let by_value = value.and_then(|value| {
         let exact = lookup.get(value);
         exact.or_else(|| {
-            lookup.iter().find(|(key, _)| brine_core::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found)
+            lookup.iter().find(|(key, _)| brine_text::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found)
         })
     });
     let mut chosen = by_value.or_else(|| lookup.get(default)).cloned().unwrap_or_default();
     if let Some(Value::Map(mut under)) = lookup.get(base).filter(|_| base.is_truthy()).cloned() {
         if let Value::Map(over) = &chosen {
-            brine_core::sls::pillar::merge(&mut under, over);
+            brine_sls::pillar::merge(&mut under, over);
         }
         chosen = under.into();
     }
@@ -319,7 +319,7 @@ pub(super) fn choose(
             return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
         };
         let mut merged = chosen.as_map().cloned().unwrap_or_default();
-        brine_core::sls::pillar::merge(&mut merged, &over);
+        brine_sls::pillar::merge(&mut merged, &over);
         chosen = merged.into();
     }
     Ok(chosen)
@@ -393,13 +393,13 @@ fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallEr
     let path = own_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
     let mut own =
-        match yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
+        match brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
             Value::Map(own) => own,
             _ => Map::new(),
         };
     let before: Vec<Value> = own.keys().cloned().collect();
     change(&mut own);
-    let written = yaml::dump(&Value::Map(own.clone()), Style::BLOCK);
+    let written = brine_yaml::dump(&Value::Map(own.clone()), Style::BLOCK);
     files::write_atomic(&path, written.as_bytes(), 0o644).map_err(CallError::execution)?;
     let mut all = (*context.grains()).clone();
     for gone in before.iter().filter(|key| !own.contains_key(*key)) {

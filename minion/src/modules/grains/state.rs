@@ -1,8 +1,8 @@
 //! `grains`: grains that are set by hand as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::target::traverse;
-use brine_core::{Map, Value, list, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
 
 use crate::state::{StateContext, StateReturn};
 

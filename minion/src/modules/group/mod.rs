@@ -2,8 +2,8 @@
 
 pub(crate) mod state;
 
-use brine_core::function::{CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 
 use super::Room;
 use super::user::{describe_group, local_program, names};
@@ -128,8 +128,8 @@ pub fn members(context: &Context, name: String, members_list: Value, #[keywords]
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

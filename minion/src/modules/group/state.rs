@@ -1,8 +1,7 @@
 //! `group`: groups as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::host::accounts::{Accounts, GroupEntry};
 use crate::modules::user::{describe_group, names};

@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_core::Value;
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::{constant_time_eq, hex};
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_crypt::token::constant_time_eq;
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::Room;
 use crate::context::Context;
@@ -220,8 +220,8 @@ fn hash(bytes: &[u8], kind: &str) -> Result<Value, CallError> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, list, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
 
 use crate::modules::hosts::Hosts;
 use crate::state::{StateContext, StateReturn};

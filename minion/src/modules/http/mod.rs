@@ -5,10 +5,9 @@ pub(crate) mod state;
 use std::time::Instant;
 
 use base64::Engine;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::value::json::from_json;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::json::from_json;
+use brine_value::{FromValue, Map, Value};
 
 use super::Room;
 use crate::context::Context;
@@ -48,11 +47,11 @@ pub fn wait_for_successful_query(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
-    let end = Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
+    let end = Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
     loop {
         let done = ask(context, &url, &kwargs)?;
         let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
-        if is_over || cancelled_within(&context.job.cancel, brine_core::seconds::within(0.01..=3600.0, interval)) {
+        if is_over || cancelled_within(&context.job.cancel, brine_runtime::seconds::within(0.01..=3600.0, interval)) {
             return Ok(done.into());
         }
     }
@@ -78,7 +77,7 @@ fn headers(kwargs: &Map) -> Vec<(String, String)> {
 
 /// Pairs as in the query of a URL or in a form.
 fn encoded(pairs: &Map) -> String {
-    let word = |value: &Value| brine_core::value::percent_encoded(&value.to_string());
+    let word = |value: &Value| brine_value::percent_encoded(&value.to_string());
     pairs.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
 }
 
@@ -110,7 +109,7 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     }
     let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
     let options = web::Options {
-        timeout: brine_core::seconds::within(0.001..=1e6, seconds),
+        timeout: brine_runtime::seconds::within(0.001..=1e6, seconds),
         ca_bundle: text("ca_bundle").map(Into::into).or_else(|| context.config().ca_bundle.clone()),
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
         status_is_error: false,
@@ -186,7 +185,7 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
     let text = body.as_str().ok_or_else(|| "the body is no text".to_owned())?;
     match wanted {
         "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
-        "yaml" => brine_core::sls::yaml::load(text).map(Some).map_err(|error| error.to_string()),
+        "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),
         "xml" => Err("XML is not decoded: ask for the text".into()),
         "plain" => Ok(None),
         _ => Err("Invalid decode_type specified. Valid decode types are: ('json', 'xml', 'yaml', 'plain')".into()),
@@ -195,7 +194,7 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;
@@ -235,7 +234,7 @@ mod tests {
             ("/none", map! {"test" => true}, "{}"),
         ] {
             let told = ask(&context, &url(path), &kwargs).unwrap();
-            assert_eq!(brine_core::value::json::to_json(&told.into()), wanted, "{path}");
+            assert_eq!(brine_value::json::to_json(&told.into()), wanted, "{path}");
         }
         let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
         let told = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();

@@ -1,8 +1,7 @@
 //! `http`: what web servers answer, as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
 use crate::state::{StateContext, StateReturn};
@@ -35,12 +34,12 @@ pub fn wait_for_successful_query(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
-    let end = std::time::Instant::now() + brine_core::seconds::within(0.0..=1e6, wait_for);
+    let end = std::time::Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
     loop {
         let mut args = kwargs.clone();
         args.insert("name".into(), name.as_str().into());
         let done = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
-        let pause = brine_core::seconds::within(0.01..=3600.0, interval);
+        let pause = brine_runtime::seconds::within(0.01..=3600.0, interval);
         let is_over = done.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
         if is_over || crate::host::process::cancelled_within(&context.call.job.cancel, pause) {
             return Ok(done);
@@ -151,7 +150,7 @@ impl Wanted {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

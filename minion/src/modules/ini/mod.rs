@@ -3,8 +3,9 @@
 pub(crate) mod state;
 mod text;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use super::Room;
 use crate::context::Context;

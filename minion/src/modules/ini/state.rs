@@ -1,7 +1,7 @@
 //! `ini`: options in INI files as states.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::modules::ini::{File, Section};
 use crate::state::{StateContext, StateReturn};
@@ -269,8 +269,8 @@ fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<Stat
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

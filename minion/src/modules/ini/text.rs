@@ -1,6 +1,6 @@
 //! The text of an INI file: read, changed and written so that comments and order stay.
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 /// What is in a section by name: options, and lines that are none under names that no option has.

@@ -6,9 +6,9 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
 use super::Room;

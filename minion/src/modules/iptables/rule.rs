@@ -1,6 +1,6 @@
 //! A rule of iptables, from options that are written with its long names.
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 /// What goes before all that is not named here or below, each with what it is on the command line.
 const FIRST: [(&str, &str); 2] = [("if", "-i"), ("of", "-o")];
@@ -251,7 +251,7 @@ fn with_match(parts: &mut Vec<String>, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Rules as `iptables-save` writes them.
 
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map};
 
 use crate::host::process::split;
 

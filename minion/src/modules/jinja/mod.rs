@@ -1,7 +1,7 @@
 //! `jinja`: what templates under `salt://` define.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 
 use super::Room;
 use crate::context::Context;
@@ -48,13 +48,13 @@ fn rendered(context: &Context, template: &str) -> Result<Value, CallError> {
     let source = Source::new(context, context.pillar());
     let named = Map::from_iter([("sls".into(), "".into())]);
     let text = source.render_template("template", template, &named, "base").map_err(CallError::Execution)?;
-    brine_core::sls::yaml::load(&text).map_err(CallError::execution)
+    brine_yaml::load(&text).map_err(CallError::execution)
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use crate::testing;
 

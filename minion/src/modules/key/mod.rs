@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use brine_core::crypt::{Digest, token};
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, files};
+use brine_digest::Digest;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::Value;
 
 use super::Room;
 use crate::channel::MASTER_KEY;
@@ -52,7 +53,7 @@ fn of_file(path: &Path, digest: Digest) -> Result<String, CallError> {
     let lines: Vec<&str> = pem.split_inclusive('\n').filter(|line| !line.trim().is_empty()).collect();
     // What is between the first and the last line, as Salt has it.
     let body = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default().concat();
-    let hash = token::hex(digest.of_reader(&mut body.as_bytes()).map_err(CallError::execution)?);
+    let hash = brine_digest::hex(digest.of_reader(&mut body.as_bytes()).map_err(CallError::execution)?);
     let pairs: Vec<&str> = hash.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok()).collect();
     Ok(pairs.join(":"))
 }
@@ -61,9 +62,9 @@ fn of_file(path: &Path, digest: Digest) -> Result<String, CallError> {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
-    use brine_core::crypt::PrivateKey;
-    use brine_core::function::Args;
+    use brine_config::MinionConfig;
+    use brine_crypt::PrivateKey;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

@@ -5,8 +5,9 @@ pub(crate) mod state;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, files, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Value, map};
 
 use super::Room;
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! `kmod`: modules of the kernel as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::modules::kmod;
 use crate::state::{StateContext, StateReturn};

@@ -4,8 +4,9 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use super::service::Init;
 use super::{Room, cmd};

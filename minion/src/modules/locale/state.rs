@@ -1,7 +1,7 @@
 //! `locale`: languages of the system as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::map;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::map;
 
 use crate::state::{StateContext, StateReturn};
 

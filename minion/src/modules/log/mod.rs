@@ -1,7 +1,7 @@
 //! `log`: words for the minion's log, from SLS files and templates.
 
-use brine_core::Value;
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::Room;
 use crate::context::Context;

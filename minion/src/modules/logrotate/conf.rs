@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 
-use brine_core::files;
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Map, Value};
 
 /// How deep files are read that others include.
 const DEPTH: usize = 8;
@@ -227,7 +227,7 @@ mod tests {
         let conf = Conf::parse(TEXT);
         assert_eq!(get(&conf, "rotate", None), 4.into());
         assert_eq!(get(&conf, "/var/a", None), get(&conf, "/var/b", None));
-        assert_eq!(get(&conf, "/var/b", Some("postrotate")), brine_core::list!["echo a b"]);
+        assert_eq!(get(&conf, "/var/b", Some("postrotate")), brine_value::list!["echo a b"]);
         assert_eq!(get(&conf, "/var/c*", Some("size")), "5M".into());
         assert_eq!((get(&conf, "rotate", Some("x")), get(&conf, "/x", None)), (false.into(), false.into()));
         assert_eq!(conf.file_of("/etc/x", "/var/a"), "/etc/x");

@@ -3,8 +3,9 @@
 mod conf;
 pub(crate) mod state;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, files};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::Value;
 
 use super::Room;
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! `logrotate`: how logs are rotated as a state.
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use crate::modules::logrotate::number;
 use crate::state::{StateContext, StateReturn};

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::host::process::cancelled_within;
 use crate::state::{Source, StateContext, StateReturn};
@@ -103,7 +103,7 @@ fn not_begun(context: &StateContext, name: &str, wrong: String, expected: &Value
 }
 
 fn seconds(given: f64) -> Duration {
-    brine_core::seconds::within(0.0..=1e6, given)
+    brine_runtime::seconds::within(0.0..=1e6, given)
 }
 
 /// Calls of a function, one each period until it is too late or the job is ended.
@@ -194,7 +194,7 @@ fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, CallError> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -1,9 +1,9 @@
 //! `match`: whether this minion is meant by a target.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::pillar::merge_deep;
-use brine_core::target::{DEFAULT_DELIMITER, Target, TargetKind};
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_value::{Map, Value};
 
 use super::Room;
 use crate::context::Context;
@@ -217,8 +217,8 @@ fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) 
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

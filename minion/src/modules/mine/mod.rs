@@ -1,7 +1,7 @@
 //! `mine`: what minions tell of themselves for other minions to know. The master keeps it.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::{Room, config};
 use crate::context::{Context, MINE_FUNCTIONS};
@@ -156,8 +156,8 @@ fn arguments(given: Value) -> (Vec<Value>, Map) {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
-    use brine_core::list;
+    use brine_config::MinionConfig;
+    use brine_value::list;
     use parking_lot::Mutex;
 
     use super::*;

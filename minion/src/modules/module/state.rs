@@ -1,8 +1,8 @@
 //! `module`: execution functions as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, ParamKind, function, registry};
-use brine_core::jid::Jid;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, ParamKind, function, registry};
+use brine_ids::Jid;
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::daemon::return_beside;
@@ -234,7 +234,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -1,7 +1,8 @@
 //! What is mounted now.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, map};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use crate::context::Context;

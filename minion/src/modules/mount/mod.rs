@@ -6,9 +6,10 @@ pub(crate) mod state;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::sls::yaml::{self, Style};
-use brine_core::{Map, Value, files, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::Style;
 
 use super::Room;
 use crate::context::Context;
@@ -397,7 +398,7 @@ fn read_cache(context: &Context) -> Result<Map, CallError> {
     let path = cache_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
     // What another program has written there is no loss: the next state writes it anew.
-    let cache = yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
+    let cache = brine_yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
     Ok(cache.unwrap_or_default())
 }
 
@@ -406,7 +407,7 @@ fn write_cache(context: &Context, mounts: Map) -> Result<(), CallError> {
     if let Some(folder) = path.parent() {
         files::create_private_dir(folder).map_err(CallError::execution)?;
     }
-    let text = yaml::dump(&map! {"mounts" => mounts}.into(), Style::BLOCK);
+    let text = brine_yaml::dump(&map! {"mounts" => mounts}.into(), Style::BLOCK);
     files::write_atomic(&path, text.as_bytes(), 0o600).map_err(CallError::execution)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use brine_core::function::{CallResult, function};
-use brine_core::{Value, map};
+use brine_function::{CallResult, function};
+use brine_value::{Value, map};
 
 use super::subnet::Subnet;
 use super::{address, interfaces_of_host, networks, subnet};

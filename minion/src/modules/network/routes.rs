@@ -3,8 +3,8 @@
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::context::Context;
 use crate::host::programs::{argument, run};
@@ -238,7 +238,7 @@ fn neighbours(context: &Context, sign: char) -> Result<Value, CallError> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing::{Scripted, answers, context_with};

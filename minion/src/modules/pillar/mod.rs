@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use brine_core::config::Roots;
-use brine_core::files::path_within;
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::target::entry_at;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_config::Roots;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files::path_within;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::entry_at;
 
 use super::Room;
 use super::grains::choose;
@@ -66,7 +65,7 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
     let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
     let value = match (found, args.default) {
         (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
-            brine_core::sls::pillar::merge_deep(&mut under, &over, lists);
+            brine_sls::pillar::merge_deep(&mut under, &over, lists);
             Value::Map(under)
         }
         (Some(Value::List(over)), Value::List(mut under)) if args.merge => {
@@ -282,8 +281,8 @@ fn masked(value: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

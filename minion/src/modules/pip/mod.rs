@@ -7,10 +7,10 @@ pub(crate) mod versions;
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::shell::quote;
-use brine_core::value::json::from_json;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::shell::quote;
+use brine_value::json::from_json;
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use super::cmd::{self, find_program};
@@ -338,10 +338,10 @@ fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<Str
     let Some(path) = name.strip_prefix("salt://") else { return Ok(Some(name.to_owned())) };
     let saltenv = kwargs.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
     let content = context.minion.files.read(path, &saltenv).map_err(CallError::Execution)?;
-    let (Some(content), Some(below)) = (content, brine_core::files::relative_path(path)) else { return Ok(None) };
+    let (Some(content), Some(below)) = (content, brine_system::files::relative_path(path)) else { return Ok(None) };
     let place = context.config().cachedir.join("files").join(&saltenv).join(below);
     std::fs::create_dir_all(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
-    brine_core::files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
+    brine_system::files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
     Ok(Some(place.display().to_string()))
 }
 

@@ -2,9 +2,8 @@
 
 use std::cmp::Ordering;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::host::accounts::Accounts;
 use crate::modules::pip::normalized;

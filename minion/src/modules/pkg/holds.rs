@@ -1,7 +1,7 @@
 //! The functions of `pkg` that keep packages at their versions.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::apt::selections;
 use super::manager::{Locks, Packages, packages};

@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::apk::Apk;
 use super::apt::Apt;

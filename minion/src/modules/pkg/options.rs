@@ -1,7 +1,6 @@
 //! How packages are got, beside which: what the arguments of calls and states say.
 
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_value::{FromValue, Map, Value};
 
 use crate::modules::user::names;
 
@@ -100,7 +99,7 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
 

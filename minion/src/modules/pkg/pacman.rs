@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::manager::{Files, Listed, Packages, Versions, Wanted};
 use super::options::Options;
@@ -199,7 +199,7 @@ impl Packages for Pacman {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::{list, map};
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing::{self, Scripted};

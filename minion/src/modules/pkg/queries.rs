@@ -1,10 +1,10 @@
 //! The functions of `pkg` that ask and change nothing.
 
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Function, function, registry};
 use std::collections::BTreeMap;
 
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, map};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 
 use super::manager::{Details, Installed, Listed, packages};
 use super::options::{Options, is_true};

@@ -1,7 +1,7 @@
 //! The functions of `pkg` that are about where packages come from.
 
-use brine_core::Map;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Map;
 
 use super::manager::{Repositories, packages};
 use crate::context::Context;

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use brine_core::function::CallError;
-use brine_core::glob::{fnmatch, is_pattern};
+use brine_function::CallError;
+use brine_text::glob::{fnmatch, is_pattern};
 
 use super::manager::{Packages, Versions, Wanted};
 use super::options::Options;

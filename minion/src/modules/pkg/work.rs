@@ -1,8 +1,8 @@
 //! Changing packages: what the functions of `pkg` and the states share.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::{fnmatch, is_pattern};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::{Map, Value, map};
 
 use super::manager::{Doing, Packages, Versions, Wanted, packages};
 use super::options::{Options, is_true};
@@ -366,7 +366,7 @@ pub fn changes(before: &Versions, after: &Versions) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

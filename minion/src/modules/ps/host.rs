@@ -1,7 +1,7 @@
 //! `ps`: the memory, processors and file systems of this host.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use jiff::{Timestamp, tz::TimeZone};
 use nix::sys::statvfs::statvfs;
 
@@ -131,7 +131,7 @@ fn swap_of(meminfo: &str, vmstat: &str) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 use fancy_regex::Regex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -140,8 +140,8 @@ fn name_of(pid: u32) -> Option<String> {
 mod tests {
     use std::process::{Child, Command, Stdio};
 
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;
@@ -151,7 +151,7 @@ mod tests {
         Command::new("sh").args(["-c", "read line", word]).stdin(Stdio::piped()).spawn().unwrap()
     }
 
-    fn called(function: &str, args: brine_core::Map) -> Result<Value, CallError> {
+    fn called(function: &str, args: brine_value::Map) -> Result<Value, CallError> {
         testing::context(&[]).call(&format!("ps.{function}"), Args::keyword(args))
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let word = format!("brine-ps-{}", std::process::id());
         let mut child = waiting(&word);
         let pid = child.id();
-        let found = |more: brine_core::Map| {
+        let found = |more: brine_value::Map| {
             let mut args = map! {"pattern" => &word, "full" => true};
             args.extend(more);
             called("pgrep", args).unwrap()

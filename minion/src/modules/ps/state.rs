@@ -1,7 +1,7 @@
 //! `process`: processes that are not to run, as states.
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use crate::context::Context;

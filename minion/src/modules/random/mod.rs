@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_core::crypt::Digest;
-use brine_core::crypt::token::hex;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Twister, Value};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_random::Twister;
+use brine_value::Value;
 use rand::seq::IndexedRandom;
 
 use super::Room;
@@ -148,7 +148,7 @@ pub fn shadow_hash(
     #[default] password: Option<String>,
     #[default("sha512".into())] algorithm: String,
 ) -> CallResult {
-    let password = password.unwrap_or_else(brine_core::crypt::token::nonce);
+    let password = password.unwrap_or_else(brine_crypt::token::nonce);
     Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
 
@@ -161,8 +161,8 @@ fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallErro
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{Map, list, map};
+    use brine_function::Args;
+    use brine_value::{Map, list, map};
 
     use crate::testing;
 

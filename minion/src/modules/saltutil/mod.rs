@@ -6,9 +6,9 @@ pub(crate) mod state;
 
 use std::sync::Arc;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::value::msgpack;
-use brine_core::{Jid, Map, Value, list};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_value::{Map, Value, list, msgpack};
 use nix::sys::signal::Signal;
 
 use super::Room;
@@ -73,7 +73,7 @@ pub fn running(context: &Context) -> CallResult {
 ///     salt '*' saltutil.is_running state.highstate
 #[function]
 pub fn is_running(context: &Context, fun: String) -> CallResult {
-    let matching = others(context).into_iter().filter(|job| brine_core::glob::fnmatch(&fun, &job.fun));
+    let matching = others(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
     Ok(matching.map(|job| job.told).collect())
 }
 
@@ -410,8 +410,8 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::map;
+    use brine_function::Args;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;

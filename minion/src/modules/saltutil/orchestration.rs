@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::orchestration::{Ask, Called, MasterAccess};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_job::orchestration::{Ask, Called, MasterAccess};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use crate::context::Context;
 
@@ -107,7 +107,7 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
         ..PublishRequest::new("", &args.fun, "")
     };
     let ask = Ask {
-        timeout: args.timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+        timeout: args.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
         batch: (!args.batch.is_nil()).then(|| args.batch.to_string()),
         subset: args.subset,
         ..Ask::new(request)

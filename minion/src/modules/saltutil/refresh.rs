@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Jid, Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 use crate::jobs::cached_return;
@@ -192,9 +193,9 @@ fn remove(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::config::MinionConfig;
-    use brine_core::function::Args;
-    use brine_core::map;
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+    use brine_value::map;
 
     use super::*;
     use crate::testing;

@@ -1,7 +1,7 @@
 //! `saltutil`: what a minion brings over from the master's `_modules` and its like, as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

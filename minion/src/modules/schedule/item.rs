@@ -1,7 +1,7 @@
 //! A job as the schedule has it, from the options of the module's functions.
 
-use brine_core::schedule::dates;
-use brine_core::{Map, Value, map};
+use brine_schedule::dates;
+use brine_value::{Map, Value, map};
 
 /// The options that are taken over as they are.
 const TAKEN: &[&str] = &[
@@ -80,7 +80,7 @@ pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

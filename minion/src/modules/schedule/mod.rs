@@ -6,10 +6,11 @@ mod switches;
 
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::schedule::Schedule;
-use brine_core::sls::yaml::{self, Style};
-use brine_core::{Map, Value, files, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_schedule::Schedule;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::Style;
 
 use self::item::{build, conflict};
 use super::Room;
@@ -116,7 +117,7 @@ pub fn list(
             job.insert("saved".into(), saved.contains_key(name).into());
         }
     }
-    Ok(yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
+    Ok(brine_yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
 }
 
 /// Whether the schedule is enabled; of one job, what it is.
@@ -346,7 +347,7 @@ pub fn reload(context: &Context) -> CallResult {
     let path = context.config().config_dir.join("minion.d/schedule.conf");
     if let Some(text) = files::read_if_exists(&path).map_err(CallError::execution)? {
         let schedule =
-            yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+            brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
         if schedule.get("schedule").is_some_and(Value::is_truthy) {
             let question = map! {"func" => "reload", "schedule" => schedule};
             fire("manage_schedule", question, "on minion from schedule.conf");
@@ -418,7 +419,8 @@ fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, 
 fn saved(context: &Context) -> Result<Map, CallError> {
     let path = own::file(&context.minion);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
-    let content = yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+    let content =
+        brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
     Ok(content.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default())
 }
 

@@ -1,7 +1,7 @@
 //! `schedule`: jobs of the minion's schedule as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

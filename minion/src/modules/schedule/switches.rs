@@ -1,7 +1,7 @@
 //! Switching scheduled jobs on and off, skipping and postponing their runs.
 
-use brine_core::function::{CallError, CallResult, function};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
 use super::{ask, is, persist, question, said};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use brine_core::function::Args;
-use brine_core::list;
+use brine_function::Args;
+use brine_value::list;
 
 use super::*;
 use crate::testing;

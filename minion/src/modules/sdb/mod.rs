@@ -4,13 +4,11 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::gpg::Gpg;
-use brine_core::sls::pillar::merge_deep;
-use brine_core::sls::yaml;
-use brine_core::target::entry_at;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::gpg::Gpg;
+use brine_sls::pillar::merge_deep;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::entry_at;
 
 use super::{Room, environ, random};
 use crate::context::Context;
@@ -149,7 +147,7 @@ impl Entry {
                 }
             };
             let failed = |error: String| CallError::Execution(format!("reading {} failed: {error}", path.display()));
-            match yaml::load(&text).map_err(|error| failed(error.to_string()))? {
+            match brine_yaml::load(&text).map_err(|error| failed(error.to_string()))? {
                 Value::Map(content) if overwrite => all.extend(content),
                 Value::Map(content) => merge_deep(&mut all, &content, lists),
                 Value::Nil => {}
@@ -178,8 +176,8 @@ impl Entry {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -7,9 +7,9 @@ mod sysv;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_core::Map;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::{fnmatch, is_pattern};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::Map;
 
 use super::Room;
 use crate::context::Context;

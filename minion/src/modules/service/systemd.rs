@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::{How, Init, is_program, names_in, sysv};
 use crate::context::Context;
@@ -246,7 +246,7 @@ fn field(key: &str, value: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Services as scripts in `/etc/init.d`, and links to them for each level in which the host runs.
 
-use brine_core::function::CallError;
+use brine_function::CallError;
 
 use super::names_in;
 use crate::context::Context;

@@ -1,8 +1,8 @@
 //! `shadow`: passwords of users and how long they hold, from `/etc/shadow`.
 
 use base64ct::{Base64ShaCrypt, Encoding};
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use rand::distr::{Alphanumeric, SampleString};
 
 use super::Room;

@@ -1,10 +1,9 @@
 //! `slsutil`: data for those who write SLS files: merged, written out, read.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::sls::pillar::merge_deep;
-use brine_core::sls::yaml::{self, Style};
-use brine_core::value::json;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value, json};
+use brine_yaml::Style;
 
 use super::Room;
 use crate::context::Context;
@@ -129,9 +128,9 @@ pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords]
             };
             let unicode = mod_kwargs.get("allow_unicode").is_some_and(Value::is_truthy);
             let style = Style { ascii: !unicode, ..style };
-            Ok(yaml::dump(&obj, style).trim_end().into())
+            Ok(brine_yaml::dump(&obj, style).trim_end().into())
         }
-        "python" => Ok(brine_core::value::python::repr(&obj).into()),
+        "python" => Ok(brine_value::python::repr(&obj).into()),
         other => Err(unknown(other)),
     }
 }
@@ -151,7 +150,7 @@ pub fn deserialize(
     let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
     match serializer.as_str() {
         "json" => json::from_json(&text).map_err(CallError::execution),
-        "yaml" => yaml::load(&text).map_err(CallError::execution),
+        "yaml" => brine_yaml::load(&text).map_err(CallError::execution),
         other => Err(unknown(other)),
     }
 }
@@ -352,8 +351,8 @@ fn unknown(serializer: &str) -> CallError {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::{list, map};
+    use brine_function::Args;
+    use brine_value::{list, map};
 
     use super::*;
     use crate::testing;

@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_core::function::CallError;
-use brine_core::{Map, files, map};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Map, map};
 use indexmap::IndexMap;
 use regex::Regex;
 

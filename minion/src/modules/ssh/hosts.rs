@@ -1,7 +1,7 @@
 //! Hosts that users know by their keys.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Value, map};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Value, map};
 
 use super::known;
 use crate::context::Context;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
-use brine_core::function::CallError;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
 
 use super::{authorized, own};
 use crate::context::Context;

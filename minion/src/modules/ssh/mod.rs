@@ -7,8 +7,8 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::{Room, cmd};

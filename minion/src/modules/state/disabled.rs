@@ -1,8 +1,8 @@
 //! `state.disable` and what belongs to it: SLS files that this minion does not run. Their names are in the grain
 //! `state_runs_disabled`.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use super::names;
 use crate::context::Context;
@@ -106,7 +106,7 @@ pub(super) fn highstate(context: &Context) -> Option<Value> {
 mod tests {
     use std::sync::Arc;
 
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -8,10 +8,9 @@ pub(super) mod show;
 
 use std::path::PathBuf;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::sls::compile::{Chunk, HighData, Low, Step};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_value::{FromValue, Map, Value, map};
 
 use super::Room;
 use crate::context::Context;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::compile::Chunk;
-use brine_core::value::json;
-use brine_core::{Map, Value, processes};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::Chunk;
+use brine_system::processes;
+use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 
 use super::{options, ran, with};
@@ -42,7 +42,7 @@ pub fn pkg(
         return refused(context, &pkg_path, "it has another hash");
     }
     let archive = archive(&pkg_path)?;
-    if archive.iter().any(|name| brine_core::files::leads_out(name)) {
+    if archive.iter().any(|name| brine_system::files::leads_out(name)) {
         return refused(context, &pkg_path, "it has files for places outside of it");
     }
     let unpacked = Unpacked::of(&pkg_path)?;
@@ -85,7 +85,7 @@ fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError
 }
 
 fn read(folder: &Path, name: &str) -> Result<Option<Value>, CallError> {
-    let Some(text) = brine_core::files::read_if_exists(folder.join(name)).map_err(CallError::execution)? else {
+    let Some(text) = brine_system::files::read_if_exists(folder.join(name)).map_err(CallError::execution)? else {
         return Ok(None);
     };
     json::from_json(&text).map(Some).map_err(|error| CallError::Execution(format!("{name} of the package: {error}")))
@@ -141,7 +141,7 @@ struct Unpacked(PathBuf);
 impl Unpacked {
     fn of(archive: &Path) -> Result<Self, CallError> {
         let folder = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
-        brine_core::files::create_private_dir(&folder).map_err(CallError::execution)?;
+        brine_system::files::create_private_dir(&folder).map_err(CallError::execution)?;
         let unpacked = Unpacked(folder);
         tar(&["--extract", "--gzip", "--no-same-owner"], archive, Some(&unpacked.0))?;
         Ok(unpacked)

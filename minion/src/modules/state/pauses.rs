@@ -1,7 +1,7 @@
 //! `state.pause` and what belongs to it: runs that are held up or ended between two states.
 
-use brine_core::Value;
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
 
 use crate::context::Context;
 use crate::jobs;

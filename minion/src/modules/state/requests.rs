@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::msgpack;
-use brine_core::{Map, Value, files, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
 
 use crate::context::Context;
 

@@ -1,9 +1,9 @@
 //! What `state.show_*` and their kin tell of SLS files and of the highstate. Nothing here changes the host, so nothing waits
 //! for a state run, and what a run would leave out (`exclude`) is shown.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::compile::{Chunk, Low};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, Low};
+use brine_value::{Map, Value, map};
 
 use super::{in_environment, names, of_top, options, with};
 use crate::context::Context;

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::time::Duration;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::transport::{Endpoint, Limits, RequestClient};
-use brine_core::wire::Envelope;
-use brine_core::{Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+use brine_wire::Envelope;
+use brine_zmtp::{Endpoint, Limits, RequestClient};
 
 use crate::context::Context;
 
@@ -99,8 +99,8 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::sync::Arc;
 
-    use brine_core::config::MinionConfig;
-    use brine_core::function::Args;
+    use brine_config::MinionConfig;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;

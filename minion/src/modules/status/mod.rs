@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 use jiff::{Timestamp, Zoned};
 use nix::sys::statvfs::statvfs;
 
@@ -245,8 +245,8 @@ fn processes(text: &str) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
-    use brine_core::list;
+    use brine_function::Args;
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

@@ -1,7 +1,7 @@
 //! `status`: what the kernel counts for networks and block devices, and everything at once.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::{number, processes, read};

@@ -1,8 +1,8 @@
 //! `sys`: what functions there are, and what they do.
 
-use brine_core::function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value, map};
+use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use crate::context::Context;
@@ -182,7 +182,7 @@ fn spec(params: &[Param]) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use crate::testing;
 

@@ -4,9 +4,9 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_core::files::{self, FileError};
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use super::service::Init;

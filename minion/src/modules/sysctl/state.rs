@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Value, files, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Value, map};
 
 use crate::modules::sysctl;
 use crate::state::{StateContext, StateReturn};

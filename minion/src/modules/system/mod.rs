@@ -1,6 +1,6 @@
 //! `system`: the system's date and time.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};

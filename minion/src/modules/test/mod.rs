@@ -6,9 +6,8 @@ mod versions;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::python;
-use brine_core::{Map, Value, list, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map, python};
 use sha2::{Digest, Sha256};
 
 use super::Room;
@@ -267,7 +266,7 @@ pub fn random_hash(
         return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
     }
     let number = rand::random_range(0..=size).to_string();
-    Ok(brine_core::crypt::token::hex(Sha256::digest(number)).into())
+    Ok(brine_digest::hex(Sha256::digest(number)).into())
 }
 
 /// As `random_hash`.
@@ -400,7 +399,7 @@ const EXCEPTIONS: &[&str] = &["KeyboardInterrupt", "StopAsyncIteration", "StopIt
 
 /// Waits, unless the job is ended.
 fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
-    let time = brine_core::seconds::within(0.0..=1e9, seconds);
+    let time = brine_runtime::seconds::within(0.0..=1e9, seconds);
     if crate::host::process::cancelled_within(&context.job.cancel, time) {
         return Err(CallError::Execution("the job was ended".into()));
     }
@@ -446,7 +445,7 @@ mod tests {
             ),
             ("test.arg_clean", vec![], map! {"__pub_x" => 1}, map! {"args" => list![], "kwargs" => map! {}}.into()),
             ("test.conf_test", vec![], Map::new(), "unconfigured".into()),
-            ("test.version", vec![], Map::new(), brine_core::SALT_VERSION.into()),
+            ("test.version", vec![], Map::new(), brine_config::SALT_VERSION.into()),
             ("test.not_loaded", vec![], Map::new(), list![]),
             ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
         ] {

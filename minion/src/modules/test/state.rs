@@ -1,8 +1,8 @@
 //! `test`: states that do nothing, for trying out requisites and outputters.
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::target::traverse;
-use brine_core::{Map, Value, list, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
 
 use crate::state::{StateContext, StateReturn};
 

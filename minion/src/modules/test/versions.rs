@@ -1,7 +1,7 @@
 //! Versions of Brine and of what it is built with.
 
-use brine_core::function::{CallResult, function};
-use brine_core::map;
+use brine_function::{CallResult, function};
+use brine_value::map;
 
 use crate::context::Context;
 
@@ -13,7 +13,7 @@ use crate::context::Context;
 ///     salt '*' test.version
 #[function]
 pub fn version(_context: &Context) -> CallResult {
-    Ok(brine_core::SALT_VERSION.into())
+    Ok(brine_config::SALT_VERSION.into())
 }
 
 /// Gives the versions of what matters.
@@ -23,7 +23,7 @@ pub fn version(_context: &Context) -> CallResult {
 ///     salt '*' test.versions_report
 #[function]
 pub fn versions_report(_context: &Context) -> CallResult {
-    let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+    let (brine, salt) = (brine_config::VERSION, brine_config::SALT_VERSION);
     Ok(format!("Brine Version:\n          Brine: {brine}\n\nSalt Version:\n           Salt: {salt}\n").into())
 }
 
@@ -44,6 +44,6 @@ pub fn versions(context: &Context) -> CallResult {
 ///     salt '*' test.versions_information
 #[function]
 pub fn versions_information(_context: &Context) -> CallResult {
-    let (brine, salt) = (brine_core::VERSION, brine_core::SALT_VERSION);
+    let (brine, salt) = (brine_config::VERSION, brine_config::SALT_VERSION);
     Ok(map! {"Brine Version" => map! {"Brine" => brine}, "Salt Version" => map! {"Salt" => salt}}.into())
 }

@@ -4,8 +4,8 @@ pub(crate) mod state;
 
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
-use brine_core::function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files::{self, FileError};
 
 use super::Room;
 use crate::context::Context;
@@ -131,7 +131,7 @@ pub fn get_hwclock(context: &Context) -> CallResult {
         None if Path::new("/dev/rtc").exists() => {
             Err(CallError::Execution("Unable to get hwclock timezone from /etc/adjtime".into()))
         }
-        None => Ok(brine_core::Value::Nil),
+        None => Ok(brine_value::Value::Nil),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `timezone`: the time zone of the system as a state.
 
-use brine_core::Map;
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::Map;
 
 use crate::state::{StateContext, StateReturn};
 

@@ -1,7 +1,7 @@
 //! Changing single properties of users.
 
-use brine_core::Value;
-use brine_core::function::{CallError, CallResult, function};
+use brine_function::{CallError, CallResult, function};
+use brine_value::Value;
 
 use super::{change, gecos, names, there};
 use crate::context::Context;

@@ -3,8 +3,8 @@
 mod change;
 pub(crate) mod state;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use crate::context::Context;
@@ -357,7 +357,7 @@ pub fn describe_group(group: &GroupEntry) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::function::Args;
+    use brine_function::Args;
 
     use super::*;
     use crate::testing;
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn names_come_as_lists_or_with_commas() {
         assert_eq!(names(&"a, b,".into()), ["a", "b"]);
-        assert_eq!(names(&brine_core::list!["a", 5]), ["a", "5"]);
+        assert_eq!(names(&brine_value::list!["a", 5]), ["a", "5"]);
         assert_eq!(names(&Value::Nil), Vec::<String>::new());
     }
 }

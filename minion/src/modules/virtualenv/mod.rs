@@ -2,9 +2,9 @@
 
 pub(crate) mod state;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::shell::quote;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_text::shell::quote;
+use brine_value::{Map, Value, map};
 
 use super::Room;
 use super::cmd::{self, find_program};

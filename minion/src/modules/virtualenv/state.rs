@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::shell::quote;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::modules::cmd;
 use crate::state::{StateContext, StateReturn};

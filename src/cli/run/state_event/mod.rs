@@ -4,12 +4,11 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use brine_core::event::{Event, SEQ};
-use brine_core::function::Args;
-use brine_core::glob::Glob;
-use brine_core::value::{FromValue, json};
-use brine_core::wire::Call;
-use brine_core::{Map, Value};
+use brine_event::{Event, SEQ};
+use brine_function::Args;
+use brine_text::glob::Glob;
+use brine_value::{FromValue, Map, Value, json};
+use brine_wire::Call;
 
 use jiff::tz::TimeZone;
 
@@ -284,7 +283,7 @@ async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, St
 mod tests {
     use super::*;
     use crate::escape::HOSTILE;
-    use brine_core::map;
+    use brine_value::map;
 
     #[test]
     fn events_have_salts_format() {

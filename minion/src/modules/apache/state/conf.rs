@@ -1,6 +1,6 @@
 //! `apache_conf`: configurations of a Debian's Apache as states.
 
-use brine_core::function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Function, function, registry};
 
 use super::module::Parts;
 use crate::state::StateContext;

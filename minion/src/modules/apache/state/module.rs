@@ -1,7 +1,7 @@
 //! `apache_module`: modules of a Debian's Apache as states. Its sites and configurations are told in the same way.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -1,7 +1,7 @@
 //! `archive.extracted` and its arguments.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::Extracted;
 use crate::modules::file::state::source;

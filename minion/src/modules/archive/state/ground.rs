@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::Value;
+use brine_value::Value;
 
 use super::{Early, Extracted, StateContext, StateReturn};
 use crate::modules::archive::Contents;

@@ -10,9 +10,9 @@ mod unpack;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, Function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Value, files, map};
+use brine_function::{Args, CallError, Function, registry};
+use brine_system::files;
+use brine_value::{FromValue, Value, map};
 use sha2::Digest;
 
 use crate::fileclient::in_environment;
@@ -328,7 +328,7 @@ impl Extracted {
             Some((_, files)) if files.is_empty() => done.comment = format!("No files were extracted from {shown}"),
             Some((made, files)) => {
                 if made {
-                    done.changes.insert("directories_created".into(), brine_core::list![folder]);
+                    done.changes.insert("directories_created".into(), brine_value::list![folder]);
                 }
                 done.changes.insert("extracted_files".into(), files.into());
                 let trimmed = format!(". Output was trimmed to {trim} number of lines");

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use brine_core::function::Args;
-use brine_core::{Value, map};
+use brine_function::Args;
+use brine_value::{Value, map};
 use nix::unistd::{Group, User};
 
 use super::{Early, Extracted, StateContext, StateReturn};

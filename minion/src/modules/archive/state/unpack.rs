@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError};
-use brine_core::shell::quote;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
 
 use super::{Extracted, StateContext};
 use crate::modules::archive::{Contents, Format, split_options};

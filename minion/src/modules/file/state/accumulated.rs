@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::LazyLock;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
 use crate::state::{StateContext, StateReturn};
@@ -68,7 +68,7 @@ pub(super) fn of(context: &StateContext, filename: &str) -> Map {
 mod tests {
     use super::*;
     use crate::testing;
-    use brine_core::{list, map};
+    use brine_value::{list, map};
     use std::sync::Arc;
 
     #[test]

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use crate::state::StateContext;

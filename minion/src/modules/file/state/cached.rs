@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Value, map};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Value, map};
 
 use super::source::{self, Hash, Problem, Verify};
 use crate::file_cache;

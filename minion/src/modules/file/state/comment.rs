@@ -1,6 +1,6 @@
 //! `file.comment` and `file.uncomment`.
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 
 use super::edit::{Words, finish, read};
 use crate::modules::file::edit::compile;

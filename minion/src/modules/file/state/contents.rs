@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use brine_core::target::traverse;
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
+use brine_yaml::traverse;
 
 use super::attributes::{Attributes, parse_mode, show_mode};
 use super::encoding;

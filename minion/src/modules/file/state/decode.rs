@@ -2,9 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_core::function::CallError;
-use brine_core::target::traverse;
-use brine_core::{Value, files, map};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Value, map};
+use brine_yaml::traverse;
 
 use super::bad_path;
 use crate::modules::file::hex_digest;

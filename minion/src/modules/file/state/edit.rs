@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use brine_core::{Value, files, map};
+use brine_system::files;
+use brine_value::{Value, map};
 
 use super::bad_path;
 use super::contents::Contents;

@@ -1,7 +1,7 @@
 //! The states that change text within files.
 
-use brine_core::Value;
-use brine_core::function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::Value;
 
 use super::attributes::Attributes;
 use super::{accumulated, comment, contents, edit, keyvalue, line};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, make_folders};
 use super::pattern::Pattern;

@@ -1,7 +1,6 @@
 //! Differences that are made and told but that nobody is to act on: `ignore_ordering` and its like of `file.managed`.
 
-use brine_core::Value;
-use brine_core::value::FromValue;
+use brine_value::{FromValue, Value};
 
 use crate::state::StateReturn;
 
@@ -65,7 +64,7 @@ mod tests {
             ("-a\n+a \n", true, false, &none, true),
             ("-a\n+  a \n", false, true, &none, false),
             ("-a # one\n+a # two\n", false, false, &"#".into(), false),
-            ("-a ; one\n+a # two\n", false, false, &brine_core::list!["#", ";"], false),
+            ("-a ; one\n+a # two\n", false, false, &brine_value::list!["#", ";"], false),
             ("+# new\n", false, false, &"#".into(), false),
             ("+new\n", true, true, &"#".into(), true),
         ] {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 
 use super::bad_path;
 use super::edit::write;

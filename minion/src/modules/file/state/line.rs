@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::map;
+use brine_value::map;
 
 use super::attributes::Attributes;
 use super::bad_path;
@@ -63,7 +63,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
     if changed == text {
         return StateReturn::ok(name, "No changes needed to be made");
     }
-    let diff = if wanted.show_changes { unified(&text, &changed).into() } else { brine_core::Value::from(true) };
+    let diff = if wanted.show_changes { unified(&text, &changed).into() } else { brine_value::Value::from(true) };
     let changes = map! {"diff" => diff};
     if context.test {
         return StateReturn::would(name, "Changes would be made").with_changes(changes);
@@ -73,7 +73,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
     {
         return StateReturn::failed(name, error);
     }
-    match super::edit::write(path, &changed, &brine_core::Value::Nil) {
+    match super::edit::write(path, &changed, &brine_value::Value::Nil) {
         Ok(()) => StateReturn::ok(name, "Changes were made").with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }

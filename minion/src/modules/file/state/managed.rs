@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, CallResult, function};
-use brine_core::{Map, Value, files, map};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_system::files;
+use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
 use super::contents::Contents;

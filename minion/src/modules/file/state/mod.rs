@@ -33,8 +33,8 @@ mod tree_plan;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 use attributes::Attributes;

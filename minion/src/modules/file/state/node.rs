@@ -1,7 +1,7 @@
 //! `file.mknod`: devices and pipes.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Value, list, map};
+use brine_function::{Args, CallError};
+use brine_value::{Value, list, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::{contents, source};
 use crate::host::process::{Output, split};

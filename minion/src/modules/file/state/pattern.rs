@@ -1,7 +1,7 @@
 //! Which paths are meant: `include_pat` and `exclude_pat`.
 
-use brine_core::Value;
-use brine_core::glob::fnmatch;
+use brine_text::glob::fnmatch;
+use brine_value::Value;
 use regex::Regex;
 
 /// A glob over the whole path below the folder, or a regular expression behind `E@`.

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::Path;
 
-use brine_core::{Map, Value, map};
+use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode};

@@ -1,7 +1,7 @@
 //! `file.pruned`: folders that are empty, away.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use crate::state::{StateContext, StateReturn};
 

@@ -1,10 +1,10 @@
 //! `file.serialize`: data as the text of a file.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::sls::{pillar, yaml};
-use brine_core::target::traverse;
-use brine_core::value::{json, python};
-use brine_core::{Map, Value, files, map};
+use brine_function::{Args, CallResult, function};
+use brine_sls::pillar;
+use brine_system::files;
+use brine_value::{Map, Value, json, map, python};
+use brine_yaml::traverse;
 
 use super::attributes::Attributes;
 use super::{contents, managed};
@@ -154,7 +154,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         let failed = |error: String| format!("Failed to deserialize existing data: {error}");
         let have = match wanted.format.as_str() {
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
-            "yaml" => yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
         };
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
@@ -169,7 +169,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         of_list.or_else(|| wanted.options.get(name).cloned())
     };
     let text = match wanted.format.as_str() {
-        "yaml" => yaml::dump(&data, yaml::Style { ascii: true, ..yaml::Style::BLOCK }),
+        "yaml" => brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..brine_yaml::Style::BLOCK }),
         "json" => {
             let indent = option("indent").and_then(|indent| indent.as_i64()).unwrap_or(2);
             let data = if option("sort_keys") == Some(Value::Bool(false)) { data } else { json::sorted(&data) };
@@ -221,7 +221,7 @@ fn difference(old: &Map, new: &Map) -> Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_core::list;
+    use brine_value::list;
 
     #[test]
     fn differences_are_told_at_every_depth() {

@@ -1,7 +1,6 @@
 //! Signatures of files, made with OpenPGP keys and verified by `gpg`.
 
-use brine_core::Value;
-use brine_core::value::FromValue;
+use brine_value::{FromValue, Value};
 
 use crate::context::Context;
 use crate::host::programs::run;
@@ -94,7 +93,7 @@ fn signers_of(status: &str) -> Vec<&str> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::list;
+    use brine_value::list;
 
     use super::*;
 

@@ -4,8 +4,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use brine_core::Value;
-use brine_core::crypt::Digest;
+use brine_digest::Digest;
+use brine_value::Value;
 
 pub(crate) use super::signature::Signers;
 use crate::file_cache::{self, Remote};

@@ -1,12 +1,12 @@
 //! Files as states, with real files.
 
-use brine_core::{Map, Value, list, map};
+use brine_value::{Map, Value, list, map};
 
 use crate::testing;
 
 fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
     let context = testing::state_context(test, &[("a.txt", "hello\n"), ("t.j2", "x={{ x }} {{ grains.id }}\n")]);
-    let result = context.call.minion.states.call(&context, fun, brine_core::function::Args::keyword(args)).unwrap();
+    let result = context.call.minion.states.call(&context, fun, brine_function::Args::keyword(args)).unwrap();
     let comment = result.get("comment").unwrap().to_string();
     (
         result.get("result").and_then(Value::as_bool),
@@ -105,7 +105,7 @@ fn story(states: &[(&str, Map)], test: bool) -> String {
     let told = states.iter().map(|(fun, args)| {
         let args = args.iter().map(|(key, value)| (key.clone(), full(value))).collect();
         let (result, comment, changes) = run(fun, args, test);
-        format!("{}: {comment} | {}", Value::from(result), brine_core::value::json::to_json(&changes.into()))
+        format!("{}: {comment} | {}", Value::from(result), brine_value::json::to_json(&changes.into()))
     });
     told.collect::<Vec<_>>().join("\n").replace(&root, "F")
 }
@@ -178,10 +178,10 @@ fn copies_and_moves_are_told_as_salt_tells_them() {
 fn edits_are_told_as_salt_tells_them() {
     let states = [
         ("file.append", map! {"name" => "F/f", "text" => "x y"}),
-        ("file.append", map! {"name" => "F/f", "text" => brine_core::list!["x   y", "z w"]}),
+        ("file.append", map! {"name" => "F/f", "text" => brine_value::list!["x   y", "z w"]}),
         ("file.append", map! {"name" => "F/f", "text" => "z w"}),
         ("file.append", map! {"name" => "F/no/f", "text" => "z w"}),
-        ("file.prepend", map! {"name" => "F/f", "text" => brine_core::list!["h1", "h2"]}),
+        ("file.prepend", map! {"name" => "F/f", "text" => brine_value::list!["h1", "h2"]}),
         ("file.replace", map! {"name" => "F/f", "pattern" => "^(h)(\\d)$", "repl" => "\\2\\1", "backup" => false}),
         (
             "file.replace",
@@ -234,11 +234,11 @@ fn a_tree_is_as_its_source_and_cleaned_of_the_rest() {
         let mut args = args;
         args.insert("name".into(), root.display().to_string().into());
         let fun = if args.contains_key("source") { "file.recurse" } else { "file.directory" };
-        let result = context.call.minion.states.call(&context, fun, brine_core::function::Args::keyword(args)).unwrap();
+        let result = context.call.minion.states.call(&context, fun, brine_function::Args::keyword(args)).unwrap();
         let told = format!(
             "{}: {}",
             result.get("result").unwrap(),
-            brine_core::value::json::to_json(result.get("changes").unwrap())
+            brine_value::json::to_json(result.get("changes").unwrap())
         );
         told.replace(&root.display().to_string(), "T")
     };
@@ -282,7 +282,7 @@ fn drafts_are_checked_and_replaced_files_kept() {
 
 #[test]
 fn data_is_serialized_and_merged() {
-    let data = map! {"b" => brine_core::list![1, "x"], "a" => Value::Nil};
+    let data = map! {"b" => brine_value::list![1, "x"], "a" => Value::Nil};
     let states = [
         ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),
         ("file.serialize", map! {"name" => "F/y", "dataset" => data.clone()}),

@@ -4,8 +4,8 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value, map};
 use jiff::civil::Date;
 use jiff::{Timestamp, Zoned};
 use regex::Regex;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::attributes::Attributes;
 use super::contents::Contents;

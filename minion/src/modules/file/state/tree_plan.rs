@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-use brine_core::Value;
-use brine_core::files::relative_path;
+use brine_system::files::relative_path;
+use brine_value::Value;
 
 use super::pattern::Choice;
 use crate::fileclient::in_environment;
@@ -58,7 +58,7 @@ impl Plan {
                 continue;
             }
             let layer = Layer { wanted, root, saltenv, files, folders };
-            let links = if wanted.keep_links { client.links(saltenv)? } else { brine_core::Map::new() };
+            let links = if wanted.keep_links { client.links(saltenv)? } else { brine_value::Map::new() };
             let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
             layer.put_under(plan.get_or_insert_default(), links.collect());
             if !wanted.merge {

@@ -1,7 +1,7 @@
 //! Checkouts of a remote repository.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::{Source, detached, latest, not_valid};
 use crate::state::{StateContext, StateReturn};

@@ -1,8 +1,7 @@
 //! `git.config_set` and `config_unset`.
 
-use brine_core::function::{Args, CallError};
-use brine_core::value::{FromValue, python};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{FromValue, Map, Value, map, python};
 
 use crate::state::{StateContext, StateReturn};
 

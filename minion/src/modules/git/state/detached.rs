@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 
 use super::{Early, Source, failure, sentences};
 use crate::modules::git::{GitError, strings};

@@ -10,9 +10,8 @@ mod latest;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
 
 use crate::modules::git::{Git, GitError, strings, with_login};
 use crate::state::{StateContext, StateReturn};

@@ -2,8 +2,8 @@
 
 mod mounted;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use crate::modules::mount::active::{self, by, named};
 use crate::modules::mount::fstab::{self, Done, Entry, How};

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, files};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use crate::context::Context;
 use crate::host::programs::run;

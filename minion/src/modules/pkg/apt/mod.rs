@@ -11,9 +11,9 @@ mod sources;
 use std::cmp::Ordering;
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::glob::fnmatch;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
 
 use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
 use super::options::Options;
@@ -316,7 +316,7 @@ fn install_command(wanted: &[Wanted], options: &Options) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use brine_core::map;
+    use brine_value::map;
 
     use super::*;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, files, map};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{FromValue, Map, Value, map};
 
 use super::Apt;
 use super::keys::{add_key, del_repo_key, has_apt_key};

@@ -1,8 +1,8 @@
 //! What dpkg is to do with packages: how apt holds them.
 
-use brine_core::function::CallError;
-use brine_core::shell::quote;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_text::shell::quote;
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::Apt;

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use brine_core::files::{self, FileError};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_system::files::{self, FileError};
+use brine_value::{FromValue, Map, Value, map};
 use indexmap::IndexMap;
 
 const MAIN: &str = "/etc/apt/sources.list";

@@ -8,8 +8,8 @@ mod tests;
 use std::cmp::Ordering;
 use std::path::Path;
 
-use brine_core::Value;
-use brine_core::function::CallError;
+use brine_function::CallError;
+use brine_value::Value;
 
 use super::manager::{Doing, Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
 use super::options::Options;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Map, Value};
 
 use super::{Dnf, Program};
 use crate::context::Context;
@@ -194,7 +195,7 @@ impl Repositories for Dnf {
             }
             (name.into(), told.into())
         });
-        Ok(brine_core::map! {path.display().to_string() => told.collect::<Map>()}.into())
+        Ok(brine_value::map! {path.display().to_string() => told.collect::<Map>()}.into())
     }
 
     fn named(&self, name: &str, args: &mut Map) -> String {

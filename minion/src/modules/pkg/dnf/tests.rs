@@ -1,8 +1,8 @@
 //! dnf by transcripts of what it and rpm really say (dnf 4.14, rpm 4.18), shortened.
 
-use brine_core::function::Args;
-use brine_core::value::json::to_json;
-use brine_core::{Map, Value, list, map};
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::{Map, Value, list, map};
 
 use crate::testing::{self, Scripted};
 

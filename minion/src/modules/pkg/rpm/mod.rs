@@ -5,7 +5,7 @@ pub mod repo_files;
 
 use std::path::Path;
 
-use brine_core::function::CallError;
+use brine_function::CallError;
 
 use super::manager::{Details, Files, Installed, Listed};
 use super::options::Options;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::files::{self, FileError};
-use brine_core::{Map, Value};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use crate::modules::pkg::options::is_true;
@@ -201,7 +201,7 @@ mod tests {
             (false.into(), "0"),
             (10.into(), "10"),
             ("x".into(), "x"),
-            (brine_core::list!["http://a", "http://b"], "http://a\nhttp://b"),
+            (brine_value::list!["http://a", "http://b"], "http://a\nhttp://b"),
         ] {
             assert_eq!(written(&value), expected, "{value}");
         }

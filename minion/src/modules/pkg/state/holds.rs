@@ -1,7 +1,7 @@
 //! Packages that keep their versions.
 
-use brine_core::function::{Args, CallError};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, map};
 
 use crate::modules::pkg::{Locks, Options, Packages, Wanted};
 use crate::state::{StateContext, StateReturn};

@@ -1,7 +1,7 @@
 //! Packages that are installed.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_value::{Map, Value, map};
 
 use super::{encountered, refresh};
 use crate::modules::pkg::{

@@ -12,9 +12,9 @@ mod upgrade;
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::sls::compile::Chunk;
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value, map};
 
 use crate::modules::pkg::{Options, Packages, Wanted, packages, wanted};
 use crate::state::{StateContext, StateReturn};
@@ -157,7 +157,7 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
     kwargs.insert("name".into(), name.into());
     let states = &context.call.minion.states;
-    states.call(context, &format!("pkg.{sfun}"), brine_core::function::Args::keyword(kwargs))
+    states.call(context, &format!("pkg.{sfun}"), brine_function::Args::keyword(kwargs))
 }
 
 /// Takes the packages of another state along: one call of the package manager instead of two.

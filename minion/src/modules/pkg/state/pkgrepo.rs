@@ -1,9 +1,8 @@
 //! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
 //! `Repositories`.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::value::FromValue;
-use brine_core::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
 
 use crate::modules::pkg::{Repositories, packages};
 use crate::state::{StateContext, StateReturn};
@@ -23,7 +22,7 @@ pub fn managed(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut kwargs = kwargs;
-    kwargs.extend(brine_core::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
+    kwargs.extend(brine_value::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
     Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
@@ -99,7 +98,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
              this action is repeated without test=True, due to the differences in the configured repositories."
         );
         let changes = if pre.is_empty() {
-            brine_core::map! {"repo" => name}
+            brine_value::map! {"repo" => name}
         } else {
             changes(&wanted, &pre, &wanted)
         };
@@ -118,7 +117,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     let post = call(context, "pkg.get_repo", &repo, &kwargs).unwrap_or_default();
     let post = post.as_map().cloned().unwrap_or_default();
     let changes = if pre.is_empty() {
-        brine_core::map! {"repo" => repo}
+        brine_value::map! {"repo" => repo}
     } else {
         changes(&post, &pre, &wanted)
     };
@@ -136,7 +135,7 @@ fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
     let of = |map: &Map, key: &Value| map.get(key).cloned().unwrap_or_default();
     keys.keys()
         .filter(|key| of(new, key) != of(old, key))
-        .map(|key| (key.clone(), brine_core::map! {"new" => of(new, key), "old" => of(old, key)}.into()))
+        .map(|key| (key.clone(), brine_value::map! {"new" => of(new, key), "old" => of(old, key)}.into()))
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! Packages that are not installed.
 
-use brine_core::function::CallError;
-use brine_core::map;
+use brine_function::CallError;
+use brine_value::map;
 
 use super::encountered;
 use crate::modules::pkg::{Doing, Options, Packages, Versions, Wanted, remove, satisfies, trouble};

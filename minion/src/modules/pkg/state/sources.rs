@@ -1,7 +1,7 @@
 //! Packages that come as files: `sources` of `pkg.installed`.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::install::{newly, summary};
 use super::{encountered, has_version};

@@ -2,8 +2,8 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::sync::Arc;
 
-use brine_core::list;
-use brine_core::value::json::to_json;
+use brine_value::json::to_json;
+use brine_value::list;
 use parking_lot::Mutex;
 
 use super::*;
@@ -339,7 +339,7 @@ fn versions_and_holds_are_as_they_are_asked_for() {
 fn packages_and_files_are_not_asked_for_together() {
     let context = testing::state_context(true, &[]);
     let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
-    let args = brine_core::function::Args::keyword(args);
+    let args = brine_function::Args::keyword(args);
     let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
     assert_eq!(done.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
 }
@@ -347,7 +347,7 @@ fn packages_and_files_are_not_asked_for_together() {
 #[test]
 fn an_empty_list_is_no_work() {
     let context = testing::state_context(true, &[]);
-    let args = brine_core::function::Args::keyword(map! {"name" => "x", "pkgs" => brine_core::list![]});
+    let args = brine_function::Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
     let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
     assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
 }

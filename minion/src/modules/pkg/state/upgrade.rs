@@ -1,7 +1,7 @@
 //! Packages in their newest versions: some, or all.
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_value::{Map, Value, map};
 
 use super::{encountered, has_version, refresh};
 use crate::modules::pkg::{Doing, Options, Packages, Wanted, full_trouble, install, newer, trouble, upgrade, wanted};

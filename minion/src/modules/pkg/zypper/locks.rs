@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, files, map};
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::{Map, Value, map};
 
 use super::{Call, Zypper, words};
 use crate::context::Context;

@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 use std::path::Path;
 use std::time::Duration;
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value};
+use brine_function::CallError;
+use brine_value::{Map, Value};
 
 use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
 use super::options::{Options, is_true};

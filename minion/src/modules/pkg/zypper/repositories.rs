@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_core::function::CallError;
-use brine_core::{Map, Value, map};
+use brine_function::CallError;
+use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::{Call, Zypper, elements, named, words};

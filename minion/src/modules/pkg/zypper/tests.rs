@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_core::function::Args;
-use brine_core::value::json::to_json;
-use brine_core::{Map, Value, list, map};
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::{Map, Value, list, map};
 
 use crate::testing::{self, Scripted};
 

@@ -1,9 +1,8 @@
 //! `salt.state`: SLS files applied on minions.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::orchestration::Answer;
-use brine_core::value::FromValue;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallResult, function};
+use brine_job::orchestration::Answer;
+use brine_value::{FromValue, Map, Value, map};
 
 use super::{Job, is_success, with_jid, words};
 use crate::state::{StateContext, StateReturn};

@@ -1,7 +1,7 @@
 //! `salt.function`: an execution function called on minions.
 
-use brine_core::function::{Args, CallResult, function};
-use brine_core::{Map, Value};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
 
 use super::{Job, called, words};
 use crate::state::{StateContext, StateReturn};

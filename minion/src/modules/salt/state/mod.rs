@@ -7,11 +7,11 @@ mod call;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::glob::Glob;
-use brine_core::orchestration::{Answer, Ask, Called, MasterAccess};
-use brine_core::wire::PublishRequest;
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_text::glob::Glob;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use crate::modules::saltutil::orchestration::{arguments, master_of};
 use crate::modules::state::names;
@@ -54,7 +54,7 @@ pub fn wait_for_event(
         one => vec![one],
     };
     let (mut seen, started) = (Vec::new(), Instant::now());
-    let time = brine_core::seconds::within(0.0..=1e9, timeout);
+    let time = brine_runtime::seconds::within(0.0..=1e9, timeout);
     let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
         if !glob.is_match(tag) {
             return false;
@@ -163,7 +163,7 @@ impl Job {
         let config = context.call.config();
         let asked = master.ask(Ask {
             request,
-            timeout: self.timeout.map(|seconds| brine_core::seconds::within(0.0..=1e9, seconds)),
+            timeout: self.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
             batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
             failhard: self.failhard || config.failhard,
             subset: self.subset,

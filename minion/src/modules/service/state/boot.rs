@@ -1,7 +1,7 @@
 //! Whether services start with the host.
 
-use brine_core::function::CallError;
-use brine_core::{Map, map};
+use brine_function::CallError;
+use brine_value::{Map, map};
 
 use super::Services;
 use crate::modules::service::How;

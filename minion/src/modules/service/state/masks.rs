@@ -1,7 +1,7 @@
 //! Whether services can be started at all.
 
-use brine_core::function::CallError;
-use brine_core::map;
+use brine_function::CallError;
+use brine_value::map;
 
 use super::Services;
 use crate::state::{StateContext, StateReturn};

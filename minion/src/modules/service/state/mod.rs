@@ -5,8 +5,8 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use brine_core::function::{CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
 use crate::context::Context;
@@ -195,7 +195,7 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
 
 /// Waits for a service that needs a while. Says whether the job was ended meanwhile.
 fn wait(context: &StateContext, delay: &Value) -> bool {
-    let delay = brine_core::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
+    let delay = brine_runtime::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
     !delay.is_zero() && crate::host::process::cancelled_within(&context.call.job.cancel, delay)
 }
 

@@ -92,12 +92,7 @@ fn story(test: bool, obeys: bool) -> String {
     ];
     let told = states.into_iter().map(|done| {
         let done = done.unwrap();
-        format!(
-            "{}: {} | {}",
-            Value::from(done.result),
-            done.comment,
-            brine_core::value::json::to_json(&done.changes.into())
-        )
+        format!("{}: {} | {}", Value::from(done.result), done.comment, brine_value::json::to_json(&done.changes.into()))
     });
     told.collect::<Vec<_>>().join("\n")
 }

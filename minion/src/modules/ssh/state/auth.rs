@@ -1,7 +1,7 @@
 //! `ssh_auth`: keys that users log in with as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, map};
 use indexmap::IndexMap;
 
 use crate::modules::ssh::authorized::{Done, File, Key};

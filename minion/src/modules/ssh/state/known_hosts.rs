@@ -1,7 +1,7 @@
 //! `ssh_known_hosts`: hosts whose keys are known as states.
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
 
 use crate::modules::ssh::known::{self, Done, File, Host};
 use crate::state::{StateContext, StateReturn};

@@ -5,8 +5,8 @@ mod wanted;
 
 use std::path::Path;
 
-use brine_core::function::{Args, CallError, CallResult, Function, function, registry};
-use brine_core::{Map, Value, map};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use self::wanted::{GECOS, Wanted};
 use crate::host::accounts::{Account, Accounts};

@@ -1,7 +1,7 @@
 //! `user.present`.
 
-use brine_core::Value;
-use brine_core::function::{Args, CallError, CallResult, function};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_value::Value;
 
 use super::present_state;
 use super::wanted::Wanted;

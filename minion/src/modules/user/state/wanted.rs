@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use brine_core::{Map, Value};
+use brine_value::{Map, Value};
 
 use crate::host::accounts::{Account, Accounts};
 use crate::modules::shadow::{DEFAULT_HASH, Shadow};

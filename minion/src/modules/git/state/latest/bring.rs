@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use brine_core::{Value, map};
+use brine_value::{Value, map};
 
 use super::super::{Early, Source, sentences};
 use super::{Kind, Local, Relation, Reset, Run, Upstream, Wanted};

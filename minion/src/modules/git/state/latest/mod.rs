@@ -9,7 +9,7 @@ mod test_mode;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use brine_core::{Map, map};
+use brine_value::{Map, map};
 use indexmap::IndexMap;
 
 use super::{Early, Source, failure, sentences, short};

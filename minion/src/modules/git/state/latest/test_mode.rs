@@ -1,6 +1,6 @@
 //! What a run would do, in words.
 
-use brine_core::map;
+use brine_value::map;
 
 use super::super::{sentences, short};
 use super::{Local, Relation, Reset, Run, Upstream, Wanted};

@@ -1,0 +1,471 @@
+//! The journal: events on disk, by sequence number, and the cursors of durable subscribers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_runtime::executors::{Executor, MayBlock};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::BusLimits;
+use super::numbers::{self, Numbers};
+use super::retention::{self, Cut, Progress, TRIM_AT_ONCE};
+use crate::metrics;
+use crate::store::{Batch, Opened, Store, StoreError, Table};
+
+const EVENTS: Table = Table("journal");
+/// Sparse: time in microseconds to sequence number and bytes written so far.
+const INDEX: Table = Table("journal_index");
+const CURSORS: Table = Table("cursors");
+
+/// How many bytes of events are read at once.
+const PAGE_BYTES: usize = 4 << 20;
+/// How many entries of the index are read at once.
+const INDEX_PAGE: usize = 1024;
+
+/// How much the journal keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct JournalLimits {
+    /// The age at which events are removed.
+    pub age: Duration,
+    /// The bytes on disk beyond which the oldest events are removed.
+    pub bytes: u64,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        JournalLimits { age: Duration::from_secs(24 * 3600), bytes: 1 << 30 }
+    }
+}
+
+/// A place in the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeOrSeq {
+    /// The event with this sequence number.
+    Seq(u64),
+    /// The first event published at this time or later, in microseconds since 1970.
+    Time(u64),
+}
+
+#[derive(Clone)]
+pub(super) struct Journal {
+    store: Store,
+    disk: Executor,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    limits: JournalLimits,
+    reserve: u64,
+    cursors: Mutex<HashMap<String, Cursor>>,
+    moved: Notify,
+    progress: Mutex<Progress>,
+    holes: Mutex<Vec<(u64, u64)>>,
+    /// Events below this number have left although a durable subscriber had not handled them, and were counted.
+    forced: Mutex<u64>,
+    /// How often the store had been replaced at the last look.
+    replaced: AtomicU64,
+}
+
+#[derive(Default)]
+struct Cursor {
+    seq: u64,
+    written: Option<u64>,
+}
+
+/// A stretch of the journal.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub events: Vec<Event>,
+    /// The first number that was not looked at; nothing at the end of the journal.
+    pub next: Option<u64>,
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+/// Splits an index entry into its sequence number and the bytes before it.
+fn entry(value: &[u8]) -> (u64, u64) {
+    (number(value.get(..8).unwrap_or_default()), number(value.get(8..).unwrap_or_default()))
+}
+
+impl Journal {
+    /// Opens the journal of a store. Returns it with the number of the next event and the last one reserved.
+    pub fn open(
+        thread: &MayBlock,
+        disk: Executor,
+        store: Store,
+        opened: Opened,
+        limits: JournalLimits,
+        bus: &BusLimits,
+    ) -> Result<(Self, u64, u64), StoreError> {
+        let blocking = store.blocking(thread);
+        let mut last = blocking.last(EVENTS)?.map_or(0, |(key, _)| number(&key));
+        let mut cursors = HashMap::new();
+        for (name, seq) in blocking.scan(CURSORS, b"", usize::MAX)? {
+            let seq = number(&seq);
+            // All events may have left by age: their numbers are used up all the same.
+            last = last.max(seq);
+            cursors.insert(String::from_utf8_lossy(&name).into_owned(), Cursor { seq, written: Some(seq) });
+        }
+        let Numbers { next, reserved, holes } =
+            numbers::claim(&blocking, last, opened, bus.ring_events as u64, bus.reserve)?;
+        let index = blocking.last(INDEX)?.map(|(time, value)| (number(&time), entry(&value).1));
+        let shared = Shared {
+            limits,
+            reserve: bus.reserve,
+            cursors: Mutex::new(cursors),
+            moved: Notify::new(),
+            progress: Mutex::new(Progress::new(index)),
+            holes: Mutex::new(holes),
+            forced: Mutex::default(),
+            replaced: AtomicU64::new(store.replaced()),
+        };
+        Ok((Journal { store, disk, shared: Arc::new(shared) }, next, reserved))
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The executor for what waits for the disk.
+    pub fn disk(&self) -> &Executor {
+        &self.disk
+    }
+
+    /// Returns how far the subscriber of this name has got; a new one has got to `now`.
+    pub fn cursor(&self, name: &str, now: u64) -> u64 {
+        let mut cursors = self.shared.cursors.lock();
+        if let Some(cursor) = cursors.get(name) {
+            return cursor.seq;
+        }
+        cursors.insert(name.to_owned(), Cursor { seq: now, written: None });
+        drop(cursors);
+        self.shared.moved.notify_one();
+        now
+    }
+
+    /// Moves the cursor of this name forward. Written soon, not at once.
+    pub fn commit(&self, name: &str, seq: u64) {
+        if let Some(cursor) = self.shared.cursors.lock().get_mut(name) {
+            cursor.seq = cursor.seq.max(seq);
+        }
+        self.shared.moved.notify_one();
+    }
+
+    /// Waits until a cursor has moved.
+    pub async fn moved(&self) {
+        self.shared.moved.notified().await;
+    }
+
+    /// Reads up to `limit` events from this number on, as many as fit into a page. Unreadable ones are logged and
+    /// counted.
+    pub fn read(&self, thread: &MayBlock, from: u64, limit: usize) -> Result<Page, StoreError> {
+        let (pairs, more) = self.store.blocking(thread).scan_page(EVENTS, &from.to_be_bytes(), limit, PAGE_BYTES)?;
+        let next = pairs.last().filter(|_| more).map(|(key, _)| number(key) + 1);
+        let mut events = Vec::with_capacity(pairs.len());
+        for (key, frame) in pairs {
+            let seq = number(&key);
+            match Event::from_trusted_frame(seq, Bytes::from(frame)) {
+                Ok(event) => events.push(event),
+                Err(error) => {
+                    metrics::STORE_DAMAGED.add(1);
+                    tracing::error!(seq, %error, "an event in the journal is unreadable and skipped");
+                }
+            }
+        }
+        Ok(Page { events, next })
+    }
+
+    /// Returns the number of the newest event before this number.
+    pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
+        let found = self.store.blocking(thread).at_or_before(EVENTS, &below.saturating_sub(1).to_be_bytes())?;
+        Ok(found.map(|(key, _)| number(&key)))
+    }
+
+    /// Returns the number of the first event at a place.
+    pub fn place(&self, thread: &MayBlock, place: TimeOrSeq) -> Result<u64, StoreError> {
+        let time = match place {
+            TimeOrSeq::Seq(seq) => return Ok(seq),
+            TimeOrSeq::Time(time) => time,
+        };
+        // The index is sparse: start at the entry before, and skip what is older.
+        let before = self.store.blocking(thread).at_or_before(INDEX, &time.to_be_bytes())?;
+        let mut from = before.map_or(0, |(_, value)| entry(&value).0);
+        loop {
+            let page = self.read(thread, from, 1024)?;
+            if let Some(found) = page.events.iter().find(|event| event.time().is_some_and(|at| at >= time)) {
+                return Ok(found.seq());
+            }
+            match (page.next, page.events.last()) {
+                (Some(next), _) => from = next,
+                (None, Some(last)) => return Ok(last.seq() + 1),
+                (None, None) => return Ok(from),
+            }
+        }
+    }
+
+    /// Returns how many events each durable subscriber is behind this number.
+    pub fn lags(&self, last: u64) -> Vec<(String, u64)> {
+        let holes = self.shared.holes.lock();
+        let cursors = self.shared.cursors.lock();
+        cursors.iter().map(|(name, cursor)| (name.clone(), numbers::issued(&holes, cursor.seq + 1, last))).collect()
+    }
+
+    /// Returns about how many events are kept and how many bytes they take on disk, when this is the last event.
+    pub fn size(&self, thread: &MayBlock, last: u64) -> (u64, u64) {
+        let store = self.store.blocking(thread);
+        let first = store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
+        let oldest = store.scan(INDEX, b"", 1).ok().and_then(|pairs| pairs.into_iter().next());
+        let before = oldest.map_or(0, |(_, value)| entry(&value).1);
+        let events = first.map_or(0, |first| numbers::issued(&self.shared.holes.lock(), first, last));
+        (events, self.shared.progress.lock().bytes.saturating_sub(before))
+    }
+
+    /// Returns the stretches of events that were issued but are not among those read from `from` to before `next`.
+    /// What was counted when it left the journal is not returned again.
+    pub fn missing(&self, from: u64, next: u64, events: &[Event]) -> Vec<(u64, u64)> {
+        let from = from.max(*self.shared.forced.lock());
+        if next <= from {
+            return Vec::new();
+        }
+        numbers::missing(&self.shared.holes.lock(), from, next - 1, events.iter().map(Event::seq))
+    }
+
+    /// Returns whether the store has been replaced by an empty one since the last call: then all cursors count as not
+    /// written, and the numbers have to be reserved again.
+    pub fn has_been_replaced(&self) -> bool {
+        let replaced = self.store.replaced();
+        if self.shared.replaced.swap(replaced, Ordering::Relaxed) == replaced {
+            return false;
+        }
+        self.shared.cursors.lock().values_mut().for_each(|cursor| cursor.written = None);
+        let mut progress = self.shared.progress.lock();
+        let bytes = progress.bytes;
+        progress.back_to(bytes);
+        true
+    }
+
+    /// Returns the new end of the reservation of sequence numbers, if it is to be extended.
+    pub fn reservation(&self, batch: &mut Batch, next: u64, reserved: u64) -> Option<u64> {
+        let wanted = next - 1 + self.shared.reserve;
+        (reserved.saturating_sub(next) < self.shared.reserve / 2).then(|| {
+            numbers::reserve(batch, wanted);
+            wanted
+        })
+    }
+
+    pub fn dirty_cursors(&self, batch: &mut Batch) -> Vec<(String, u64)> {
+        let cursors = self.shared.cursors.lock();
+        let dirty = cursors.iter().filter(|(_, cursor)| cursor.written != Some(cursor.seq));
+        let dirty: Vec<_> = dirty.map(|(name, cursor)| (name.clone(), cursor.seq)).collect();
+        for (name, seq) in &dirty {
+            batch.put(CURSORS, name.as_bytes(), seq.to_be_bytes().to_vec());
+        }
+        dirty
+    }
+
+    pub fn cursors_written(&self, written: Vec<(String, u64)>) {
+        let mut cursors = self.shared.cursors.lock();
+        for (name, seq) in written {
+            if let Some(cursor) = cursors.get_mut(&name) {
+                cursor.written = Some(seq);
+            }
+        }
+    }
+
+    /// Returns how many bytes of events go into one commit: so few that the journal stays near its limit, since space
+    /// of events that leave is used again from the next commit on.
+    pub fn commit_bytes(&self) -> u64 {
+        (self.shared.limits.bytes / 32).max(256 << 10)
+    }
+
+    /// Adds events to a batch. Returns the bytes written before, and what is to be trimmed if that is due.
+    pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
+        let mut progress = self.shared.progress.lock();
+        let (before, now) = (progress.bytes, retention::now_micros());
+        for event in events {
+            if let Some(time) = progress.index(now, &self.shared.limits) {
+                let entry = [event.seq().to_be_bytes(), progress.bytes.to_be_bytes()].concat();
+                batch.put(INDEX, time.to_be_bytes(), entry);
+            }
+            progress.add(8 + event.frame().len());
+            batch.put(EVENTS, event.seq().to_be_bytes(), event.frame().clone());
+        }
+        (before, if events.is_empty() { None } else { progress.trim(&self.shared.limits) })
+    }
+
+    /// Takes back what was appended behind these bytes: it could not be written.
+    pub fn appended_in_vain(&self, before: u64) {
+        self.shared.progress.lock().back_to(before);
+    }
+
+    /// Removes what is too old or too much, but nothing that a durable subscriber has not handled unless the journal
+    /// has grown to twice its size.
+    pub fn trim(&self, thread: &MayBlock, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
+        let (limits, store) = (self.shared.limits, self.store.blocking(thread));
+        let (mut keep_from, mut forced_from) = (0, 0);
+        let oldest = cut.now.saturating_sub(limits.age.as_micros() as u64);
+        let (mut entries, mut start, mut first_bytes, mut more) = (Vec::new(), Vec::new(), None, false);
+        'index: loop {
+            let page = store.scan(INDEX, &start, INDEX_PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            start = [&last[..], b"\0"].concat();
+            for (time, value) in page {
+                let (seq, bytes) = entry(&value);
+                let behind = cut.written.saturating_sub(bytes);
+                if number(&time) >= oldest && behind <= limits.bytes {
+                    break 'index;
+                }
+                if bytes > *first_bytes.get_or_insert(bytes) + TRIM_AT_ONCE {
+                    more = true;
+                    break 'index;
+                }
+                keep_from = seq;
+                if behind > limits.bytes.saturating_mul(2) {
+                    forced_from = seq;
+                }
+                entries.push((seq, time));
+            }
+        }
+        let handled = self.shared.cursors.lock().values().map(|cursor| cursor.seq + 1).min().unwrap_or(u64::MAX);
+        let mut forced = self.shared.forced.lock();
+        let uncounted = handled.max(*forced);
+        if forced_from > uncounted {
+            metrics::EVENTS_MISSED.add(numbers::issued(&self.shared.holes.lock(), uncounted, forced_from - 1));
+            *forced = forced_from;
+            tracing::error!(
+                from = uncounted,
+                to = forced_from - 1,
+                "the journal is twice its size: events leave it that a durable subscriber has not handled; raise event_journal_size"
+            );
+        }
+        drop(forced);
+        let from = keep_from.min(handled).max(forced_from);
+        if more && from == keep_from {
+            self.shared.progress.lock().trim_again();
+        }
+        if from > 0 {
+            batch.delete_below(EVENTS, from.to_be_bytes());
+            if let Some((_, time)) = entries.iter().rev().find(|(seq, _)| *seq <= from) {
+                batch.delete_below(INDEX, time.clone());
+            }
+            numbers::forget_holes(batch, from);
+            self.shared.holes.lock().retain(|(_, last)| *last >= from);
+        }
+        Ok(())
+    }
+}
+
+/// Hands cursors to the store without waiting for it: their subscriber goes away.
+pub(super) fn flush_cursors(journal: &Journal) {
+    let mut batch = Batch::new();
+    let written = journal.dirty_cursors(&mut batch);
+    if !written.is_empty() {
+        // A cursor that is not written is behind: the subscriber sees some events again.
+        drop(journal.store.write(batch));
+        journal.cursors_written(written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::map;
+
+    /// Tests may block.
+    fn thread() -> MayBlock {
+        MayBlock::own_thread(tokio::runtime::Handle::current())
+    }
+
+    /// Opens the journal of a new store.
+    async fn open(store: &Store, limits: JournalLimits) -> Journal {
+        let (disk, store) = (Executor::new("disk", 1, 8), store.clone());
+        let used = disk.clone();
+        let open = move |thread: &MayBlock| {
+            Journal::open(thread, used, store, Opened::New, limits, &BusLimits::default()).unwrap().0
+        };
+        disk.run(open).await.unwrap()
+    }
+
+    /// A journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
+    async fn ten(limits: JournalLimits) -> (tempfile::TempDir, Journal) {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let journal = open(&store, limits).await;
+        let mut batch = Batch::new();
+        for seq in 1..=10u64 {
+            let event = Event::from_map("t", &map! {}).unwrap().stamped(seq, "s").unwrap();
+            batch.put(EVENTS, seq.to_be_bytes(), event.frame().clone());
+            let entry = [seq.to_be_bytes(), (100 * (seq - 1)).to_be_bytes()].concat();
+            batch.put(INDEX, (seq * 1_000_000).to_be_bytes(), entry);
+        }
+        store.write(batch).durable().await.unwrap();
+        (folder, journal)
+    }
+
+    /// The numbers that are left after trimming at `now` seconds.
+    async fn left(journal: &Journal, now: u64) -> Vec<u64> {
+        let mut batch = Batch::new();
+        journal.trim(&thread(), &mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();
+        journal.store.write(batch).durable().await.unwrap();
+        journal.read(&thread(), 0, 100).unwrap().events.iter().map(Event::seq).collect()
+    }
+
+    #[tokio::test]
+    async fn a_time_is_found_where_the_clock_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let limits = JournalLimits::default();
+        let journal = open(&store, limits).await;
+        // The clock goes 100, 200, 300 (set forward), 110, 120 seconds; the index never goes back.
+        let mut batch = Batch::new();
+        for (seq, stamped, indexed) in [(1, 100, 100_000_000), (2, 200, 200_000_000), (3, 300, 300_000_000)]
+            .into_iter()
+            .chain([(4, 110, 300_000_001), (5, 120, 300_000_002)])
+        {
+            let stamp = brine_event::stamp_of(jiff::Timestamp::from_second(stamped).unwrap());
+            let event = Event::from_map("t", &map! {}).unwrap().stamped(seq, &stamp).unwrap();
+            batch.put(EVENTS, seq.to_be_bytes(), event.frame().clone());
+            let index: u64 = indexed;
+            batch.put(INDEX, index.to_be_bytes(), [seq.to_be_bytes(), 0u64.to_be_bytes()].concat());
+        }
+        store.write(batch).durable().await.unwrap();
+        for (second, expected) in [(50, 1), (100, 1), (150, 2), (250, 3), (299, 3)] {
+            let place = journal.place(&thread(), TimeOrSeq::Time(second * 1_000_000)).unwrap();
+            let first = journal.read(&thread(), place, 1).unwrap().events[0].seq();
+            assert_eq!(first, expected, "{second}");
+        }
+        assert_eq!(journal.place(&thread(), TimeOrSeq::Time(400_000_000)).unwrap(), 6);
+    }
+
+    #[tokio::test]
+    async fn old_events_leave() {
+        let (_folder, journal) = ten(JournalLimits { age: Duration::from_secs(5), bytes: 1 << 30 }).await;
+        assert_eq!(left(&journal, 6).await.len(), 10);
+        assert_eq!(left(&journal, 10).await, [4, 5, 6, 7, 8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn the_oldest_leave_when_there_are_too_many() {
+        let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
+        assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
+    }
+
+    #[tokio::test]
+    async fn what_a_durable_subscriber_has_not_handled_stays_up_to_twice_the_size() {
+        let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
+        journal.cursor("reactor", 2);
+        assert_eq!(left(&journal, 11).await, [3, 4, 5, 6, 7, 8, 9, 10]);
+        let (_folder, journal) = ten(JournalLimits { bytes: 200, ..JournalLimits::default() }).await;
+        journal.cursor("reactor", 2);
+        let before = metrics::EVENTS_MISSED.get();
+        assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
+        assert!(metrics::EVENTS_MISSED.get() > before);
+    }
+}

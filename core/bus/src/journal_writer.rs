@@ -1,0 +1,200 @@
+//! The task that writes published events into the journal, in the order of their numbers.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Weak;
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_runtime::executors::ExecutorError;
+use futures::FutureExt;
+
+use super::journal::Journal;
+use super::retention::Cut;
+use super::{Inner, numbers};
+use crate::metrics;
+use crate::store::{Batch, StoreError};
+
+/// How many events go into one commit.
+const COMMIT: usize = 8192;
+/// How often at most cursors alone are written.
+const CURSOR_INTERVAL: Duration = Duration::from_millis(50);
+/// How long to wait after a failure that concerned no event.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Writes events until the bus is closed or dropped. After a panic, the events in question count as failed, and writing
+/// goes on.
+pub(super) async fn run(bus: Weak<Inner>) {
+    while let Err(panic) = AssertUnwindSafe(write(bus.clone())).catch_unwind().await {
+        metrics::JOURNAL_RESTARTS.add(1);
+        let Some(inner) = bus.upgrade() else { return };
+        let reason = format!("the journal writer panicked: {}", text_of(&*panic));
+        let path = inner.journal.as_ref().map(|journal| journal.store().path().to_owned()).unwrap_or_default();
+        let (first, last) = {
+            let mut ring = inner.ring.lock();
+            let (first, last) = (ring.kept + 1, ring.next - 1);
+            if first <= last {
+                metrics::JOURNAL_FAILED.add(last + 1 - first);
+                ring.failed(first, last, StoreError::Write { path, reason: reason.clone() });
+                ring.kept = last;
+            }
+            (first, last)
+        };
+        tracing::error!(first, last, reason, "events could not be kept; the journal writer is started again");
+        inner.kept.notify_waiters();
+        drop(inner);
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
+}
+
+/// An outage of the journal, logged when it begins and when it ends.
+#[derive(Default)]
+struct Outage(Option<(u64, u64)>);
+
+impl Outage {
+    fn failed(&mut self, first: &Event, last: &Event, error: &StoreError) {
+        if self.0.is_none() {
+            tracing::error!(first = first.seq(), %error, "events cannot be kept from here on");
+        }
+        self.0 = Some((self.0.map_or(first.seq(), |(first, _)| first), last.seq()));
+    }
+
+    fn ended(&mut self) {
+        if let Some((first, last)) = self.0.take() {
+            tracing::warn!(first, last, "events are kept again; these were published but are not in the journal");
+        }
+    }
+}
+
+async fn write(bus: Weak<Inner>) {
+    let (mut outage, mut unreserved) = (Outage::default(), false);
+    loop {
+        let Some(inner) = bus.upgrade() else { return };
+        let Some(journal) = inner.journal.clone() else { return };
+        let (events, next, reserved, closed) = {
+            let ring = inner.ring.lock();
+            (ring.from(ring.kept + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
+        };
+        // An empty store knows of no reservation.
+        unreserved |= journal.has_been_replaced();
+        let reserved = if unreserved { 0 } else { reserved };
+        let events = one_commit(events, journal.commit_bytes());
+        #[cfg(test)]
+        assert!(events.iter().all(|event| event.tag() != "test/journal/panic"), "as the test wants it");
+        let mut batch = Batch::new();
+        let (before, cut) = journal.append(&mut batch, &events);
+        if let Some(cut) = cut {
+            batch.append(trim(&journal, cut).await);
+        }
+        let cursors = journal.dirty_cursors(&mut batch);
+        let reservation = if closed { None } else { journal.reservation(&mut batch, next, reserved) };
+        if batch.is_empty() {
+            if closed {
+                stop(&journal, next).await;
+                inner.ring.lock().stopped = true;
+                inner.kept.notify_waiters();
+                return;
+            }
+            wait(&inner, &journal).await;
+            continue;
+        }
+        let result = journal.store().write_when_room(batch).await.durable().await;
+        {
+            let mut ring = inner.ring.lock();
+            if let (Some(first), Some(last)) = (events.first(), events.last()) {
+                if let Err(error) = &result {
+                    metrics::JOURNAL_FAILED.add(events.len() as u64);
+                    outage.failed(first, last, error);
+                    ring.failed(first.seq(), last.seq(), error.clone());
+                }
+                ring.kept = last.seq();
+            }
+            if let (Ok(()), Some(reserved)) = (&result, reservation) {
+                (ring.reserved, unreserved) = (reserved, false);
+            }
+        }
+        inner.kept.notify_waiters();
+        match result {
+            Ok(()) => {
+                outage.ended();
+                journal.cursors_written(cursors);
+                if events.is_empty() && !closed {
+                    pause(&inner, CURSOR_INTERVAL).await;
+                }
+            }
+            // Cursors that cannot be written at the end are behind: their subscribers see some events again.
+            Err(_) if events.is_empty() && closed => journal.cursors_written(cursors),
+            Err(_) if events.is_empty() => pause(&inner, RETRY).await,
+            Err(_) => journal.appended_in_vain(before),
+        }
+    }
+}
+
+/// Cuts off the events that go beyond a commit of this size; the first one always stays.
+fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
+    let mut sum = 0;
+    let over = events.iter().position(|event| {
+        sum += event.frame().len() as u64;
+        sum > bytes
+    });
+    events.truncate(over.unwrap_or(events.len()).max(1));
+    events
+}
+
+/// Returns what may leave the journal.
+async fn trim(journal: &Journal, cut: Cut) -> Batch {
+    let this = journal.clone();
+    let trimmed = journal.disk().run(move |thread| {
+        let mut batch = Batch::new();
+        this.trim(thread, &mut batch, cut).map(|()| batch)
+    });
+    match trimmed.await {
+        Ok(Ok(batch)) => return batch,
+        Ok(Err(error)) => tracing::error!(%error, "the journal cannot be trimmed"),
+        // The daemon ends: the next one trims.
+        Err(ExecutorError::Stopped(_)) => {}
+        Err(error) => tracing::error!(%error, "the journal cannot be trimmed"),
+    }
+    Batch::new()
+}
+
+/// Writes down that no number was issued beyond the last one.
+async fn stop(journal: &Journal, next: u64) {
+    let mut batch = Batch::new();
+    numbers::stop(&mut batch, next);
+    if let Err(error) = journal.store().write(batch).durable().await {
+        tracing::error!(%error, "noting the clean stop failed: the next start skips the reserved sequence numbers");
+    }
+}
+
+/// Waits for events or cursors. The wait is bounded because a notification between the check above and this wait is
+/// not kept, and so that a bus that everybody has dropped ends.
+async fn wait(inner: &Inner, journal: &Journal) {
+    let arrived = inner.arrived.notified();
+    let mut arrived = std::pin::pin!(arrived);
+    arrived.as_mut().enable();
+    let idle = {
+        let ring = inner.ring.lock();
+        ring.next == ring.kept + 1 && !ring.closed
+    };
+    if idle {
+        tokio::select! {
+            () = arrived => {}
+            () = journal.moved() => {}
+            () = tokio::time::sleep(Duration::from_secs(5)) => {}
+        }
+    }
+}
+
+/// Lets cursors gather, unless an event arrives.
+async fn pause(inner: &Inner, time: Duration) {
+    tokio::select! {
+        () = inner.arrived.notified() => {}
+        () = tokio::time::sleep(time) => {}
+    }
+}

@@ -1,0 +1,309 @@
+//! The bus: everything that happens is an event on it, everything that acts is a subscriber of it.
+//!
+//! A fired event gets the next sequence number and a stamp, goes into the ring in memory, from there
+//! into the journal on disk, and to subscribers. A subscriber that is behind the ring reads on from the
+//! journal: it lags, it never loses. Publishers block when the journal is a full ring behind.
+
+mod health;
+mod journal;
+mod journal_writer;
+pub mod metrics;
+mod numbers;
+mod retention;
+mod ring;
+mod sockets;
+pub mod store;
+mod subscription;
+
+use std::sync::Arc;
+
+use brine_event::{Event, EventError};
+use brine_runtime::executors::{Executor, MayBlock};
+use brine_runtime::supervisor;
+use brine_value::Map;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub use journal::{JournalLimits, TimeOrSeq};
+pub use sockets::{EventSockets, SocketNames};
+pub use subscription::{Filter, Start, Subscription};
+
+use crate::store::{Opened, Store, StoreError};
+use journal::Journal;
+use ring::Ring;
+
+/// Sizes of a bus.
+#[derive(Debug, Clone, Copy)]
+pub struct BusLimits {
+    /// How many events are kept in memory.
+    pub ring_events: usize,
+    /// How many bytes of events are kept in memory.
+    pub ring_bytes: usize,
+    /// The largest event that is taken, in bytes.
+    pub event: usize,
+    /// How many sequence numbers are reserved on disk ahead of the events: an outage of the store may last this many
+    /// events before more are refused, and an unclean stop skips at most as many numbers.
+    pub reserve: u64,
+}
+
+impl Default for BusLimits {
+    fn default() -> Self {
+        BusLimits { ring_events: 32_768, ring_bytes: 8 << 20, event: 1 << 20, reserve: 1 << 24 }
+    }
+}
+
+/// Why an event was not published, or is not known to be persisted.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum BusError {
+    /// The tag or the data is not a valid event.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The event is too large.
+    #[error("an event of {size} bytes is too large: {limit} are allowed (max_event_size)")]
+    TooLarge {
+        /// The size in bytes.
+        size: usize,
+        /// The largest size that is allowed.
+        limit: usize,
+    },
+    /// The journal could not write the event.
+    #[error("the event went out but could not be kept: {0}")]
+    NotKept(StoreError),
+    /// No sequence number is left that may be issued while the store cannot be written.
+    #[error(
+        "publishing the event failed: the store takes no writes and all reserved sequence numbers are issued; \
+         make room on its disk, or make it writable"
+    )]
+    NoNumbers,
+    /// The bus has been closed.
+    #[error("the event bus is closed")]
+    Closed,
+}
+
+/// The event bus. Clones share it.
+#[derive(Clone)]
+pub struct Bus {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ring: Mutex<Ring>,
+    /// An event was published, or the bus was closed.
+    arrived: Notify,
+    /// The journal has written events: there is room in the ring for blocked publishers.
+    kept: Notify,
+    journal: Option<Journal>,
+    limits: BusLimits,
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bus").field("last", &self.last_seq()).finish_non_exhaustive()
+    }
+}
+
+impl Bus {
+    /// Creates a bus without a journal: events that a subscriber does not read in time are missed and counted.
+    pub fn in_memory(limits: BusLimits) -> Self {
+        Self::with(limits, None, 1, u64::MAX)
+    }
+
+    /// Creates a bus that persists its events in a store, which is read on the executor. Must be called within a runtime.
+    pub async fn with_journal(
+        limits: BusLimits,
+        store: Store,
+        opened: Opened,
+        keep: JournalLimits,
+        disk: &Executor,
+    ) -> Result<Self, StoreError> {
+        let (health, used) = (store.health(), disk.clone());
+        let open = disk.run(move |thread| Journal::open(thread, used, store, opened, keep, &limits));
+        let (journal, next, reserved) = open.await.unwrap_or(Err(StoreError::Closed))?;
+        let bus = Self::with(limits, Some(journal), next, reserved);
+        supervisor::spawn("journal writer", journal_writer::run(Arc::downgrade(&bus.inner)));
+        supervisor::spawn("health of the store", health::announce(Arc::downgrade(&bus.inner), health));
+        Ok(bus)
+    }
+
+    fn with(limits: BusLimits, journal: Option<Journal>, next: u64, reserved: u64) -> Self {
+        let ring = Mutex::new(Ring::new(limits, journal.is_some(), next, reserved));
+        Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
+    }
+
+    /// Publishes an event and returns its sequence number. Blocks only while the journal is a full ring behind.
+    pub async fn fire(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        self.fire_event(Event::from_map(tag, body)?).await
+    }
+
+    /// Publishes an event that is encoded already.
+    pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
+        self.check_size(&event)?;
+        loop {
+            let room = self.inner.kept.notified();
+            let mut room = std::pin::pin!(room);
+            room.as_mut().enable();
+            if let Some(fired) = self.try_fire(&event)? {
+                return Ok(fired);
+            }
+            room.await;
+        }
+    }
+
+    /// Publishes an event if the ring has room for it now.
+    pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
+        let mut ring = self.inner.ring.lock();
+        if ring.closed {
+            return Err(BusError::Closed);
+        }
+        if ring.is_full() {
+            return Ok(None);
+        }
+        if ring.is_out_of_numbers() {
+            metrics::EVENTS_REFUSED.add(1);
+            return Err(BusError::NoNumbers);
+        }
+        let seq = ring.push(event)?;
+        drop(ring);
+        metrics::EVENTS.add(1);
+        metrics::EVENT_BYTES.add(event.frame().len() as u64);
+        self.inner.arrived.notify_waiters();
+        Ok(Some(seq))
+    }
+
+    /// Publishes an event and waits until it is persisted.
+    pub async fn fire_durably(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
+        let seq = self.fire(tag, body).await?;
+        self.kept(seq).await?;
+        Ok(seq)
+    }
+
+    /// Waits until all events up to this one are persisted. Returns at once without a journal.
+    pub async fn kept(&self, seq: u64) -> Result<(), BusError> {
+        if self.inner.journal.is_none() {
+            return Ok(());
+        }
+        loop {
+            let kept = self.inner.kept.notified();
+            let mut kept = std::pin::pin!(kept);
+            kept.as_mut().enable();
+            {
+                let ring = self.inner.ring.lock();
+                if let Some(error) = ring.failure(seq) {
+                    return Err(BusError::NotKept(error));
+                }
+                if ring.kept >= seq {
+                    return Ok(());
+                }
+                if ring.stopped {
+                    return Err(BusError::Closed);
+                }
+            }
+            kept.await;
+        }
+    }
+
+    /// Subscribes to the events that the filter lets through.
+    pub fn subscribe(&self, filter: Filter, start: Start) -> Result<Subscription, StoreError> {
+        Subscription::new(self.clone(), filter, start)
+    }
+
+    /// Returns the number of the last published event; 0 before the first one.
+    pub fn last_seq(&self) -> u64 {
+        self.inner.ring.lock().next - 1
+    }
+
+    /// Returns up to `limit` events from a place on, in order: those of the journal, and those that are on their way
+    /// into it. Large events come in smaller pages: only an empty one is the end. Without a journal: those still in
+    /// memory.
+    pub fn read(&self, thread: &MayBlock, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
+        let Some(journal) = &self.inner.journal else {
+            let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
+            return Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default());
+        };
+        let mut from = journal.place(thread, from)?;
+        loop {
+            // The ring first: what is not in it any more is in the journal.
+            let (first, newest) = {
+                let ring = self.inner.ring.lock();
+                let first = ring.first();
+                (first, ring.from(first.max(from), limit).unwrap_or_default())
+            };
+            if from >= first {
+                return Ok(newest);
+            }
+            let mut page = journal.read(thread, from, limit)?;
+            page.events.retain(|event| event.seq() < first);
+            match page.next.filter(|next| *next < first) {
+                Some(next) if page.events.is_empty() => from = next,
+                Some(_) => return Ok(page.events),
+                None => {
+                    page.events.extend(newest);
+                    page.events.truncate(limit);
+                    return Ok(page.events);
+                }
+            }
+        }
+    }
+
+    /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
+    pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
+        let (first, next) = {
+            let ring = self.inner.ring.lock();
+            (ring.first(), ring.next)
+        };
+        if first < next && first < below {
+            return Ok(Some(below.min(next) - 1));
+        }
+        self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(thread, below))
+    }
+
+    /// Returns how far durable subscribers are behind, by name.
+    pub fn lags(&self) -> Vec<(String, u64)> {
+        self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
+    }
+
+    /// Updates the gauges of the bus.
+    pub fn measure(&self, thread: &MayBlock) {
+        for (name, lag) in self.lags() {
+            metrics::SUBSCRIBER_LAG.with(&[&name]).set(lag);
+        }
+        if let Some((events, bytes)) = self.inner.journal.as_ref().map(|journal| journal.size(thread, self.last_seq()))
+        {
+            metrics::JOURNAL_EVENTS.set(events);
+            metrics::JOURNAL_BYTES.set(bytes);
+        }
+        if let Some(journal) = &self.inner.journal {
+            metrics::STORE_BYTES.set(journal.store().disk_bytes());
+        }
+    }
+
+    /// Closes the bus: nothing can be published any more, and subscribers end after the last event. Returns when all
+    /// events are persisted.
+    pub async fn close(&self) {
+        self.inner.ring.lock().closed = true;
+        self.inner.arrived.notify_waiters();
+        while self.inner.journal.is_some() {
+            let kept = self.inner.kept.notified();
+            let mut kept = std::pin::pin!(kept);
+            kept.as_mut().enable();
+            if self.inner.ring.lock().stopped {
+                return;
+            }
+            kept.await;
+        }
+    }
+
+    fn check_size(&self, event: &Event) -> Result<(), BusError> {
+        let (size, limit) = (event.frame().len(), self.inner.limits.event);
+        if size > limit {
+            metrics::EVENTS_REFUSED.add(1);
+            return Err(BusError::TooLarge { size, limit });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The newest events, in memory.
+
+use std::collections::VecDeque;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use brine_event::{Event, EventError};
+
+use super::BusLimits;
+use crate::store::StoreError;
+
+/// How many stretches of events that could not be kept are remembered.
+const FAILURES: usize = 64;
+
+pub(super) struct Ring {
+    events: VecDeque<Event>,
+    bytes: usize,
+    limits: BusLimits,
+    /// Whether events must be kept before they may leave.
+    keeps: bool,
+    /// The number that the next event gets.
+    pub next: u64,
+    /// All events up to this one are in the journal, or failed.
+    pub kept: u64,
+    /// The last number that may be issued: it is reserved on disk.
+    pub reserved: u64,
+    failures: VecDeque<(u64, u64, StoreError)>,
+    /// Nothing may be fired any more.
+    pub closed: bool,
+    /// The journal has stopped writing.
+    pub stopped: bool,
+    stamps: Stamps,
+}
+
+impl Ring {
+    pub fn new(limits: BusLimits, keeps: bool, next: u64, reserved: u64) -> Self {
+        Ring {
+            events: VecDeque::new(),
+            bytes: 0,
+            limits,
+            keeps,
+            next,
+            kept: next - 1,
+            reserved,
+            failures: VecDeque::new(),
+            closed: false,
+            stopped: false,
+            stamps: Stamps::default(),
+        }
+    }
+
+    /// The number of the oldest event here; that of the next one if there is none.
+    pub fn first(&self) -> u64 {
+        self.events.front().map_or(self.next, Event::seq)
+    }
+
+    /// Whether the next event would push out one that is not kept yet.
+    pub fn is_full(&self) -> bool {
+        let over = self.events.len() >= self.limits.ring_events || self.bytes >= self.limits.ring_bytes;
+        self.keeps && over && self.first() > self.kept
+    }
+
+    /// Takes an event in and gives it its number.
+    pub fn push(&mut self, event: &Event) -> Result<u64, EventError> {
+        let seq = self.next;
+        let event = event.stamped(seq, self.stamps.now())?;
+        self.next += 1;
+        self.bytes += event.frame().len();
+        self.events.push_back(event);
+        while self.events.len() > self.limits.ring_events || self.bytes > self.limits.ring_bytes {
+            match self.events.front() {
+                // One event always stays, however large.
+                Some(oldest) if self.events.len() > 1 && (!self.keeps || oldest.seq() <= self.kept) => {
+                    self.bytes -= oldest.frame().len();
+                    self.events.pop_front();
+                }
+                _ => break,
+            }
+        }
+        Ok(seq)
+    }
+
+    /// Up to `limit` events from this number on; nothing if the first of them has left already.
+    pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Event>> {
+        let first = self.first();
+        let skip = usize::try_from(seq.checked_sub(first)?).ok()?;
+        Some(self.events.iter().skip(skip).take(limit).cloned().collect())
+    }
+
+    /// Whether the next event would get a number that is not reserved.
+    pub fn is_out_of_numbers(&self) -> bool {
+        self.next > self.reserved
+    }
+
+    /// Notes that the journal could not write these. An outage is one stretch, with its latest error.
+    pub fn failed(&mut self, first: u64, last: u64, error: StoreError) {
+        if let Some((_, end, latest)) = self.failures.back_mut()
+            && *end + 1 == first
+        {
+            (*end, *latest) = (last, error);
+            return;
+        }
+        if self.failures.len() == FAILURES {
+            self.failures.pop_front();
+        }
+        self.failures.push_back((first, last, error));
+    }
+
+    /// Why this event could not be kept, if it could not.
+    pub fn failure(&self, seq: u64) -> Option<StoreError> {
+        let found = self.failures.iter().find(|(first, last, _)| (*first..=*last).contains(&seq));
+        found.map(|(.., error)| error.clone())
+    }
+}
+
+/// Makes stamps. Only the microseconds change most of the time, so the rest is not printed anew.
+#[derive(Default)]
+struct Stamps {
+    second: u64,
+    text: String,
+}
+
+impl Stamps {
+    fn now(&mut self) -> &str {
+        use std::fmt::Write;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        if self.second != now.as_secs() || self.text.is_empty() {
+            self.second = now.as_secs();
+            let time = jiff::Timestamp::from_second(now.as_secs().cast_signed()).unwrap_or_default();
+            self.text = brine_event::stamp_of(time);
+        }
+        self.text.truncate("2026-11-21T01:02:03.".len());
+        // Writing into a `String` cannot fail.
+        _ = write!(self.text, "{:06}+00:00", now.subsec_micros());
+        &self.text
+    }
+}

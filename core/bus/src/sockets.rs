@@ -1,0 +1,152 @@
+//! The bus on ZeroMQ sockets: whoever may open `*_event_pull.ipc` can fire, whoever may open
+//! `*_event_pub.ipc` can follow.
+//!
+//! Each follower is a subscription of the bus: one that reads slowly lags, and reads on from the
+//! journal; nothing is dropped on the way.
+
+use std::path::Path;
+
+use brine_event::Event;
+use brine_zmtp::{
+    Connection, Endpoint, Limits, Listener, Pull, Remote, Server, Service, SocketType, Source, Subscribed,
+    TransportError, Writer,
+};
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+
+use super::{Bus, BusError, Filter, Start, Subscription};
+use crate::metrics;
+
+/// The names of the two sockets below `sock_dir`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketNames {
+    /// Where events are pushed to.
+    pub pull: String,
+    /// Where events can be followed.
+    pub publish: String,
+}
+
+impl SocketNames {
+    /// The master's.
+    pub fn master() -> Self {
+        SocketNames { pull: "master_event_pull.ipc".into(), publish: "master_event_pub.ipc".into() }
+    }
+
+    /// A minion's: they carry the first ten digits of the SHA-256 of its id.
+    pub fn minion(id: &str) -> Self {
+        use sha2::Digest;
+        let digest = sha2::Sha256::digest(id.as_bytes());
+        let hash = format!("{:010x}", digest.iter().take(5).fold(0u64, |hash, byte| hash << 8 | u64::from(*byte)));
+        SocketNames { pull: format!("minion_event_{hash}_pull.ipc"), publish: format!("minion_event_{hash}_pub.ipc") }
+    }
+
+    /// Where events are pushed to.
+    pub fn pull_endpoint(&self, sock_dir: &Path) -> Endpoint {
+        Endpoint::Ipc(sock_dir.join(&self.pull))
+    }
+
+    /// Where events can be followed.
+    pub fn publish_endpoint(&self, sock_dir: &Path) -> Endpoint {
+        Endpoint::Ipc(sock_dir.join(&self.publish))
+    }
+}
+
+/// The two sockets, listening.
+pub struct EventSockets {
+    pull: Listener,
+    publish: Listener,
+}
+
+impl EventSockets {
+    /// Listens below `sock_dir`.
+    pub async fn bind(sock_dir: &Path, names: &SocketNames) -> Result<Self, TransportError> {
+        Ok(EventSockets {
+            pull: Listener::bind(&names.pull_endpoint(sock_dir)).await?,
+            publish: Listener::bind(&names.publish_endpoint(sock_dir)).await?,
+        })
+    }
+
+    /// Serves both until `shutdown`.
+    pub async fn serve(self, bus: Bus, shutdown: CancellationToken) {
+        let taking = bus.clone();
+        let take = move |frames| take(taking.clone(), frames);
+        let limits = Limits { message: bus.inner.limits.event, frames: 1 };
+        let subscriptions = Limits { message: 8192, frames: 1 };
+        let followers = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
+        tokio::join!(Pull::serve(self.pull, take, limits, shutdown.clone()), followers.run(Followers(bus), shutdown),);
+    }
+}
+
+async fn take(bus: Bus, frames: Vec<Bytes>) {
+    for frame in frames {
+        let result = match Event::from_frame(frame) {
+            Ok(event) => bus.fire_event(event).await.map(|_| ()),
+            Err(error) => Err(error.into()),
+        };
+        match result {
+            Ok(()) | Err(BusError::Closed | BusError::NotKept(_)) => {}
+            Err(error) => {
+                metrics::EVENTS_REFUSED.add(1);
+                tracing::warn!(%error, "a pushed event is refused");
+            }
+        }
+    }
+}
+
+/// The socket that the bus is followed on. A follower that reads slowly lags and has its time: it is a program of this
+/// host that may open the socket.
+struct Followers(Bus);
+
+impl Service for Followers {
+    type Session = Subscription;
+
+    /// The place on the bus is taken before the handshake: what is fired once the follower knows that it
+    /// is connected will reach it, even if its subscription is still on the way.
+    fn accepted(&self) -> Option<Subscription> {
+        self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
+    }
+
+    async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {
+        metrics::SUBSCRIBERS.add(1);
+        let _counted = Counted;
+        let wanted = Subscribed::default();
+        tokio::select! {
+            error = wanted.follow(connection.incoming) => Err(error),
+            ended = connection.outgoing.run(Following { subscription, wanted: &wanted }) => ended,
+        }
+    }
+}
+
+/// One follower in [`metrics::SUBSCRIBERS`], for as long as it is connected.
+struct Counted;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::SUBSCRIBERS.sub(1);
+    }
+}
+
+/// The events for one follower.
+struct Following<'a> {
+    subscription: Subscription,
+    wanted: &'a Subscribed,
+}
+
+impl Source for Following<'_> {
+    async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
+        loop {
+            let is_subscribed = !self.wanted.is_empty();
+            tokio::select! {
+                biased;
+                () = self.wanted.changed() => self.subscription.set_filter(Filter::Prefixes(self.wanted.prefixes())),
+                events = self.subscription.recv_many(), if is_subscribed => {
+                    let Some(events) = events else { return Ok(false) };
+                    for event in &events {
+                        out.push(&[event.frame()]);
+                    }
+                    return Ok(true);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The one embedded store on disk: journal, job cache, minion data, durable cursors.
+//!
+//! One thread owns all writing and puts whatever has been queued since its last commit into the next one
+//! (group commit), so that durability costs one disk flush for many writers. Readers never wait for it.
+//! Tables are named by their owner and hold bytes; keys sort as bytes.
+//!
+//! Reads wait for the disk: [`BlockingStore`] has them, which threads get that may block.
+//!
+//! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and recovery), `engine` (redb,
+//! with its errors and panics), `disk` (the file).
+
+mod batch;
+mod blocking;
+mod disk;
+mod engine;
+mod queue;
+mod writer;
+
+#[cfg(test)]
+pub(crate) mod faults;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use brine_runtime::executors::MayBlock;
+use parking_lot::Mutex;
+use redb::TableDefinition;
+use tokio::sync::{oneshot, watch};
+
+pub use batch::Batch;
+pub use blocking::BlockingStore;
+use disk::{Disk, FileDisk};
+use engine::{Engine, Failure, ReadTable};
+use queue::{Queue, QueueLimits};
+
+/// The layout of the stored data; raised when it changes, with a step that migrates older stores.
+pub const SCHEMA: u64 = 1;
+
+/// How often, and after which time, a store that is in use is tried again.
+const RETRIES: u32 = 10;
+const RETRY: Duration = Duration::from_millis(20);
+
+const META: Table = Table("meta");
+
+/// A table, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Table(pub &'static str);
+
+impl Table {
+    fn definition(self) -> TableDefinition<'static, &'static [u8], &'static [u8]> {
+        TableDefinition::new(self.0)
+    }
+}
+
+/// A key and its value.
+pub type Pair = (Vec<u8>, Vec<u8>);
+
+/// Why the store cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be opened or created.
+    #[error("cannot open the store {path}: {reason}")]
+    Open {
+        /// The path of the store.
+        path: PathBuf,
+        /// The cause.
+        reason: String,
+    },
+    /// Another process has it open.
+    #[error("the store {0} is in use by another process: is another master running?")]
+    InUse(PathBuf),
+    /// A newer Brine wrote it.
+    #[error("the store {path} has layout {found}, this Brine knows layouts up to {SCHEMA}: run the newer Brine")]
+    TooNew {
+        /// The path of the store.
+        path: PathBuf,
+        /// The layout found.
+        found: u64,
+    },
+    /// Reading failed.
+    #[error("cannot read from the store: {0}")]
+    Read(String),
+    /// Writing failed: the disk is full, read-only or broken.
+    #[error("cannot write to the store {path}: {reason}; make room on that disk, or make it writable")]
+    Write {
+        /// The path of the store.
+        path: PathBuf,
+        /// The error of the system.
+        reason: String,
+    },
+    /// The store failed before and cannot be read yet.
+    #[error("the store {path} is not available: {reason}; try again")]
+    Unavailable {
+        /// The path of the store.
+        path: PathBuf,
+        /// The cause.
+        reason: String,
+    },
+    /// A page of the file is damaged.
+    #[error("the store {path} is damaged: {reason}")]
+    Damaged {
+        /// The path of the store.
+        path: PathBuf,
+        /// The error of the database.
+        reason: String,
+    },
+    /// More is queued than the disk has taken.
+    #[error("writing to the store failed: its queue is full; try again")]
+    Busy,
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Whether the store can be written.
+#[derive(Debug, Clone)]
+pub enum Health {
+    /// It can.
+    Well,
+    /// It can, but was damaged beyond repair: it is at this path now, and an empty one has taken its place.
+    Replaced(PathBuf),
+    /// Writes are refused because of this error until the disk takes them again.
+    Failed(StoreError),
+}
+
+/// A write in progress.
+#[derive(Debug)]
+pub struct Ticket(oneshot::Receiver<Result<(), StoreError>>);
+
+impl Ticket {
+    /// Waits until the write is on disk.
+    pub async fn durable(self) -> Result<(), StoreError> {
+        self.0.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Waits until the write is on disk, on a thread that may block.
+    pub fn durable_blocking(self) -> Result<(), StoreError> {
+        self.0.blocking_recv().unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+/// The state in which opening found the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// The store did not exist, or was empty, and has been created.
+    New,
+    /// The last stop was clean.
+    Clean,
+    /// The last stop was not clean; the store has been repaired.
+    Repaired,
+    /// The file was damaged: it has been moved aside (to the same name with `.damaged` behind it) and an empty one
+    /// created.
+    Replaced,
+}
+
+struct Inner {
+    engine: Engine,
+    queue: Queue,
+    health: watch::Sender<Health>,
+}
+
+/// The open store. Clones share it; dropping the last one closes it cleanly.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+    /// Ends the writer thread with the last clone.
+    _writer: Arc<WriterThread>,
+}
+
+struct WriterThread {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for WriterThread {
+    fn drop(&mut self) {
+        self.inner.queue.close();
+        if let Some(thread) = self.thread.lock().take() {
+            // The writer has logged its failures; nothing more can be done here.
+            _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// Opens the store at this path, creating it if there is none and repairing it after an unclean stop. `cache` is
+    /// how many bytes of pages are kept in memory.
+    pub fn open(path: &Path, cache: usize) -> Result<(Self, Opened), StoreError> {
+        Self::open_on(Box::new(FileDisk(path.to_owned())), cache, QueueLimits::default())
+    }
+
+    fn open_on(disk: Box<dyn Disk>, cache: usize, limits: QueueLimits) -> Result<(Self, Opened), StoreError> {
+        let path = disk.path().to_owned();
+        let failed = |reason: String| StoreError::Open { path: path.clone(), reason };
+        let length = std::fs::metadata(&path).ok().map(|data| data.len());
+        if length == Some(0) {
+            tracing::warn!(path = %path.display(), "the store is an empty file: events and jobs of before are not in it");
+        }
+        let (engine, opened) = match open_patiently(disk, cache) {
+            Ok((engine, _)) if length.is_none_or(|length| length == 0) => (engine, Opened::New),
+            Ok((engine, repaired)) => (engine, if repaired { Opened::Repaired } else { Opened::Clean }),
+            Err((redb::DatabaseError::DatabaseAlreadyOpen, _)) => return Err(StoreError::InUse(path)),
+            Err((error, disk)) if length.is_some() && engine::is_damage(&error) => {
+                let aside = disk::move_aside(&path).map_err(|error| failed(error.to_string()))?;
+                tracing::error!(path = %path.display(), moved_to = %aside.display(), %error, "the store is damaged beyond repair: it is moved aside and an empty one takes its place");
+                let (engine, _) = Engine::open(disk, cache).map_err(|(error, _)| failed(error.to_string()))?;
+                (engine, Opened::Replaced)
+            }
+            Err((error, _)) => return Err(failed(error.to_string())),
+        };
+        check_schema(&engine)?;
+        let inner = Arc::new(Inner { engine, queue: Queue::new(limits), health: watch::Sender::new(Health::Well) });
+        let of_thread = Arc::clone(&inner);
+        let thread = std::thread::Builder::new()
+            .name("store".into())
+            .spawn(move || {
+                let Inner { engine, queue, health } = &*of_thread;
+                writer::Writer { engine, queue, health, refused: AtomicU64::new(0) }.run();
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        let writer = Arc::new(WriterThread { inner: Arc::clone(&inner), thread: Mutex::new(Some(thread)) });
+        Ok((Store { inner, _writer: writer }, opened))
+    }
+
+    /// Returns the path of the store.
+    pub fn path(&self) -> &Path {
+        self.inner.engine.disk.path()
+    }
+
+    /// Returns how many bytes the store takes on its disk.
+    pub fn disk_bytes(&self) -> u64 {
+        disk::allocated(self.path())
+    }
+
+    /// Watches whether the store can be written.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.inner.health.subscribe()
+    }
+
+    /// Returns how often the open store was replaced by an empty one because it was damaged beyond repair.
+    pub fn replaced(&self) -> u64 {
+        self.inner.engine.replaced()
+    }
+
+    /// Queues changes; they are applied in the order of these calls. Never waits: with a full queue the write is
+    /// refused with `StoreError::Busy`. For callers that wait for the ticket, so that their number is a bound.
+    pub fn write(&self, batch: Batch) -> Ticket {
+        Ticket(self.inner.queue.try_push(batch))
+    }
+
+    /// Queues changes once the queue has room: backpressure for tasks that do not wait for the ticket.
+    pub async fn write_when_room(&self, batch: Batch) -> Ticket {
+        Ticket(self.inner.queue.push_when_room(batch).await)
+    }
+
+    /// The operations that wait for the disk, for a thread that may. What keeps them is itself reached through
+    /// [`Blocking`](brine_runtime::executors::Blocking), or belongs to such threads.
+    pub fn blocking(&self, _: &MayBlock) -> BlockingStore {
+        BlockingStore(self.clone())
+    }
+}
+
+/// Opens the database; one that was closed a moment ago stays locked for as long as a process that is just being
+/// started holds its parent's files.
+fn open_patiently(
+    mut disk: Box<dyn Disk>,
+    cache: usize,
+) -> Result<(Engine, bool), (redb::DatabaseError, Box<dyn Disk>)> {
+    for _ in 0..RETRIES {
+        match Engine::open(disk, cache) {
+            Err((redb::DatabaseError::DatabaseAlreadyOpen, same)) => disk = same,
+            done => return done,
+        }
+        std::thread::sleep(RETRY);
+    }
+    Engine::open(disk, cache)
+}
+
+/// Checks the layout, and writes it into a new store.
+fn check_schema(engine: &Engine) -> Result<(), StoreError> {
+    let path = engine.disk.path().to_owned();
+    let read = |table: ReadTable| Ok(table.get(&b"schema"[..])?.map(|value| value.value().to_vec()));
+    let found = engine.read(META, read).unwrap_or_else(|(reason, _)| Err(StoreError::Read(reason)))?;
+    match found.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes) {
+        Some(found) if found > SCHEMA => Err(StoreError::TooNew { path, found }),
+        Some(_) => Ok(()),
+        None => {
+            let mut batch = Batch::new();
+            batch.put(META, *b"schema", SCHEMA.to_be_bytes().to_vec());
+            match engine.commit(&[batch]) {
+                Ok(()) => Ok(()),
+                Err(Failure::Broken(reason) | Failure::Damaged(reason) | Failure::Refused(reason)) => {
+                    Err(StoreError::Write { path, reason })
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A subscriber's place on the bus.
+
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_runtime::executors::ExecutorError;
+use brine_text::glob::GlobSet;
+use bytes::Bytes;
+
+use super::{Bus, journal};
+use crate::metrics;
+use crate::store::StoreError;
+
+/// How many events are looked at in one go.
+const STEP: usize = 512;
+/// How long to wait before the journal is read again while the store has failed.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Which events a subscriber wants.
+#[derive(Debug, Clone)]
+pub enum Filter {
+    /// Every event.
+    All,
+    /// Events whose form on sockets starts with one of these: a prefix of the tag, or the tag and two newlines.
+    Prefixes(Vec<Bytes>),
+    /// Events whose tag matches one of these globs.
+    Globs(GlobSet),
+}
+
+impl Filter {
+    /// Returns a filter for events whose tag has this prefix.
+    pub fn prefix(prefix: &str) -> Self {
+        Filter::Prefixes(vec![Bytes::copy_from_slice(prefix.as_bytes())])
+    }
+
+    /// Returns whether the filter lets this event through.
+    pub fn wants(&self, event: &Event) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Prefixes(prefixes) => prefixes.iter().any(|prefix| event.frame().starts_with(prefix)),
+            Filter::Globs(globs) => globs.is_match(event.tag()),
+        }
+    }
+}
+
+/// Where a subscriber starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// With the next published event.
+    Now,
+    /// With the event of this number, or the oldest one that is kept.
+    Since(u64),
+    /// Behind the last event that the subscriber of this name has committed; now, if it has none.
+    Durable(String),
+}
+
+/// A subscriber's place on the bus: hands out events in order, each once.
+pub struct Subscription {
+    bus: Bus,
+    filter: Filter,
+    next: u64,
+    name: Option<String>,
+    pending: std::collections::VecDeque<Event>,
+    reading: Reading,
+}
+
+/// How the journal is read.
+struct Reading {
+    /// Whether an event below `next` has been seen: what is missing before it was never asked for.
+    settled: bool,
+    /// How many events are read at once: fewer near a damaged page.
+    step: usize,
+    /// How many numbers are skipped next where a page is damaged.
+    stride: u64,
+    /// The store has failed, which is logged once.
+    waiting: bool,
+}
+
+impl Subscription {
+    pub(super) fn new(bus: Bus, filter: Filter, start: Start) -> Result<Self, StoreError> {
+        let now = bus.last_seq() + 1;
+        let settled = !matches!(start, Start::Since(_));
+        let (next, name) = match start {
+            Start::Now => (now, None),
+            Start::Since(seq) => (seq.max(1), None),
+            Start::Durable(name) => {
+                let journal = bus.inner.journal.as_ref();
+                let committed = journal.map(|journal| journal.cursor(&name, now - 1));
+                (committed.map_or(now, |seq| seq + 1), Some(name))
+            }
+        };
+        let reading = Reading { settled, step: STEP, stride: 1, waiting: false };
+        Ok(Subscription { bus, filter, next, name, pending: std::collections::VecDeque::new(), reading })
+    }
+
+    /// Returns the next event; nothing once the bus is closed and all events have been returned. Cancel safe.
+    pub async fn recv(&mut self) -> Option<Event> {
+        while self.pending.is_empty() {
+            self.pending = self.step().await?.into();
+        }
+        self.pending.pop_front()
+    }
+
+    /// Returns all available events, at least one; nothing once the bus is closed and all have been returned. Cancel
+    /// safe.
+    pub async fn recv_many(&mut self) -> Option<Vec<Event>> {
+        if !self.pending.is_empty() {
+            return Some(std::mem::take(&mut self.pending).into());
+        }
+        loop {
+            let events = self.step().await?;
+            if !events.is_empty() {
+                return Some(events);
+            }
+        }
+    }
+
+    /// Returns the number of the next event to be read.
+    pub fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns how many published events this subscriber has not received yet.
+    pub fn lag(&self) -> u64 {
+        (self.bus.last_seq() + 1).saturating_sub(self.next) + self.pending.len() as u64
+    }
+
+    /// Remembers across restarts that all events up to this one have been handled.
+    pub fn commit(&self, seq: u64) {
+        if let (Some(name), Some(journal)) = (&self.name, &self.bus.inner.journal) {
+            journal.commit(name, seq);
+        }
+    }
+
+    /// Replaces the filter, from the next event on that has not been read.
+    pub fn set_filter(&mut self, filter: Filter) {
+        self.filter = filter;
+    }
+
+    /// Looks at the next events. What passes the filter is returned, which may be nothing.
+    async fn step(&mut self) -> Option<Vec<Event>> {
+        let bus = self.bus.clone();
+        let arrived = bus.inner.arrived.notified();
+        let mut arrived = std::pin::pin!(arrived);
+        arrived.as_mut().enable();
+        let (events, first) = {
+            let ring = bus.inner.ring.lock();
+            if self.next >= ring.next {
+                if ring.closed {
+                    return None;
+                }
+                (Some(Vec::new()), ring.next)
+            } else {
+                (ring.from(self.next, STEP), ring.first())
+            }
+        };
+        match events {
+            Some(events) if events.is_empty() => {
+                arrived.await;
+                Some(events)
+            }
+            Some(mut events) => {
+                self.next = events.last().map_or(self.next, |event| event.seq() + 1);
+                self.reading.settled = true;
+                events.retain(|event| self.filter.wants(event));
+                Some(events)
+            }
+            None => Some(self.catch_up(first).await),
+        }
+    }
+
+    /// Reads what has left the ring, whose oldest event is `first`. Whatever is skipped is logged and counted.
+    async fn catch_up(&mut self, first: u64) -> Vec<Event> {
+        let Some(journal) = &self.bus.inner.journal else {
+            metrics::EVENTS_MISSED.add(first - self.next);
+            tracing::warn!(missed = first - self.next, "a subscriber was too slow and missed events");
+            self.next = first;
+            return Vec::new();
+        };
+        let (from, step) = (self.next, self.reading.step);
+        let reader = journal.clone();
+        let read = journal.disk().run(move |thread| reader.read(thread, from, step)).await;
+        match read {
+            Ok(Ok(page)) => {
+                let next = page.next.unwrap_or(first).min(first);
+                let mut events = page.events;
+                events.retain(|event| event.seq() < first);
+                self.report_gaps(from, next, &events);
+                (self.reading.step, self.reading.stride, self.reading.waiting) = ((step * 2).min(STEP), 1, false);
+                self.next = next;
+                events.retain(|event| self.filter.wants(event));
+                return events;
+            }
+            Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),
+            Ok(Err(error)) => self.wait_for_store(first, &error).await,
+            Err(error @ ExecutorError::Panicked(_)) => self.pass_damage(first, &error.to_string()),
+            // The daemon ends.
+            Err(ExecutorError::Stopped(_)) => std::future::pending().await,
+            // No thread can be started now.
+            Err(ExecutorError::Full(_)) => tokio::time::sleep(RETRY).await,
+        }
+        Vec::new()
+    }
+
+    /// Reports events that should be in a page of the journal and are not.
+    fn report_gaps(&mut self, from: u64, next: u64, events: &[Event]) {
+        let from = match events.first() {
+            Some(event) if !self.reading.settled => event.seq(),
+            None if !self.reading.settled => return,
+            _ => from,
+        };
+        self.reading.settled = true;
+        let Some(journal) = &self.bus.inner.journal else { return };
+        for (from, to) in journal.missing(from, next, events) {
+            self.missed(from, to, "they are not in the journal");
+        }
+    }
+
+    fn missed(&self, from: u64, to: u64, reason: &str) {
+        metrics::EVENTS_MISSED.add(to + 1 - from);
+        let subscriber = self.name.as_deref().unwrap_or_default();
+        tracing::error!(from, to, subscriber, reason, "a subscriber missed events");
+    }
+
+    /// Gets past a damaged page: reads less at once, so that all events before it are read, then skips.
+    fn pass_damage(&mut self, first: u64, reason: &str) {
+        if self.reading.step > 1 {
+            self.reading.step = (self.reading.step / 8).max(1);
+            return;
+        }
+        let next = (self.next + self.reading.stride).min(first);
+        self.missed(self.next, next - 1, reason);
+        self.reading.stride *= 2;
+        self.next = next;
+    }
+
+    /// Waits where the store cannot be read now. Events are skipped only when the bus is closed.
+    async fn wait_for_store(&mut self, first: u64, error: &StoreError) {
+        if self.bus.inner.ring.lock().closed {
+            self.missed(self.next, first - 1, &error.to_string());
+            self.next = first;
+            return;
+        }
+        if !std::mem::replace(&mut self.reading.waiting, true) {
+            let subscriber = self.name.as_deref().unwrap_or_default();
+            tracing::warn!(subscriber, from = self.next, %error, "events cannot be read; trying again until they can");
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let (Some(_), Some(journal)) = (&self.name, &self.bus.inner.journal) {
+            journal::flush_cursors(journal);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The bus as its users see it: nothing lost, nothing twice, in order.
+
+use std::time::Duration;
+
+use brine_value::{Value, map};
+use brine_zmtp::{Limits, Push, Subscriber};
+
+use super::*;
+
+fn small() -> BusLimits {
+    BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16, ..BusLimits::default() }
+}
+
+/// An executor for what waits for the disk.
+pub(super) fn executor() -> Executor {
+    Executor::new("disk", 4, 64)
+}
+
+/// Tests may block.
+pub(super) fn thread() -> MayBlock {
+    MayBlock::own_thread(tokio::runtime::Handle::current())
+}
+
+async fn open(folder: &std::path::Path) -> (Bus, Opened) {
+    let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+    (Bus::with_journal(small(), store, opened, JournalLimits::default(), &executor()).await.unwrap(), opened)
+}
+
+async fn fire(bus: &Bus, tag: &str, n: i64) -> u64 {
+    bus.fire(tag, &map! {"n" => n}).await.unwrap()
+}
+
+fn n(event: &Event) -> i64 {
+    event.data().get("n").and_then(Value::as_i64).unwrap()
+}
+
+#[tokio::test]
+async fn events_get_numbers_and_stamps_and_come_in_order() {
+    let bus = Bus::in_memory(small());
+    let mut all = bus.subscribe(Filter::All, Start::Now).unwrap();
+    let mut globs =
+        bus.subscribe(Filter::Globs(brine_text::glob::GlobSet::new(["a/*/c"]).unwrap()), Start::Now).unwrap();
+    for (i, tag) in ["a/b/c", "x", "a/b/c/d/c"].iter().enumerate() {
+        assert_eq!(fire(&bus, tag, i as i64).await, i as u64 + 1);
+    }
+    for i in 0..3u64 {
+        let event = all.recv().await.unwrap();
+        assert_eq!((event.seq(), n(&event)), (i + 1, i.cast_signed()));
+        assert_eq!(event.data().get("_seq"), Some(&Value::from(i + 1)));
+        assert_eq!(
+            event.data().get("_stamp").and_then(Value::as_str).unwrap().len(),
+            "2026-11-21T01:02:03.000004+00:00".len()
+        );
+    }
+    assert_eq!(n(&globs.recv().await.unwrap()), 0);
+    assert_eq!(n(&globs.recv().await.unwrap()), 2);
+    bus.close().await;
+    assert!(all.recv().await.is_none());
+    assert!(matches!(bus.fire("late", &map! {}).await, Err(BusError::Closed)));
+}
+
+#[tokio::test]
+async fn a_slow_subscriber_reads_on_from_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bus, _) = open(folder.path()).await;
+    let mut slow = bus.subscribe(Filter::prefix("t/"), Start::Now).unwrap();
+    for i in 0..5000 {
+        fire(&bus, if i % 2 == 0 { "t/even" } else { "odd" }, i).await;
+    }
+    for i in (0..5000).step_by(2) {
+        assert_eq!(n(&slow.recv().await.unwrap()), i);
+    }
+    assert!(slow.lag() <= 1);
+}
+
+#[tokio::test]
+async fn without_a_journal_what_is_missed_is_counted() {
+    let bus = Bus::in_memory(small());
+    let mut slow = bus.subscribe(Filter::All, Start::Now).unwrap();
+    let before = metrics::EVENTS_MISSED.get();
+    for i in 0..1000 {
+        fire(&bus, "t", i).await;
+    }
+    assert_eq!(n(&slow.recv().await.unwrap()), 1000 - 64);
+    assert_eq!(metrics::EVENTS_MISSED.get() - before, 1000 - 64);
+}
+
+#[tokio::test]
+async fn a_durable_subscriber_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    {
+        let (bus, opened) = open(folder.path()).await;
+        assert_eq!(opened, Opened::New);
+        let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
+        for i in 0..200 {
+            fire(&bus, "t", i).await;
+        }
+        for _ in 0..150 {
+            durable.recv().await.unwrap();
+        }
+        durable.commit(150);
+        drop(durable);
+        bus.close().await;
+    }
+    let (bus, opened) = open(folder.path()).await;
+    assert_eq!(opened, Opened::Clean);
+    let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
+    let event = durable.recv().await.unwrap();
+    assert_eq!((event.seq(), n(&event)), (151, 150));
+    let mut new = bus.subscribe(Filter::All, Start::Durable("other".into())).unwrap();
+    assert_eq!(fire(&bus, "t", 200).await, 201);
+    assert_eq!(n(&new.recv().await.unwrap()), 200);
+}
+
+#[tokio::test]
+async fn what_was_kept_survives_and_can_be_read_by_place_and_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bus, _) = open(folder.path()).await;
+    let seq = bus.fire_durably("first", &map! {"n" => 1}).await.unwrap();
+    let time = jiff::Timestamp::now().as_microsecond().cast_unsigned();
+    bus.fire_durably("second", &map! {"n" => 2}).await.unwrap();
+    let tags = |events: Vec<Event>| events.iter().map(|event| event.tag().to_owned()).collect::<Vec<_>>();
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Seq(seq), 10).unwrap()), ["first", "second"]);
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Seq(seq), 1).unwrap()), ["first"]);
+    assert_eq!(tags(bus.read(&thread(), TimeOrSeq::Time(time), 10).unwrap()), ["second"]);
+}
+
+#[tokio::test]
+async fn too_large_an_event_is_refused() {
+    let bus = Bus::in_memory(small());
+    let error = bus.fire("t", &map! {"x" => vec![0u8; 1 << 17]}).await.unwrap_err();
+    assert!(error.to_string().contains("max_event_size"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sockets_carry_events_in_and_out_without_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bus, _) = open(folder.path()).await;
+    let names = SocketNames::master();
+    let sockets = EventSockets::bind(folder.path(), &names).await.unwrap();
+    let shutdown = tokio_util::sync::CancellationToken::new();
+    tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
+    let _guard = shutdown.drop_guard();
+    let publish = names.publish_endpoint(folder.path());
+    let mut follower = Subscriber::connect(&publish, &[b"t/"], Limits::default()).await.unwrap();
+    let mut push = Push::connect(&names.pull_endpoint(folder.path())).await.unwrap();
+    let count = 20_000;
+    let pushing = tokio::spawn(async move {
+        push.push(b"garbage without a separator");
+        push.push(b"t/bad\n\nnot msgpack");
+        for i in 0..count {
+            push.push(Event::from_map("t/x", &map! {"n" => i}).unwrap().frame());
+            if push.waiting() > 1 << 16 {
+                push.flush().await.unwrap();
+            }
+        }
+        push.flush().await.unwrap();
+    });
+    for i in 0..count {
+        let frames = tokio::time::timeout(Duration::from_secs(20), follower.recv()).await.unwrap().unwrap();
+        assert_eq!(n(&Event::from_frame(frames[0].clone()).unwrap()), i);
+    }
+    pushing.await.unwrap();
+}
+
+#[test]
+fn a_minions_sockets_are_named_by_the_hash_of_its_id() {
+    // echo -n web1 | sha256sum
+    assert_eq!(SocketNames::minion("web1").pull, "minion_event_659a7fb2af_pull.ipc");
+}
+
+#[tokio::test]
+async fn what_is_on_its_way_into_the_journal_is_read_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, opened) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+    let bus =
+        Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &executor()).await.unwrap();
+    for n in 1..=200u64 {
+        let seq = bus.fire("t", &map! {"n" => n}).await.unwrap();
+        let read = bus.read(&thread(), TimeOrSeq::Seq(1), 1000).unwrap();
+        let seqs: Vec<_> = read.iter().map(Event::seq).collect();
+        assert_eq!(seqs, (1..=seq).collect::<Vec<_>>());
+        assert_eq!(bus.read(&thread(), TimeOrSeq::Seq(seq), 1).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,340 @@
+//! Findings about a configuration, made before a daemon starts and reported by it when it does: `--check` prints them,
+//! the start refuses or warns. The crates of the daemons decide what to examine; this module owns what both
+//! daemons examine alike: directories, addresses, renderers, top files, backends.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+
+use brine_config::Roots;
+use brine_sls::render::{self, RenderError};
+use brine_system::processes;
+use brine_value::Map;
+use nix::unistd::{AccessFlags, access};
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// What a newcomer wants to know: keys, addresses.
+    Note,
+    /// It works, but probably not as intended.
+    Warning,
+    /// The daemon starts, and a part of the configuration never works.
+    Broken,
+    /// The daemon does not start.
+    Refused,
+}
+
+/// One finding. Displays as one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// One sentence: where, why, and what to do.
+    pub message: String,
+}
+
+impl Finding {
+    /// Something that keeps the daemon from starting.
+    pub fn refused(message: impl fmt::Display) -> Self {
+        Finding { severity: Severity::Refused, message: message.to_string() }
+    }
+
+    /// A part of the configuration that never works.
+    pub fn broken(message: impl fmt::Display) -> Self {
+        Finding { severity: Severity::Broken, message: message.to_string() }
+    }
+
+    /// A probable mistake.
+    pub fn warning(message: impl fmt::Display) -> Self {
+        Finding { severity: Severity::Warning, message: message.to_string() }
+    }
+
+    /// Information.
+    pub fn note(message: impl fmt::Display) -> Self {
+        Finding { severity: Severity::Note, message: message.to_string() }
+    }
+
+    /// Whether `--check` fails because of it.
+    pub fn is_failure(&self) -> bool {
+        self.severity >= Severity::Broken
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.message.replace('\n', " | ");
+        match self.severity {
+            Severity::Note => write!(f, "{line}"),
+            Severity::Warning => write!(f, "warning: {line}"),
+            Severity::Broken | Severity::Refused => write!(f, "error: {line}"),
+        }
+    }
+}
+
+/// Reports findings at the start of a daemon, each once, and returns the first that keeps it from starting.
+///
+/// # Errors
+/// The message of the first finding that refuses the start; further ones are logged.
+pub fn report(findings: Vec<Finding>) -> Result<(), String> {
+    let mut refused = None;
+    for finding in findings {
+        match finding.severity {
+            Severity::Note => {}
+            Severity::Warning | Severity::Broken => tracing::warn!("{}", finding.message),
+            Severity::Refused if refused.is_none() => refused = Some(finding.message),
+            Severity::Refused => tracing::error!("{}", finding.message),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+/// Examines the directories that both daemons have.
+pub fn directories(pki_dir: &Path, cachedir: &Path, sock_dir: &Path) -> Vec<Finding> {
+    let all = [("pki_dir", pki_dir), ("cachedir", cachedir), ("sock_dir", sock_dir)];
+    all.into_iter().filter_map(|(option, path)| directory(option, path)).collect()
+}
+
+/// Examines whether a directory can be created and written.
+pub fn directory(option: &str, path: &Path) -> Option<Finding> {
+    let invalid = |found: &Path, reason: &dyn fmt::Display| {
+        Some(Finding::refused(format!("option '{option}': {} is invalid: {reason}", found.display())))
+    };
+    for ancestor in path.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
+        match std::fs::metadata(ancestor) {
+            Ok(found) if !found.is_dir() => return invalid(ancestor, &"expected a directory, got a file"),
+            Ok(_) => {
+                let allowed = access(ancestor, AccessFlags::W_OK | AccessFlags::X_OK);
+                return allowed.err().and_then(|error| {
+                    let reason = format!("{}; run this as the user who owns it", io::Error::from(error));
+                    invalid(ancestor, &reason)
+                });
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return invalid(ancestor, &error),
+        }
+    }
+    None
+}
+
+/// Examines whether a file that exists can be read and written.
+pub fn file(path: &Path) -> Option<Finding> {
+    let failed = access(path, AccessFlags::R_OK | AccessFlags::W_OK).err().filter(|_| path.exists())?;
+    let reason = io::Error::from(failed);
+    Some(Finding::refused(format!("cannot open {}: {reason}; run this as the user who owns it", path.display())))
+}
+
+/// Examines whether a port of an address can be listened on, without listening. One that is in use is a warning: the
+/// daemon that uses it may be the one that this one replaces.
+pub fn port(option: &str, host: &str, port: u16) -> Option<Finding> {
+    let error = bind(host, port).err()?;
+    let place = format!("{host}:{port}");
+    Some(match error.kind() {
+        ErrorKind::AddrInUse => {
+            Finding::warning(format!("option '{option}': {place} is in use: stop the process that listens there first"))
+        }
+        _ => Finding::refused(format!("option '{option}': listening on {place} failed: {error}; {}", hint(&error))),
+    })
+}
+
+fn hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::PermissionDenied => "choose a port above 1023, or run this as root",
+        _ => "name an address of this host, or 0.0.0.0 for all",
+    }
+}
+
+fn bind(host: &str, port: u16) -> io::Result<()> {
+    let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
+    for address in (host, port).to_socket_addrs()? {
+        match bind_one(address) {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+fn bind_one(address: SocketAddr) -> io::Result<()> {
+    let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
+}
+
+/// Examines the option `renderer`.
+pub fn renderer(pipe: &str) -> Option<Finding> {
+    let error = render::check_pipe(pipe).err()?;
+    Some(Finding::broken(format!("option 'renderer': {error}: every SLS file without a `#!` line fails")))
+}
+
+/// Examines the top files below roots: a file that cannot be parsed keeps every state run, or every pillar, from working.
+pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for path in roots.values().flatten().map(|root| root.join(name)) {
+        let Ok(text) = std::fs::read_to_string(&path) else { continue };
+        let shown = path.display().to_string();
+        match render::check_source(&shown, &text, renderer) {
+            // The option itself is examined.
+            Ok(()) | Err(RenderError::NotAvailable(_)) => {}
+            Err(error) => {
+                let line = error.line().map(|line| format!(":{line}")).unwrap_or_default();
+                findings.push(Finding::broken(format!("{shown}{line}: {}", error.message())));
+            }
+        }
+    }
+    findings
+}
+
+/// Examines the file roots that do not exist.
+pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
+    let missing = roots.values().flatten().filter(|root| !root.is_dir() && !root.to_string_lossy().contains("__env__"));
+    missing
+        .map(|root| {
+            Finding::warning(format!("option '{option}': {} is no directory: it serves nothing", root.display()))
+        })
+        .collect()
+}
+
+/// Examines the file server's backends, and the program that repositories need.
+pub fn file_server(opts: &Map) -> Vec<Finding> {
+    let backends = brine_fileserver::backends(opts);
+    let known = |name: &&String| ["roots", "gitfs"].contains(&name.as_str());
+    let mut findings: Vec<_> = backends
+        .iter()
+        .filter(|name| !known(name))
+        .map(|name| {
+            Finding::broken(format!(
+                "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots or gitfs"
+            ))
+        })
+        .collect();
+    let remotes = opts.get("gitfs_remotes").is_some_and(brine_value::Value::is_truthy);
+    if remotes && !backends.iter().any(|name| name == "gitfs") {
+        findings.push(Finding::warning("option 'gitfs_remotes' has no effect: 'gitfs' is not in 'fileserver_backend'"));
+    }
+    if remotes && backends.iter().any(|name| name == "gitfs") && processes::find(Path::new("git")).is_none() {
+        findings.push(Finding::broken(
+            "option 'gitfs_remotes': the program git is not in the PATH: nothing of gitfs is served; install git",
+        ));
+    }
+    findings
+}
+
+/// Examines a schedule. `known` says whether a function exists, and names one that is like it otherwise.
+pub fn schedule(jobs: &Map, known: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, config) in jobs {
+        let name = name.to_string();
+        if !brine_schedule::Schedule::is_job(&name) {
+            continue;
+        }
+        let place = format!("option 'schedule': job '{name}'");
+        match brine_schedule::Job::read(&name, config) {
+            Err(error) => findings.push(Finding::broken(format!("{place}: {error}; it never runs"))),
+            Ok(job) => {
+                if job.timing == brine_schedule::Timing::Never && !job.run_on_start {
+                    findings.push(Finding::warning(format!(
+                        "{place}: no time is given; it runs only when it is asked for: add seconds, minutes, hours, days, cron, when or once"
+                    )));
+                }
+                if !known(&job.function) {
+                    let function = &job.function;
+                    findings
+                        .push(Finding::broken(format!("{place}: there is no function '{function}'; every run fails")));
+                }
+            }
+        }
+        for unknown in brine_schedule::Job::unknown_options(config) {
+            findings.push(Finding::broken(format!("{place}: unknown option '{unknown}'")));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    #[test]
+    fn directories_are_examined_up_to_what_exists() {
+        let directory_of_test = tempfile::tempdir().unwrap();
+        let at = directory_of_test.path();
+        std::fs::write(at.join("file"), "").unwrap();
+        assert_eq!(directory("cachedir", &at.join("new/deep")), None);
+        assert_eq!(directory("cachedir", at), None);
+        for path in ["file", "file/below/it"] {
+            let finding = directory("cachedir", &at.join(path)).unwrap();
+            assert_eq!(finding.severity, Severity::Refused);
+            let expected =
+                format!("option 'cachedir': {}/file is invalid: expected a directory, got a file", at.display());
+            assert_eq!(finding.message, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_other_hosts_are_refused_and_used_ports_are_not() {
+        assert_eq!(port("interface", "127.0.0.1", 0), None);
+        let other = port("interface", "203.0.113.7", 0).unwrap();
+        assert_eq!(other.severity, Severity::Refused, "{other}");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let used = port("ret_port", "127.0.0.1", listener.local_addr().unwrap().port()).unwrap();
+        assert_eq!(used.severity, Severity::Warning, "{used}");
+    }
+
+    #[test]
+    fn misspelt_schedules_are_found() {
+        let jobs = map! {
+            "good" => map! {"function" => "test.ping", "seconds" => 5},
+            "typo" => map! {"function" => "test.ping", "secons" => 5},
+            "none" => map! {"seconds" => 5},
+            "gone" => map! {"function" => "test.pong", "minutes" => 1},
+            "enabled" => true,
+        };
+        let lines: Vec<_> = schedule(&jobs, |name| name == "test.ping").iter().map(ToString::to_string).collect();
+        assert_eq!(
+            lines,
+            [
+                "warning: option 'schedule': job 'typo': no time is given; it runs only when it is asked for: add seconds, minutes, hours, days, cron, when or once",
+                "error: option 'schedule': job 'typo': unknown option 'secons'",
+                "error: option 'schedule': job 'none': option 'function' is missing; it never runs",
+                "error: option 'schedule': job 'gone': there is no function 'test.pong'; every run fails",
+            ]
+        );
+    }
+
+    #[test]
+    fn unsupported_backends_are_named_once() {
+        let lines: Vec<_> = file_server(&map! {"fileserver_backend" => list!["roots", "svnfs", "git"]})
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "error: option 'fileserver_backend': 'svnfs' is not supported: its files are not served; use roots or gitfs"
+            ]
+        );
+    }
+
+    #[test]
+    fn top_files_without_templates_are_parsed_and_templates_compiled() {
+        let at = tempfile::tempdir().unwrap();
+        let roots = Roots::from([("base".to_owned(), vec![at.path().to_owned()])]);
+        let top = at.path().join("top.sls");
+        for (text, expected) in [
+            ("base:\n  '*': [a]\n", None),
+            ("base:\n  '*': [a\n", Some(":3: ")),
+            ("base:\n  {% if x %}\n  '*': [a]\n", Some("Jinja syntax error")),
+            ("base:\n  {{ x }}: [a\n", None),
+        ] {
+            std::fs::write(&top, text).unwrap();
+            let found = top_files(&roots, "top.sls", "jinja|yaml");
+            match expected {
+                None => assert_eq!(found, [], "{text}"),
+                Some(part) => assert!(found[0].message.contains(part), "{text}: {found:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! Reads a configuration: the main file, its drop-ins and includes, with warnings about probable mistakes.
+
+use std::path::{Path, PathBuf};
+
+use brine_text::glob;
+use brine_text::nearest::nearest;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::{Located, YamlError};
+
+use super::known;
+use super::options::Options;
+use super::{MODULE_OPTIONS, MasterConfig, MinionConfig};
+
+/// The options that drop-ins extend instead of replace, so that each drop-in can have reactions of its own.
+const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
+
+/// A configuration with the warnings about it.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    /// The configuration.
+    pub config: T,
+    /// Probable mistakes.
+    pub warnings: Vec<Warning>,
+    /// The files that were read, in order of precedence, lowest first.
+    pub files: Vec<PathBuf>,
+}
+
+/// A probable mistake in the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    /// The directory does not exist; all options have their defaults.
+    NoDirectory(PathBuf),
+    /// An option that is neither Brine's nor Salt's.
+    Unknown {
+        /// The file.
+        file: PathBuf,
+        /// The line.
+        line: usize,
+        /// The name of the option.
+        name: String,
+        /// The most similar known name.
+        nearest: Option<&'static str>,
+    },
+    /// An option that has an effect in Salt and none in Brine.
+    Unused {
+        /// The file.
+        file: PathBuf,
+        /// The line.
+        line: usize,
+        /// The name of the option.
+        name: String,
+    },
+}
+
+impl std::fmt::Display for Warning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Warning::NoDirectory(path) => {
+                write!(f, "CONFIG '{}' directory does not exist.", path.display())
+            }
+            Warning::Unknown { file, line, name, nearest } => {
+                write!(f, "{}:{line}: unknown option '{name}'", file.display())?;
+                nearest.map_or(Ok(()), |nearest| write!(f, ": did you mean '{nearest}'?"))
+            }
+            Warning::Unused { file, line, name } => {
+                write!(f, "{}:{line}: Salt's option '{name}' has no effect in Brine", file.display())
+            }
+        }
+    }
+}
+
+/// The errors of loading a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("reading {path} failed: {source}")]
+    Read {
+        /// The path of the file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// A file is not YAML.
+    #[error("{path}:{}: {}\n{}", .error.line, .error.message, .error.snippet())]
+    Yaml {
+        /// The path of the file.
+        path: PathBuf,
+        /// The position and the message.
+        error: Box<YamlError>,
+    },
+    /// A file is YAML, but not a mapping.
+    #[error("{path}: the configuration is invalid: expected a mapping of option to value, got {got}")]
+    NotAMapping {
+        /// The path of the file.
+        path: PathBuf,
+        /// The actual type.
+        got: &'static str,
+    },
+    /// An option has a value of the wrong type.
+    #[error("{path}:{line}: option '{name}': expected {expected}, got {got}")]
+    WrongType {
+        /// The path of the file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// The name of the option.
+        name: &'static str,
+        /// The expected type, in words.
+        expected: &'static str,
+        /// The actual type.
+        got: &'static str,
+    },
+}
+
+struct File {
+    path: PathBuf,
+    located: Located,
+}
+
+impl MasterConfig {
+    /// Reads `master` and `master.d/*.conf` in a directory; `overrides` take precedence.
+    pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
+        load(directory, overrides)
+    }
+}
+
+impl MinionConfig {
+    /// Reads `minion` and `minion.d/*.conf` in a directory; `overrides` take precedence.
+    pub fn load(directory: &Path, overrides: &Map) -> Result<Loaded<Self>, ConfigError> {
+        load(directory, overrides)
+    }
+
+    /// Returns the configuration with the options of a file merged over it, as `localconfig` of a state run asks.
+    pub fn with_file(&self, path: &Path) -> Result<Self, ConfigError> {
+        let file = read(path.to_owned())?;
+        let mut given = self.opts.clone();
+        given.extend(file.located.value.as_map().cloned().unwrap_or_default());
+        made(given, &[file], &self.config_dir)
+    }
+}
+
+fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, ConfigError> {
+    let mut warnings = Vec::new();
+    if !directory.is_dir() {
+        warnings.push(Warning::NoDirectory(directory.to_owned()));
+    }
+    let files = files(directory, T::FILE)?;
+    let mut given = Map::new();
+    for File { path, located } in &files {
+        let Some(map) = located.value.as_map() else { continue };
+        for (key, value) in map {
+            warnings.extend(key.as_str().and_then(|name| warning::<T>(path, located, name, value)));
+            merge(&mut given, key, value);
+        }
+    }
+    for (key, value) in overrides {
+        given.insert(key.clone(), value.clone());
+    }
+    let config = made(given, &files, directory)?;
+    Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
+}
+
+/// Builds a configuration from the given options; `files` are their sources, for errors.
+fn made<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
+    let mut config = T::from_given(&given).map_err(|bad| {
+        // The last file with the option takes precedence.
+        let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
+        ConfigError::WrongType {
+            path: source.map_or_else(|| "command line".into(), |file| file.path.clone()),
+            line: source.map_or(0, |file| line_of(&file.located, bad.name)),
+            name: bad.name,
+            expected: bad.error.expected,
+            got: bad.error.got,
+        }
+    })?;
+    config.finish(directory);
+    config.fill_opts(given);
+    Ok(config)
+}
+
+fn line_of(located: &Located, name: &str) -> usize {
+    located.position(&[name.into()]).map_or(0, |position| position.line)
+}
+
+/// Reads the main file, the drop-ins sorted by name, and the includes of the main file.
+fn files(directory: &Path, name: &str) -> Result<Vec<File>, ConfigError> {
+    let mut files = Vec::new();
+    let main = directory.join(name);
+    if main.exists() {
+        files.push(read(main)?);
+    }
+    let patterns_of =
+        |option| files.first().and_then(|main: &File| Vec::<String>::from_value(main.located.value.get(option)?));
+    let drop_ins = patterns_of("default_include").unwrap_or_else(|| vec![format!("{name}.d/*.conf")]);
+    let patterns = drop_ins.into_iter().chain(patterns_of("include").unwrap_or_default());
+    let paths: Vec<_> = patterns.flat_map(|pattern| glob::paths(directory, &pattern)).collect();
+    for path in paths {
+        files.push(read(path)?);
+    }
+    Ok(files)
+}
+
+fn read(path: PathBuf) -> Result<File, ConfigError> {
+    let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+    let located = brine_yaml::load_located(&text)
+        .map_err(|error| ConfigError::Yaml { path: path.clone(), error: Box::new(error) })?;
+    match &located.value {
+        Value::Map(_) | Value::Nil => Ok(File { path, located }),
+        other => Err(ConfigError::NotAMapping { path, got: other.type_name() }),
+    }
+}
+
+/// Merges an option of a later file over those of earlier ones; mappings are merged recursively.
+fn merge(into: &mut Map, key: &Value, value: &Value) {
+    let grows = key.as_str().is_some_and(|name| LISTS_THAT_GROW.contains(&name));
+    match (into.get_mut(key), value) {
+        (Some(have), more) if grows && !have.is_nil() && more.as_str().is_none() && have.as_str().is_none() => {
+            let list = one_key_maps(have.clone()).into_iter().chain(one_key_maps(more.clone())).collect();
+            *have = Value::List(list);
+        }
+        (Some(Value::Map(have)), Value::Map(more)) => {
+            for (key, value) in more {
+                merge(have, key, value);
+            }
+        }
+        _ => _ = into.insert(key.clone(), value.clone()),
+    }
+}
+
+/// Returns entries as a list of one-key mappings, whether they were written as a list or as a mapping.
+fn one_key_maps(value: Value) -> Vec<Value> {
+    match value {
+        Value::List(list) => list,
+        Value::Map(map) => map.into_iter().map(|(key, value)| Value::Map(Map::from_iter([(key, value)]))).collect(),
+        Value::Nil => Vec::new(),
+        one => vec![one],
+    }
+}
+
+/// Returns the warning about an option, if it is probably a mistake.
+fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
+    let is_used = T::DOCS.iter().any(|doc| doc.name == name) || MODULE_OPTIONS.iter().any(|option| option.name == name);
+    // Modules and returners have options of their own, with their name in front of a dot.
+    if name.contains('.') || is_used {
+        return None;
+    }
+    let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
+    if known::SALT.binary_search(&name.as_str()).is_err() {
+        let known = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
+        let nearest = nearest(&name, known);
+        return Some(Warning::Unknown { file, line, name, nearest });
+    }
+    let has_effect_in_salt = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
+    let is_fixed = values(value)
+        .all(|value| known::FIXED_OPTIONS.iter().any(|(known, is)| *known == name && value.as_str() == Some(is)));
+    (has_effect_in_salt && !is_fixed).then_some(Warning::Unused { file, line, name })
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
+}
+
+/// Iterates over a value, or the items of a list.
+fn values(value: &Value) -> impl Iterator<Item = &Value> {
+    let list = value.as_list();
+    list.into_iter().flatten().chain(list.is_none().then_some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::map;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn master(files: &[(&str, &str)]) -> (Result<Loaded<MasterConfig>, ConfigError>, String) {
+        let folder = folder(files);
+        let path = folder.path().display().to_string();
+        (MasterConfig::load(folder.path(), &Map::new()), path)
+    }
+
+    #[test]
+    fn reactor_entries_of_drop_ins_are_appended_in_any_form() {
+        for (main, drop_in) in [
+            ("{a: [/1.sls], b: /2.sls}", "[{a: [/3.sls]}]"),
+            ("[{a: [/1.sls]}, {b: /2.sls}]", "{a: [/3.sls]}"),
+            ("{a: [/1.sls], b: /2.sls}", "{a: [/3.sls]}"),
+        ] {
+            let (loaded, _) = master(&[
+                ("master", &format!("reactor: {main}\n")),
+                ("master.d/x.conf", &format!("reactor: {drop_in}\n")),
+            ]);
+            let list = brine_value::list![
+                map! {"a" => brine_value::list!["/1.sls"]},
+                map! {"b" => "/2.sls"},
+                map! {"a" => brine_value::list!["/3.sls"]}
+            ];
+            assert_eq!(loaded.unwrap().config.reactor, list, "{main} and {drop_in}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_salts_and_drop_ins_are_merged() {
+        let (loaded, path) = master(&[
+            ("master", "root_dir: /tmp/r\nworker_threads: 2\nnodegroups: {a: 'x*'}\nreactor:\n  - 'a': [/1.sls]\n"),
+            ("master.d/b.conf", "worker_threads: 3\nnodegroups: {b: 'y*'}\nreactor:\n  - 'b': [/2.sls]\n"),
+            ("master.d/ignored.txt", "worker_threads: 4\n"),
+        ]);
+        let Loaded { config, warnings, .. } = loaded.unwrap();
+        assert_eq!(warnings, []);
+        assert_eq!((config.ret_port, config.worker_threads), (4506, 3));
+        assert_eq!(config.pki_dir, Path::new("/tmp/r/etc/salt/pki/master"));
+        assert_eq!(config.nodegroups, map! {"a" => "x*", "b" => "y*"});
+        assert_eq!(config.reactor.as_list().unwrap().len(), 2);
+        assert_eq!(config.opts.get("conf_file"), Some(&format!("{path}/master").into()));
+        assert_eq!(config.opts.get("ret_port"), Some(&4506.into()));
+    }
+
+    #[test]
+    fn unknown_options_are_reported_with_a_suggestion() {
+        let (loaded, path) = master(&[(
+            "master",
+            "# comment\nworker_thread: 2\nredis.host: x\nzmq_filtering: False\nqqqqqqqqqqqq: 1\n",
+        )]);
+        let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                format!("{path}/master:2: unknown option 'worker_thread': did you mean 'worker_threads'?"),
+                format!("{path}/master:5: unknown option 'qqqqqqqqqqqq'"),
+            ]
+        );
+    }
+
+    #[test]
+    fn included_files_are_read() {
+        let (loaded, _) = master(&[
+            ("master", "include: [more/*.yml, none]\ndefault_include: drop.d/*.conf\nworker_threads: 1\n"),
+            ("drop.d/a.conf", "worker_threads: 2\ntimeout: 2\n"),
+            ("more/b.yml", "worker_threads: 3\n"),
+            ("master.d/c.conf", "worker_threads: 4\n"),
+        ]);
+        let Loaded { config, warnings, .. } = loaded.unwrap();
+        assert_eq!((config.worker_threads, config.timeout), (3, 2));
+        assert_eq!(warnings, []);
+    }
+
+    #[test]
+    fn options_without_effect_are_reported() {
+        let (loaded, path) = master(&[
+            (
+                "master",
+                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
+            ),
+            // Which backends there are is examined with the values (`check.rs`).
+            ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
+        ]);
+        let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, [format!("{path}/master:4: Salt's option 'engines' has no effect in Brine")]);
+    }
+
+    #[test]
+    fn errors_name_file_and_line() {
+        for (files, message) in [
+            (
+                &[("master", "a.b: 1\nworker_threads: many\n")][..],
+                "/master:2: option 'worker_threads': expected a non-negative integer, got str",
+            ),
+            (
+                &[("master", ""), ("master.d/x.conf", "\nfile_roots: /srv\n")],
+                "/master.d/x.conf:2: option 'file_roots': expected a mapping of environment to a list of directories, got str",
+            ),
+            (
+                &[("master", "- a\n")],
+                "/master: the configuration is invalid: expected a mapping of option to value, got list",
+            ),
+            (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
+        ] {
+            let (loaded, path) = master(files);
+            let text = loaded.unwrap_err().to_string();
+            assert_eq!(text.strip_prefix(&path), Some(message));
+        }
+    }
+
+    #[test]
+    fn a_missing_directory_means_defaults() {
+        let loaded = MinionConfig::load(Path::new("/nonexistent"), &map! {"id" => "m1"}).unwrap();
+        assert_eq!(loaded.warnings[0].to_string(), "CONFIG '/nonexistent' directory does not exist.");
+        assert_eq!(loaded.config.id.as_deref(), Some("m1"));
+        assert_eq!(loaded.config.master, ["salt"]);
+    }
+
+    #[test]
+    fn the_known_names_are_sorted() {
+        assert!(known::SALT.is_sorted());
+        assert!(MODULE_OPTIONS.is_sorted_by_key(|option| option.name));
+    }
+
+    #[test]
+    fn ignored_options_have_no_use() {
+        let ignored: Vec<_> = known::ignored_options().collect();
+        for (name, is_ignored) in [
+            ("engines", true),
+            ("worker_threads", false),
+            ("acceptance_wait_time", false),
+            ("gitfs_remotes", false),
+            ("transport", false),
+        ] {
+            assert_eq!(ignored.contains(&name), is_ignored, "{name}");
+        }
+    }
+}

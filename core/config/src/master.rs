@@ -1,0 +1,323 @@
+//! The options of the master.
+
+use std::path::PathBuf;
+
+use brine_value::{Map, Value};
+
+use super::Roots;
+use super::options::{below_root, log_below_root};
+use super::rendering::rendering_options;
+
+rendering_options! {
+    /// The master's configuration, read from `/etc/salt/master` and `master.d/*.conf`.
+    MasterConfig for "master";
+
+    /// The directory that all other default paths are relative to.
+    root_dir: PathBuf = "/".into(),
+    /// The address to listen on.
+    interface: String = "0.0.0.0".into(),
+    /// The TCP port on which jobs are published.
+    publish_port: u16 = 4505,
+    /// The TCP port on which requests of minions are received.
+    ret_port: u16 = 4506,
+    /// The id of the master; by default the host name with `_master` appended.
+    id: Option<String> = None,
+    /// The user that the daemon runs as. Only root can start it to run as another user.
+    user: Option<String> = None,
+    /// The directory of the master's key and the keys of minions.
+    pki_dir: PathBuf = "/etc/salt/pki/master".into(),
+    /// The directory of the store (`brine.redb`: journal, job cache, minion data) and of the root key.
+    cachedir: PathBuf = "/var/cache/salt/master".into(),
+    /// The directory of the event bus' sockets.
+    sock_dir: PathBuf = "/var/run/salt/master".into(),
+    /// The file that holds the PID of the daemon.
+    pidfile: PathBuf = "/var/run/salt-master.pid".into(),
+    /// The log file of the daemon, also used by its tools if they can write to it; `''` for none.
+    log_file: PathBuf = "/var/log/salt/master".into(),
+    /// The log file of `salt-key`.
+    key_logfile: PathBuf = "/var/log/salt/key".into(),
+    /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
+    /// or quiet.
+    log_level: String = "warning".into(),
+    /// The lowest level that is logged to the log file; by default `log_level`.
+    log_level_logfile: Option<String> = None,
+    /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
+    /// date and time in front.
+    log_fmt_console: Option<String> = None,
+    /// The format of log lines in the log file; by default Salt's.
+    log_fmt_logfile: Option<String> = None,
+    /// The format of `%(asctime)s` on stderr, as for strftime.
+    log_datefmt: Option<String> = None,
+    /// The same as `log_datefmt`, over which it takes precedence.
+    log_datefmt_console: Option<String> = None,
+    /// The format of `%(asctime)s` in the log file, as for strftime.
+    log_datefmt_logfile: Option<String> = None,
+
+    /// The number of requests that are handled concurrently.
+    worker_threads: usize = 5,
+    /// The number of seconds that `salt` waits for returns before it asks the silent minions whether the job still
+    /// runs.
+    timeout: u64 = 5,
+    /// The number of seconds that minions have to answer whether a job still runs.
+    gather_job_timeout: u64 = 10,
+    /// The maximum size of a message from the network, in bytes.
+    max_message_size: usize = 64 << 20,
+    /// The maximum number of network connections; 0 for three quarters of the limit on open files. Half of them are
+    /// reserved for addresses from which a minion or a client has authenticated.
+    max_connections: usize = 0,
+    /// The maximum number of network connections of one address; 0 for a quarter of `max_connections`, or seven
+    /// eighths if a minion or a client has authenticated from it.
+    max_connections_per_address: usize = 0,
+    /// The maximum size of a message from an address that has not authenticated, in bytes.
+    unauthenticated_message_size: usize = 64 << 10,
+    /// The maximum number of bytes of unfinished messages of all unauthenticated connections.
+    unauthenticated_memory: usize = 64 << 20,
+    /// The number of seconds that a peer has to finish a message that it has begun, and to read a reply.
+    message_timeout: u64 = 60,
+    /// The maximum size of an event, in bytes. The event of a larger return is trimmed; the job cache keeps the return
+    /// whole.
+    max_event_size: usize = 1 << 20,
+    /// The number of MiB of returns larger than `max_event_size` that the job cache keeps whole, a quarter of it per
+    /// minion. Returns beyond that are trimmed there, too.
+    large_returns_size: u64 = 1024,
+
+    /// The number of hours for which jobs are kept in the job cache; 0 for ever.
+    keep_jobs: u64 = 24,
+    /// The number of seconds for which jobs are kept; takes precedence over `keep_jobs`.
+    keep_jobs_seconds: Option<u64> = None,
+    /// Whether jobs are stored.
+    job_cache: bool = true,
+    /// Whether calls of runner functions are stored as jobs.
+    runner_returns: bool = true,
+    /// The returner that stores jobs.
+    master_job_cache: String = "local_cache".into(),
+    /// The returners that store events.
+    event_return: Vec<String> = Vec::new(),
+    /// Globs of tags: only matching events are stored by `event_return`.
+    event_return_whitelist: Vec<String> = Vec::new(),
+    /// Globs of tags: matching events are not stored by `event_return`.
+    event_return_blacklist: Vec<String> = Vec::new(),
+    /// Scheduled runner functions, by name of the job.
+    schedule: Map = Map::new(),
+    /// The number of seconds between two runs of the maintenance task.
+    loop_interval: u64 = 60,
+    /// The number of hours for which events stay in the journal.
+    event_journal_hours: u64 = 24,
+    /// The disk space of the journal's events in MiB. When it is exceeded, the oldest events are removed; disk use
+    /// stays below 1.3 times this value. Events that a durable subscriber (the reactor, the job cache, event
+    /// returners) has not handled are kept up to twice this value.
+    event_journal_size: u64 = 1024,
+
+    /// The TCP port on which metrics are served in Prometheus' text format at `/metrics`; 0 for none.
+    metrics_port: u16 = 0,
+    /// The address on which metrics are served.
+    metrics_interface: String = "127.0.0.1".into(),
+
+    /// The length of new RSA keys, in bits.
+    keysize: usize = 2048,
+    /// The passphrase of the master's key.
+    key_pass: Option<String> = None,
+    /// Whether authentication replies carry a signature of the master's public key, for the minions'
+    /// `verify_master_pubkey_sign`.
+    master_sign_pubkey: bool = false,
+    /// The name of the key pair in `pki_dir` that signs the master's public key.
+    master_sign_key_name: String = "master_sign".into(),
+    /// The passphrase of the key `master_sign_key_name`.
+    signing_key_pass: Option<String> = None,
+    /// Whether the signature is read from a file in `pki_dir` instead of computed.
+    master_use_pubkey_signature: bool = false,
+    /// The name of that file; by default `master_pubkey_signature`, as up to Salt 3007, or `<id>_pubkey_signature`.
+    master_pubkey_signature: Option<String> = None,
+    /// Whether every new key is accepted. For tests only.
+    auto_accept: bool = false,
+    /// Whether every key is accepted, also a changed one: no authentication at all. For tests only.
+    open_mode: bool = false,
+    /// A file of ids, globs and regular expressions, one a line, whose keys are accepted.
+    autosign_file: Option<PathBuf> = None,
+    /// A file of ids, globs and regular expressions, one a line, whose keys are rejected.
+    autoreject_file: Option<PathBuf> = None,
+    /// The number of minutes after which a file in `minions_autosign` below `pki_dir` no longer accepts its minion; 0
+    /// for never.
+    autosign_timeout: u64 = 120,
+    /// A directory with one file per grain: the key of a minion whose grain has a value listed in the file is
+    /// accepted.
+    autosign_grains_dir: Option<PathBuf> = None,
+    /// Whether `autosign_file` and similar files may be writable by their group.
+    permissive_pki_access: bool = false,
+    /// The maximum number of accepted keys; 0 for no limit.
+    max_minions: usize = 0,
+    /// The maximum number of pending keys; further minions are asked to retry later. 0 for no limit.
+    max_pending_keys: usize = 20_000,
+    /// The number of authentications per second and address in the long run, with bursts of ten times as many. Excess
+    /// ones wait and are then dropped. 0 for no limit.
+    auth_rate_limit: u32 = 1000,
+    /// The number of runner and wheel functions that run concurrently; further calls wait.
+    runner_threads: usize = 256,
+    /// The number of seconds for which a published job is delivered to a Brine minion that was disconnected; 0 turns
+    /// this off.
+    publish_catch_up: u64 = 60,
+    /// The number of seconds after which the session keys are rotated.
+    publish_session: u64 = 86_400,
+    /// Whether the session keys are rotated when a key is deleted or rejected.
+    rotate_aes_key: bool = true,
+    /// The lowest protocol version that minions may use.
+    minimum_auth_version: i64 = 3,
+    /// The session ciphers that minions may choose from: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac` (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
+    /// Whether publishes with Salt's cipher are signed. Publishes with AES-256-GCM always are.
+    sign_pub_messages: bool = true,
+    /// Whether unsigned returns are refused; minions sign them with `minion_sign_messages`.
+    require_minion_sign_messages: bool = false,
+    /// Whether returns with an invalid signature are refused instead of only logged.
+    drop_messages_signature_fail: bool = false,
+    /// Whether jobs are sent only to the targeted minions among those with `zmq_filtering`. Minions without it receive
+    /// every job.
+    zmq_filtering: bool = false,
+    /// The number of seconds after which a minion's request counts as replayed; 0 for never.
+    request_server_ttl: u64 = 0,
+    /// The functions that minions may publish to other minions: a mapping of regular expressions of minion ids to
+    /// lists of regular expressions of functions.
+    peer: Map = Map::new(),
+    /// The runner functions that minions may call, in the form of `peer`.
+    peer_run: Map = Map::new(),
+    /// The functions whose mine data minions may read, in the form of `peer`; all if unset.
+    mine_get: Option<Map> = None,
+    /// Whether a minion may delete its own key.
+    allow_minion_key_revoke: bool = true,
+    /// Whether syndics may return results of their minions.
+    order_masters: bool = false,
+    /// Whether minions may push files to the master (`cp.push`).
+    file_recv: bool = false,
+    /// The maximum size of a pushed file, in MiB.
+    file_recv_max_size: u64 = 100,
+    /// Node groups by name, each a compound target.
+    nodegroups: Map = Map::new(),
+
+    /// The number of seconds between two fetches of the repositories in `gitfs_remotes`.
+    gitfs_update_interval: u64 = 60,
+    /// The name of the top file.
+    state_top: String = "top.sls".into(),
+    /// The only environment whose top file is read.
+    state_top_saltenv: Option<String> = None,
+    /// How the top files of several environments are merged: merge, same or merge_all.
+    top_file_merging_strategy: String = "merge".into(),
+    /// The order in which environments are merged.
+    env_order: Vec<String> = Vec::new(),
+    /// The environment whose top file applies to all with `top_file_merging_strategy: same`.
+    default_top: String = "base".into(),
+    /// Whether minions stop a state run at the first failed state.
+    failhard: bool = false,
+    /// Whether states run in the order of their definition.
+    state_auto_order: bool = true,
+    /// Whether minions publish an event for each finished state.
+    state_events: bool = false,
+    /// The state modules whose states minions aggregate; `True` for all.
+    state_aggregate: Value = Value::Bool(false),
+    /// Options of the Jinja environment of templates.
+    jinja_env: Map = Map::new(),
+    /// Options of the Jinja environment of SLS files.
+    jinja_sls_env: Map = Map::new(),
+    /// Whether whitespace before a Jinja block is removed.
+    jinja_lstrip_blocks: bool = false,
+    /// Whether the newline after a Jinja block is removed.
+    jinja_trim_blocks: bool = false,
+    /// Whether rendered pillars are cached in memory, by minion.
+    pillar_cache: bool = false,
+    /// The number of seconds for which rendered pillars are cached.
+    pillar_cache_ttl: u64 = 3600,
+
+    /// The reactor SLS files by event tag: a list of one-key mappings of tag glob to files.
+    reactor: Value = Value::List(Vec::new()),
+    /// The files of rules over time: paths, globs of paths, or `salt://` paths.
+    reactor_rules: Vec<String> = Vec::new(),
+    /// The number of events that are reacted to concurrently.
+    reactor_worker_threads: usize = 10,
+    /// The number of events that wait for a reactor worker in memory; further ones wait in the journal.
+    reactor_worker_hwm: usize = 10_000,
+    /// The number of seconds that the reactions to one event may take, including the functions that they call. Then
+    /// they are cancelled and become dead letters (`reactor.failed`).
+    reactor_deadline: u64 = 3600,
+    /// The number of retries of a reaction with a temporary failure.
+    reactor_retries: u32 = 5,
+    /// The length of a chain of reactions from which on it counts as a loop.
+    reactor_max_depth: u64 = 16,
+    /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
+    /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
+    reactor_strict_data: bool = true,
+    /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
+    reactor_rate_limit: Map = Map::new(),
+    /// The number of seconds for which an entry ignores events after a reaction, by its pattern: `60`, or `{within:
+    /// 60, by: id}`.
+    reactor_cooldown: Map = Map::new(),
+    /// The time without events after which an entry reacts once, to the last event, by its pattern.
+    reactor_debounce: Map = Map::new(),
+
+    /// Systems that authenticate users, each with the entries of its users.
+    external_auth: Map = Map::new(),
+    /// Users of this machine who may publish jobs, each with entries.
+    publisher_acl: Map = Map::new(),
+    /// Users who may publish nothing (`users`), and functions that nobody may call (`modules`).
+    publisher_acl_blacklist: Map = Map::new(),
+    /// Whether the entries of `*` hold for users who have entries of their own, too.
+    permissive_acl: bool = false,
+    /// Whether the entries of a user at login hold as long as the token, whatever the configuration says later.
+    keep_acl_in_token: bool = false,
+    /// For how many seconds tokens of users are valid.
+    token_expire: u64 = 43_200,
+    /// Who may choose how long a token is valid: everybody (`True`), or lists of users by system.
+    token_expire_user_override: Value = Value::Bool(false),
+    /// The file in which `salt -T` keeps a user's token; by default `salt_token` in the user's configuration of Salt, or
+    /// `.salt_token` in the home directory.
+    token_file: Option<String> = None,
+    /// The password of all users of the system `sharedsecret` of `external_auth`.
+    sharedsecret: Option<String> = None,
+
+    /// Whether `salt/auth` events are published.
+    auth_events: bool = true,
+    /// The acts (`pend`, `denied`, ...) whose `salt/auth` events include the minion's `autosign_grains`.
+    auth_events_autosign_grains: Vec<String> = Vec::new(),
+    /// Whether `salt/stats` events with the durations of requests are published.
+    master_stats: bool = false,
+    /// The number of seconds between two `salt/stats` events.
+    master_stats_event_iter: u64 = 60,
+    /// Whether a new job is also published under its bare job id, as up to Salt 3007.
+    bare_jid_events: bool = false,
+    /// Whether `minion/refresh` events are published.
+    minion_data_cache_events: bool = true,
+    /// Whether `salt/fileserver/roots/update` events are published.
+    fileserver_events: bool = false,
+    /// The number of seconds between two checks of `file_roots` for changes, for `fileserver_events`.
+    roots_update_interval: u64 = 60,
+    /// Whether `salt/presence` events are published.
+    presence_events: bool = false,
+    /// The default outputter of `salt`.
+    output: Option<String> = None,
+    /// Whether output on terminals is coloured.
+    color: bool = true,
+    /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
+    state_output: String = "full".into(),
+    /// Whether the highstate outputter shows states that succeeded without changes.
+    state_verbose: bool = true,
+}
+
+impl MasterConfig {
+    fn finish_paths(&mut self) {
+        let root = self.root_dir.clone();
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
+            *path = below_root(&root, path);
+        }
+        for path in [&mut self.log_file, &mut self.key_logfile] {
+            *path = log_below_root(&root, path);
+        }
+        for path in
+            [&mut self.autosign_file, &mut self.autoreject_file, &mut self.autosign_grains_dir].into_iter().flatten()
+        {
+            *path = below_root(&root, path);
+        }
+    }
+
+    /// Returns how long jobs are kept.
+    pub fn job_lifetime(&self) -> std::time::Duration {
+        std::time::Duration::from_secs(self.keep_jobs_seconds.unwrap_or(self.keep_jobs * 3600))
+    }
+}

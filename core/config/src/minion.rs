@@ -1,0 +1,226 @@
+//! The options of the minion.
+
+use std::path::PathBuf;
+
+use brine_value::{Map, Value};
+
+use super::Roots;
+use super::options::{below_root, log_below_root};
+use super::rendering::rendering_options;
+
+rendering_options! {
+    /// The minion's configuration, read from `/etc/salt/minion` and `minion.d/*.conf`.
+    MinionConfig for "minion";
+
+    /// The directory that all other default paths are relative to.
+    root_dir: PathBuf = "/".into(),
+    /// The id of the minion; by default the content of `minion_id` in the configuration directory, or the host name.
+    id: Option<String> = None,
+    /// The address of the master, with or without port; of several addresses only the first is used.
+    master: Vec<String> = vec!["salt".into()],
+    /// The TCP port of the master for requests.
+    master_port: u16 = 4506,
+    /// The TCP port of the master for publishes; by default the port that the master names when it accepts the minion.
+    publish_port: Option<u16> = None,
+    /// The fingerprint of the master's key that is required at the first contact.
+    master_finger: Option<String> = None,
+    /// Whether the master's public key must be signed by the key `master_sign_key_name`. A signed key may replace the
+    /// stored one.
+    verify_master_pubkey_sign: bool = false,
+    /// Whether the signature is also verified if the master's key is the stored one.
+    always_verify_signature: bool = false,
+    /// The name of the public key in `pki_dir` that verifies the signature.
+    master_sign_key_name: String = "master_sign".into(),
+    /// The user that the daemon runs as. Only root can start it to run as another user.
+    user: Option<String> = None,
+    /// The directory of the minion's key and the master's public key.
+    pki_dir: PathBuf = "/etc/salt/pki/minion".into(),
+    /// The directory of cached files, jobs and grains.
+    cachedir: PathBuf = "/var/cache/salt/minion".into(),
+    /// The directory of the sockets of the minion's event bus.
+    sock_dir: PathBuf = "/var/run/salt/minion".into(),
+    /// The file that holds the PID of the daemon.
+    pidfile: PathBuf = "/var/run/salt-minion.pid".into(),
+    /// The log file of the daemon, also used by its tools if they can write to it; `''` for none.
+    log_file: PathBuf = "/var/log/salt/minion".into(),
+    /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
+    /// or quiet.
+    log_level: String = "warning".into(),
+    /// The lowest level that is logged to the log file; by default `log_level`.
+    log_level_logfile: Option<String> = None,
+    /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
+    /// date and time in front.
+    log_fmt_console: Option<String> = None,
+    /// The format of log lines in the log file; by default Salt's.
+    log_fmt_logfile: Option<String> = None,
+    /// The format of `%(asctime)s` on stderr, as for strftime.
+    log_datefmt: Option<String> = None,
+    /// The same as `log_datefmt`, over which it takes precedence.
+    log_datefmt_console: Option<String> = None,
+    /// The format of `%(asctime)s` in the log file, as for strftime.
+    log_datefmt_logfile: Option<String> = None,
+
+    /// The number of seconds between two authentication attempts while the key is pending.
+    acceptance_wait_time: u64 = 10,
+    /// The number of seconds up to which the pause between two attempts grows; 0 for a constant pause of
+    /// `acceptance_wait_time`.
+    acceptance_wait_time_max: u64 = 0,
+    /// Whether the minion keeps asking after its key was rejected.
+    rejected_retry: bool = false,
+    /// The number of seconds after which an authentication without reply fails.
+    auth_timeout: u64 = 5,
+    /// The number of seconds after which a request without reply fails.
+    request_timeout: u64 = 60,
+    /// The minimum number of milliseconds before the minion reconnects.
+    recon_default: u64 = 1000,
+    /// The maximum number of milliseconds before the minion reconnects.
+    recon_max: u64 = 10_000,
+    /// The length of new RSA keys, in bits.
+    keysize: usize = 2048,
+    /// The session ciphers that the minion allows, preferred first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac`
+    /// (Salt).
+    ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
+    /// The padding of encrypted keys in the authentication: OAEP-SHA1 or OAEP-SHA224.
+    encryption_algorithm: String = "OAEP-SHA1".into(),
+    /// The algorithm of signatures: PKCS1v15-SHA1 or PKCS1v15-SHA224.
+    signing_algorithm: String = "PKCS1v15-SHA1".into(),
+    /// Whether publishes with Salt's cipher must be signed. Publishes with AES-256-GCM always must.
+    sign_pub_messages: bool = false,
+    /// Whether messages to the master are signed with the minion's key, for the master's
+    /// `require_minion_sign_messages`.
+    minion_sign_messages: bool = false,
+    /// Whether the minion subscribes only to publishes for itself and for all minions. With a Salt master, its option
+    /// of the same name must be set, too; otherwise the minion receives nothing.
+    zmq_filtering: bool = false,
+    /// The maximum size of a message from the network, in bytes.
+    max_message_size: usize = 64 << 20,
+    /// The maximum number of concurrent jobs; -1 for Brine's own limit of 256. Further jobs wait.
+    process_count_max: i64 = -1,
+    /// The maximum number of bytes kept of each output stream of a command (`cmd.run` and others); the rest is dropped
+    /// with a note at the end. Both streams must fit into `max_message_size`.
+    cmd_output_limit: usize = 16 << 20,
+    /// The age in seconds up to which jobs published while the minion was disconnected are fetched when it reconnects;
+    /// 0 for never. Brine masters only.
+    publish_catch_up: u64 = 60,
+    /// The maximum number of returns kept for a master that does not accept them; the oldest are dropped.
+    return_queue_count: usize = 1000,
+    /// The maximum size of the kept returns, in bytes.
+    return_queue_bytes: usize = 256 << 20,
+
+    /// Static grains.
+    grains: Map = Map::new(),
+    /// The grains that are sent with the authentication request, for the master's `autosign_grains_dir`.
+    autosign_grains: Vec<String> = Vec::new(),
+    /// The states that run when the minion starts: highstate, sls or top.
+    startup_states: Option<String> = None,
+    /// The SLS files for `startup_states: sls`.
+    sls_list: Vec<String> = Vec::new(),
+    /// `remote` reads files and pillar from the master, `local` from this host.
+    file_client: String = "remote".into(),
+    /// The file with the certificate authorities that `https://` trusts; by default the system's.
+    ca_bundle: Option<PathBuf> = None,
+    /// The default environment of states.
+    saltenv: Option<String> = None,
+    /// The default environment of pillar.
+    pillarenv: Option<String> = None,
+    /// The name of the top file.
+    state_top: String = "top.sls".into(),
+    /// The state modules whose states are aggregated; `True` for all.
+    state_aggregate: Value = Value::Bool(false),
+    /// The maximum number of concurrent states with `parallel: True`; 0 for no limit.
+    state_max_parallel: usize = 0,
+    /// Whether states only report the changes that they would make.
+    test: bool = false,
+    /// Whether a state run stops at the first failed state.
+    failhard: bool = false,
+    /// Whether every state run publishes an event for each finished state.
+    state_events: bool = false,
+    /// Whether `minion_start` is published in addition to `salt/minion/<id>/start`.
+    enable_legacy_startup_events: bool = true,
+    /// The grains that the start events include.
+    start_event_grains: Vec<String> = Vec::new(),
+    /// The beacons by name, each a list of one-key mappings or one mapping of its options.
+    beacons: Map = Map::new(),
+    /// Scheduled functions, by name of the job.
+    schedule: Map = Map::new(),
+    /// Whether scheduled jobs run before the minion has connected to a master.
+    scheduler_before_connect: bool = false,
+    /// Whether beacons run before the minion has connected to a master; their events then stay on the minion's own
+    /// bus.
+    beacons_before_connect: bool = false,
+    /// The number of seconds between two polls of beacons without an `interval`.
+    loop_interval: u64 = 1,
+    /// Whether the minion sends its mine (`mine_functions`) at start and every `mine_interval` minutes.
+    mine_enabled: bool = true,
+    /// The number of minutes between two updates of the mine; at least 1.
+    mine_interval: u64 = 60,
+    /// Whether automatic updates of the mine are stored in the master's job cache.
+    mine_return_job: bool = false,
+    /// The number of minutes between two pings of the master; 0 for none.
+    ping_interval: f64 = 0.0,
+    /// Node groups by name, for compound targets that the minion matches without a master.
+    nodegroups: Map = Map::new(),
+    /// The number of job ids that are remembered so that a job received twice runs once; at least 10,000.
+    minion_jid_queue_hwm: usize = 100,
+    /// The entries of the minion's own reactor, in the form of the master's `reactor`.
+    reactor: Value = Value::List(Vec::new()),
+    /// The number of seconds that the reactions of the minion's own reactor to one event may take before they are
+    /// cancelled.
+    reactor_deadline: u64 = 3600,
+    /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
+    /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
+    reactor_strict_data: bool = true,
+
+    /// The default outputter of `salt-call`.
+    output: Option<String> = None,
+    /// Whether output on terminals is coloured.
+    color: bool = true,
+    /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
+    state_output: String = "full".into(),
+    /// Whether the highstate outputter shows states that succeeded without changes.
+    state_verbose: bool = true,
+}
+
+impl MinionConfig {
+    fn finish_paths(&mut self) {
+        self.take_port();
+        let root = self.root_dir.clone();
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
+            *path = below_root(&root, path);
+        }
+        self.log_file = log_below_root(&root, &self.log_file);
+    }
+
+    /// Splits `host:port` of the first master.
+    fn take_port(&mut self) {
+        let Some(master) = self.master.first_mut() else { return };
+        let with_port = master.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+        // An IPv6 address without brackets has no port.
+        let with_port = with_port.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+        let (host, port) = with_port.unwrap_or((master, self.master_port));
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        (*master, self.master_port) = (bare.to_owned(), port);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_of_the_master_is_optional() {
+        for (written, host, port) in [
+            ("salt", "salt", 4506),
+            ("salt.example.com:4507", "salt.example.com", 4507),
+            ("10.0.0.1:4507", "10.0.0.1", 4507),
+            ("::1", "::1", 4506),
+            ("[::1]", "::1", 4506),
+            ("[::1]:4507", "::1", 4507),
+            ("salt:http", "salt:http", 4506),
+        ] {
+            let mut config = MinionConfig { master: vec![written.to_owned()], ..Default::default() };
+            config.take_port();
+            assert_eq!((config.master[0].as_str(), config.master_port), (host, port), "{written}");
+        }
+    }
+}

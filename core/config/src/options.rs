@@ -1,0 +1,143 @@
+//! The macro that declares options, and the types of their values.
+
+use std::path::{Path, PathBuf};
+
+use brine_value::Map;
+use indexmap::IndexMap;
+
+/// Directories by environment: `file_roots` and `pillar_roots`.
+pub type Roots = IndexMap<String, Vec<PathBuf>>;
+
+/// The documentation of an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OptionDoc {
+    /// Its name.
+    pub name: &'static str,
+    /// Its description, line by line.
+    pub doc: &'static [&'static str],
+    /// The type of its value, in words.
+    pub expected: &'static str,
+}
+
+/// Prefixes a path with `root_dir`, as Salt does with its own directories, unless it has the prefix already.
+pub(super) fn below_root(root: &Path, path: &Path) -> PathBuf {
+    let relative = path.strip_prefix(root).unwrap_or(path);
+    let relative = relative.strip_prefix("/").unwrap_or(relative);
+    if relative.as_os_str().is_empty() { root.to_owned() } else { root.join(relative) }
+}
+
+/// As [`below_root`] for a log file; an empty path and the address of a syslog server are returned unchanged.
+pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
+    let is_file = !path.as_os_str().is_empty() && !path.to_string_lossy().contains("://");
+    if is_file { below_root(root, path) } else { path.to_owned() }
+}
+
+/// The error of one option.
+pub(super) struct BadOption {
+    pub name: &'static str,
+    pub error: brine_value::WrongType,
+}
+
+/// The interface of a configuration to the loader, implemented by `options!`.
+pub(super) trait Options: Sized {
+    /// The documentation of all options, in the order of their declaration.
+    const DOCS: &'static [OptionDoc];
+    /// The name of the main file: `master` or `minion`.
+    const FILE: &'static str;
+
+    /// Converts the given options; the others keep their defaults.
+    fn from_given(given: &Map) -> Result<Self, BadOption>;
+
+    /// Prefixes paths with `root_dir` and sets options that depend on others or on the configuration directory.
+    fn finish(&mut self, directory: &Path);
+
+    /// Fills `opts` with the values of all options and with the given options that are not declared.
+    fn fill_opts(&mut self, given: Map);
+}
+
+/// Declares a configuration: a struct with one field per option, its default and its documentation.
+macro_rules! options {
+    (
+        $(#[doc = $struct_doc:literal])*
+        $name:ident for $file:literal;
+        $($(#[doc = $doc:literal])* $option:ident: $type:ty = $default:expr,)*
+    ) => {
+        $(#[doc = $struct_doc])*
+        #[derive(Debug, Clone)]
+        pub struct $name {
+            $($(#[doc = $doc])* pub $option: $type,)*
+            /// All options by name, including those that only modules read: `opts` in templates.
+            pub opts: brine_value::Map,
+            /// The configuration directory.
+            pub config_dir: std::path::PathBuf,
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                let mut config = $name {
+                    $($option: $default,)*
+                    opts: brine_value::Map::new(),
+                    config_dir: super::DEFAULT_DIRECTORY.into(),
+                };
+                $crate::options::Options::fill_opts(&mut config, brine_value::Map::new());
+                config
+            }
+        }
+
+        impl $crate::options::Options for $name {
+            const FILE: &'static str = $file;
+            const DOCS: &'static [$crate::OptionDoc] = &[$($crate::OptionDoc {
+                name: stringify!($option),
+                doc: &[$($doc),*],
+                expected: <$type as brine_value::FromValue>::EXPECTED,
+            }),*];
+
+            fn from_given(given: &brine_value::Map) -> Result<Self, $crate::options::BadOption> {
+                let mut config = Self::default();
+                $(if let Some(value) = given.get(stringify!($option)).filter(|value| !value.is_nil()) {
+                    config.$option = <$type as brine_value::FromValue>::try_from_value(value)
+                        .map_err(|error| $crate::options::BadOption { name: stringify!($option), error })?;
+                })*
+                Ok(config)
+            }
+
+            fn finish(&mut self, directory: &std::path::Path) {
+                self.config_dir = directory.to_owned();
+                self.finish_paths();
+            }
+
+            fn fill_opts(&mut self, given: brine_value::Map) {
+                self.opts = given;
+                $(self.opts.insert(stringify!($option).into(), self.$option.clone().into());)*
+                self.opts.insert("config_dir".into(), self.config_dir.clone().into());
+                self.opts.insert("conf_file".into(), self.config_dir.join($file).into());
+            }
+        }
+
+        impl $name {
+            /// Returns the documentation of all options, in the order of their declaration.
+            pub fn docs() -> &'static [$crate::OptionDoc] {
+                <Self as $crate::options::Options>::DOCS
+            }
+        }
+    };
+}
+
+pub(super) use options;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_prefixed_once() {
+        for (root, path, result) in [
+            ("/", "/etc/salt/pki", "/etc/salt/pki"),
+            ("/tmp/x", "/etc/salt/pki", "/tmp/x/etc/salt/pki"),
+            ("/tmp/x", "/tmp/x/pki", "/tmp/x/pki"),
+            ("/tmp/x", "pki", "/tmp/x/pki"),
+        ] {
+            assert_eq!(below_root(Path::new(root), Path::new(path)), Path::new(result));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `opts` as templates know them: what is configured, and under it what Salt's minions have where nothing is.
+
+use std::sync::LazyLock;
+
+use brine_value::{Map, Value, list, map};
+
+use super::MinionConfig;
+
+/// Options of Salt's that formulas may look at and that nothing here reads, with their defaults.
+static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
+    map! {
+        "auth_retries" => 0,
+        "auth_safemode" => false,
+        "auth_tries" => 7,
+        "autoload_dynamic_modules" => true,
+        "cache" => "localfs",
+        "cache_jobs" => false,
+        "clean_dynamic_modules" => true,
+        "cmd_safe" => true,
+        "decrypt_pillar_default" => "gpg",
+        "default_include" => "minion.d/*.conf",
+        "default_top" => "base",
+        "disable_modules" => list![],
+        "disable_returners" => list![],
+        "disabled_requisites" => list![],
+        "enable_fqdns_grains" => false,
+        "enable_gpu_grains" => true,
+        "engines" => list![],
+        "env_order" => list![],
+        "event_match_type" => "startswith",
+        "extmod_blacklist" => map! {},
+        "extmod_whitelist" => map! {},
+        "file_buffer_size" => 262_144,
+        "fileserver_backend" => list!["roots"],
+        "fips_mode" => false,
+        "grains_blacklist" => list![],
+        "grains_cache" => false,
+        "grains_cache_expiration" => 300,
+        "grains_deep_merge" => false,
+        "grains_dirs" => list![],
+        "grains_refresh_every" => 0,
+        "hash_type" => "sha256",
+        "interface" => "0.0.0.0",
+        "ipc_mode" => "ipc",
+        "ipv6" => Value::Nil,
+        "jinja_env" => map! {},
+        "jinja_lstrip_blocks" => false,
+        "jinja_sls_env" => map! {},
+        "jinja_trim_blocks" => false,
+        "lock_saltenv" => false,
+        "log_datefmt" => "%H:%M:%S",
+        "log_datefmt_console" => "%H:%M:%S",
+        "log_datefmt_logfile" => "%Y-%m-%d %H:%M:%S",
+        "log_fmt_console" => "[%(levelname)-8s] %(message)s",
+        "log_fmt_logfile" => "%(asctime)s,%(msecs)03d [%(name)-17s:%(lineno)-4d][%(levelname)-8s][%(process)d] %(message)s",
+        "log_granular_levels" => map! {},
+        "log_rotate_backup_count" => 0,
+        "log_rotate_max_bytes" => 0,
+        "master_alive_interval" => 0,
+        "master_failback" => false,
+        "master_failback_interval" => 0,
+        "master_shuffle" => false,
+        "master_tries" => -1,
+        "master_type" => "str",
+        "minion_id_lowercase" => false,
+        "minion_id_remove_domain" => false,
+        "module_dirs" => list![],
+        "modules_max_memory" => -1,
+        "multifunc_ordered" => false,
+        "multiprocessing" => true,
+        "outputter_dirs" => list![],
+        "pillarenv_from_saltenv" => false,
+        "providers" => map! {},
+        "proxy_host" => "",
+        "proxy_password" => "",
+        "proxy_port" => 0,
+        "proxy_username" => "",
+        "random_master" => false,
+        "random_reauth_delay" => 10,
+        "random_startup_delay" => 0,
+        "recon_randomize" => true,
+        "render_dirs" => list![],
+        "renderer_blacklist" => list![],
+        "renderer_whitelist" => list![],
+        "resolve_dns_fallback" => true,
+        "restart_on_error" => false,
+        "retcode_passthrough" => false,
+        "retry_dns" => 30,
+        "retry_dns_count" => Value::Nil,
+        "return_retry_timer" => 5,
+        "return_retry_timer_max" => 10,
+        "return_retry_tries" => 3,
+        "returner_dirs" => list![],
+        "roots_update_interval" => 60,
+        "skip_grains" => false,
+        "ssh_merge_pillar" => true,
+        "ssl" => Value::Nil,
+        "state_auto_order" => true,
+        "state_output_diff" => false,
+        "state_output_profile" => true,
+        "state_queue" => false,
+        "state_top_saltenv" => Value::Nil,
+        "states_dirs" => list![],
+        "tcp_authentication_retries" => 5,
+        "tcp_keepalive" => true,
+        "tcp_keepalive_cnt" => -1,
+        "tcp_keepalive_idle" => 300,
+        "tcp_keepalive_intvl" => -1,
+        "tcp_reconnect_backoff" => 1,
+        "top_file" => "",
+        "top_file_merging_strategy" => "merge",
+        "transport" => "zeromq",
+        "use_master_when_local" => false,
+        "whitelist_modules" => list![],
+        "whitelist_state_modules" => list![],
+        "winrepo_cachefile" => "winrepo.p",
+        "winrepo_dir" => "/srv/salt/win/repo",
+        "winrepo_dir_ng" => "/srv/salt/win/repo-ng",
+        "winrepo_source_dir" => "salt://win/repo-ng/",
+    }
+});
+
+/// The options of a minion as its templates see them.
+pub fn template_opts(config: &MinionConfig) -> Map {
+    let mut opts = config.opts.clone();
+    for (name, value) in DEFAULTS.iter() {
+        opts.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+    opts.insert("__role".into(), "minion".into());
+    for name in ["master_finger", "startup_states"] {
+        if opts.get(name).is_none_or(Value::is_nil) {
+            opts.insert(name.into(), "".into());
+        }
+    }
+    // One master is not a list of one.
+    if let [master] = config.master.as_slice() {
+        opts.insert("master".into(), master.as_str().into());
+    }
+    if !config.state_top.contains("://") {
+        opts.insert("state_top".into(), format!("salt://{}", config.state_top).into());
+    }
+    let modules = config.cachedir.join("extmods");
+    opts.entry("utils_dirs".into()).or_insert_with(|| list![modules.join("utils")]);
+    opts.entry("extension_modules".into()).or_insert_with(|| modules.into());
+    opts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_configured_is_over_the_defaults() {
+        let mut config = MinionConfig::default();
+        config.opts.insert("hash_type".into(), "sha512".into());
+        let opts = template_opts(&config);
+        for (name, value) in [
+            ("hash_type", Value::from("sha512")),
+            ("__role", "minion".into()),
+            ("master", "salt".into()),
+            ("state_top", "salt://top.sls".into()),
+            ("ipv6", Value::Nil),
+            ("transport", "zeromq".into()),
+            ("extension_modules", "/var/cache/salt/minion/extmods".into()),
+        ] {
+            assert_eq!(opts.get(name), Some(&value), "{name}");
+        }
+    }
+}

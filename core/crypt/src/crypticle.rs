@@ -1,0 +1,133 @@
+//! Salt's own cipher: AES-192 in CBC mode, then HMAC-SHA256 over the vector and the ciphertext.
+//!
+//! Text: `IV (16) | ciphertext | MAC (32)`. Plaintext: `pickle::` (a name from older days: nothing
+//! is pickled), in replies the request's nonce of 32 characters, then the message.
+
+use aes::Aes192;
+use aes::cipher::block_padding::Pkcs7;
+use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use super::CryptError;
+use super::token::{NONCE_LENGTH, constant_time_eq, random_bytes};
+
+const AES_KEY: usize = 24;
+const HMAC_KEY: usize = 32;
+const IV: usize = 16;
+const MAC: usize = 32;
+const MARK: &[u8] = b"pickle::";
+
+/// One key of Salt's cipher.
+#[derive(Clone)]
+pub(super) struct Crypticle {
+    key: [u8; AES_KEY + HMAC_KEY],
+    aes: Aes192,
+    mac: Hmac<Sha256>,
+}
+
+impl Crypticle {
+    pub(super) fn generate() -> Self {
+        Self::new(random_bytes())
+    }
+
+    fn new(key: [u8; AES_KEY + HMAC_KEY]) -> Self {
+        // HMAC fills a key that is shorter than a block of its hash with zeros.
+        let mut block = [0; 64];
+        block[..HMAC_KEY].copy_from_slice(&key[AES_KEY..]);
+        let aes: [u8; AES_KEY] = std::array::from_fn(|i| key[i]);
+        Crypticle { key, aes: Aes192::new(&aes.into()), mac: Hmac::new(&block.into()) }
+    }
+
+    pub(super) fn from_key_text(text: &str) -> Result<Self, CryptError> {
+        let key = BASE64_STANDARD.decode(text.trim()).map_err(|_| CryptError::Malformed(NOT_A_KEY))?;
+        key.try_into().map(Self::new).map_err(|_| CryptError::Malformed(NOT_A_KEY))
+    }
+
+    pub(super) fn key_text(&self) -> String {
+        BASE64_STANDARD.encode(self.key)
+    }
+
+    pub(super) fn seal(&self, message: &[u8], nonce: Option<&str>) -> Vec<u8> {
+        let plaintext = [MARK, nonce.unwrap_or_default().as_bytes(), message].concat();
+        let iv: [u8; IV] = random_bytes();
+        let encryptor = cbc::Encryptor::inner_iv_init(self.aes.clone(), &iv.into());
+        let mut text = iv.to_vec();
+        text.extend(encryptor.encrypt_padded_vec::<Pkcs7>(&plaintext));
+        let mac = self.mac.clone().chain_update(&text).finalize().into_bytes();
+        text.extend(mac);
+        text
+    }
+
+    pub(super) fn open(&self, text: &[u8], nonce: Option<&str>) -> Result<Vec<u8>, CryptError> {
+        let (sealed, mac) = text.split_last_chunk::<MAC>().ok_or(CryptError::Malformed(NOT_A_TEXT))?;
+        // In constant time, and before anything is decrypted.
+        self.mac.clone().chain_update(sealed).verify_slice(mac).map_err(|_| CryptError::WrongKey)?;
+        let (iv, ciphertext) = sealed.split_first_chunk::<IV>().ok_or(CryptError::Malformed(NOT_A_TEXT))?;
+        let decryptor = cbc::Decryptor::inner_iv_init(self.aes.clone(), iv.into());
+        let mut plaintext = decryptor.decrypt_padded_vec::<Pkcs7>(ciphertext).map_err(|_| CryptError::BadPadding)?;
+        let mut start = MARK.len();
+        if !plaintext.starts_with(MARK) {
+            return Err(CryptError::Malformed(NOT_A_TEXT));
+        }
+        if let Some(nonce) = nonce {
+            let found = plaintext.get(start..start + NONCE_LENGTH).ok_or(CryptError::WrongNonce)?;
+            if !constant_time_eq(found, nonce) {
+                return Err(CryptError::WrongNonce);
+            }
+            start += NONCE_LENGTH;
+        }
+        Ok(plaintext.split_off(start))
+    }
+}
+
+const NOT_A_KEY: &str = "a session key of AES-192-CBC with HMAC: base64 of 56 bytes is";
+const NOT_A_TEXT: &str = "a text of Salt's session cipher";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rsa::tests::made_by_salt;
+
+    const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gISIjJCUmJygpKissLS4vMDEyMzQ1Njc=";
+    const NONCE: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn what_salt_sealed_is_opened() {
+        let key = Crypticle::from_key_text(KEY).unwrap();
+        assert_eq!(key.open(&made_by_salt("crypticle"), None).unwrap(), b"\x81\xa3fun\xa9test.ping");
+        let reply = key.open(&made_by_salt("crypticle_nonce"), Some(NONCE)).unwrap();
+        assert_eq!(reply, [&b"\x99"[..], &b"\xa1x".repeat(9)].concat());
+    }
+
+    #[test]
+    fn a_reply_to_another_request_is_refused() {
+        let key = Crypticle::from_key_text(KEY).unwrap();
+        let other = NONCE.replace('0', "1");
+        for (text, nonce) in [("crypticle_nonce", &other[..]), ("crypticle", NONCE), ("crypticle_nonce", "")] {
+            assert!(matches!(key.open(&made_by_salt(text), Some(nonce)), Err(CryptError::WrongNonce)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_has_salt_s_layout() {
+        let key = Crypticle::from_key_text(KEY).unwrap();
+        for (length, wanted) in [(0, 16), (7, 16), (8, 32), (23, 32), (24, 48)] {
+            assert_eq!(key.seal(&vec![1; length], None).len(), 16 + wanted + 32, "{length}");
+        }
+        assert_eq!(key.key_text(), KEY);
+    }
+
+    #[test]
+    fn a_rightly_authenticated_text_with_wrong_content_is_refused() {
+        let key = Crypticle::from_key_text(KEY).unwrap();
+        let sign = |sealed: &[u8]| [sealed, &key.mac.clone().chain_update(sealed).finalize().into_bytes()[..]].concat();
+        let unmarked = cbc::Encryptor::inner_iv_init(key.aes.clone(), &[0; 16].into())
+            .encrypt_padded_vec::<Pkcs7>(b"no mark in front");
+        assert!(matches!(key.open(&sign(&[0; 3]), None), Err(CryptError::Malformed(_))));
+        assert!(matches!(key.open(&sign(&[0; 16]), None), Err(CryptError::BadPadding)));
+        assert!(matches!(key.open(&sign(&[0; 33]), None), Err(CryptError::BadPadding)));
+        assert!(matches!(key.open(&sign(&[&[0; 16][..], &unmarked].concat()), None), Err(CryptError::Malformed(_))));
+    }
+}

@@ -1,0 +1,167 @@
+//! A session: one symmetric key together with the cipher that it is for. Master and minion seal
+//! requests and replies with one, the master's publishes are sealed with another.
+
+use std::fmt;
+
+use super::crypticle::Crypticle;
+use super::gcm::Gcm;
+use super::{Cipher, CryptError};
+
+/// A symmetric key and its cipher. Cheap to clone; shows its cipher alone when printed.
+#[derive(Clone)]
+pub struct Session(Key);
+
+#[derive(Clone)]
+enum Key {
+    Crypticle(Crypticle),
+    Gcm(Gcm),
+}
+
+impl Session {
+    /// Makes a new key for this cipher.
+    pub fn generate(cipher: Cipher) -> Self {
+        Session(match cipher {
+            Cipher::AesCbcHmac => Key::Crypticle(Crypticle::generate()),
+            Cipher::Aes256Gcm => Key::Gcm(Gcm::generate()),
+        })
+    }
+
+    /// Reads what [`Session::key_text`] wrote, or Salt. The text says which cipher it is for.
+    pub fn from_key_text(text: &str) -> Result<Self, CryptError> {
+        match Gcm::from_key_text(text) {
+            Some(key) => key.map(|key| Session(Key::Gcm(key))),
+            None => Crypticle::from_key_text(text).map(|key| Session(Key::Crypticle(key))),
+        }
+    }
+
+    /// The key as text, for a file or, encrypted, for a peer. Salt's cipher has Salt's text; the
+    /// other's starts with its name.
+    pub fn key_text(&self) -> String {
+        match &self.0 {
+            Key::Crypticle(key) => key.key_text(),
+            Key::Gcm(key) => key.key_text(),
+        }
+    }
+
+    /// What this session seals with.
+    pub fn cipher(&self) -> Cipher {
+        match self.0 {
+            Key::Crypticle(_) => Cipher::AesCbcHmac,
+            Key::Gcm(_) => Cipher::Aes256Gcm,
+        }
+    }
+
+    /// Seals a message.
+    ///
+    /// `nonce` is that of the request which this replies to (see [`token::nonce`](super::token::nonce)).
+    /// Salt's cipher puts it in front of the message, so it must have 32 characters there; AES-256-GCM
+    /// authenticates it and does not send it.
+    ///
+    /// `aad` says what the text is for and whose it is. AES-256-GCM authenticates it; Salt's cipher
+    /// has no place for it and leaves it out.
+    pub fn seal(&self, plaintext: &[u8], nonce: Option<&str>, aad: &[u8]) -> Vec<u8> {
+        match &self.0 {
+            Key::Crypticle(key) => key.seal(plaintext, nonce),
+            Key::Gcm(key) => key.seal(plaintext, nonce, aad),
+        }
+    }
+
+    /// Opens what was sealed with the same key, nonce and `aad`. A wrong nonce is
+    /// [`CryptError::WrongNonce`] with Salt's cipher, and [`CryptError::WrongKey`] with AES-256-GCM,
+    /// which cannot tell the reason.
+    pub fn open(&self, text: &[u8], nonce: Option<&str>, aad: &[u8]) -> Result<Vec<u8>, CryptError> {
+        match &self.0 {
+            Key::Crypticle(key) => key.open(text, nonce),
+            Key::Gcm(key) => key.open(text, nonce, aad),
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({})", self.cipher())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::token;
+
+    fn sessions() -> Vec<Session> {
+        Cipher::ALL.iter().map(|cipher| Session::generate(*cipher)).collect()
+    }
+
+    #[test]
+    fn a_key_text_makes_the_same_session_again() {
+        for session in sessions() {
+            let again = Session::from_key_text(&format!("{}\n", session.key_text())).unwrap();
+            assert_eq!(again.cipher(), session.cipher());
+            assert_eq!(again.open(&session.seal(b"x", None, b"a"), None, b"a").unwrap(), b"x");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_key_are_refused() {
+        let short = "AAECAwQFBgcICQoLDA0ODw==";
+        for text in ["", "?", short, "aes-256-gcm:", &format!("aes-256-gcm:{short}"), "aes-128-gcm:AAAA"] {
+            assert!(matches!(Session::from_key_text(text), Err(CryptError::Malformed(_))), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_session_can_be_shared_and_never_shows_its_key() {
+        fn shared<T: Send + Sync + Clone>(_: &T) {}
+        for session in sessions() {
+            shared(&session);
+            assert_eq!(format!("{session:?}"), format!("Session({})", session.cipher()));
+        }
+    }
+
+    #[test]
+    fn the_same_message_never_gives_the_same_text() {
+        for session in sessions() {
+            assert_ne!(session.seal(b"x", None, b""), session.seal(b"x", None, b""));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sealed_is_opened_with_the_same_key_alone(message in vec(any::<u8>(), 0..200), aad in "[a-z ]{0,9}", reply: bool) {
+            let nonce = token::nonce();
+            let nonce = reply.then_some(&nonce[..]);
+            for (session, other) in sessions().into_iter().zip(sessions()) {
+                let text = session.seal(&message, nonce, aad.as_bytes());
+                prop_assert_eq!(&session.open(&text, nonce, aad.as_bytes()).unwrap(), &message);
+                prop_assert!(matches!(other.open(&text, nonce, aad.as_bytes()), Err(CryptError::WrongKey)));
+            }
+        }
+
+        #[test]
+        fn a_single_changed_bit_or_a_cut_is_noticed(message in vec(any::<u8>(), 0..64), place: prop::sample::Index) {
+            for session in sessions() {
+                let text = session.seal(&message, None, b"");
+                let mut changed = text.clone();
+                let bit = place.index(text.len() * 8);
+                changed[bit / 8] ^= 1 << (bit % 8);
+                prop_assert!(session.open(&changed, None, b"").is_err());
+                prop_assert!(session.open(&text[..place.index(text.len())], None, b"").is_err());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_refused(bytes in vec(any::<u8>(), 0..200), nonce in prop::option::of(".{0,40}")) {
+            for session in sessions() {
+                prop_assert!(session.open(&bytes, nonce.as_deref(), b"").is_err());
+            }
+        }
+
+        #[test]
+        fn any_key_text_is_read_or_refused(text in ".*") {
+            let _ = (Session::from_key_text(&text), Session::from_key_text(&format!("aes-256-gcm:{text}")));
+        }
+    }
+}

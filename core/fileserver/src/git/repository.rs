@@ -1,0 +1,288 @@
+//! A repository in the cache, kept by the program git: fetched, looked at, and unpacked.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use brine_digest::hex;
+use brine_system::{files, processes};
+use brine_text::shell;
+use brine_value::{FromValue, Map, Value};
+use indexmap::IndexMap;
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+/// What is wrong with a remote or its options.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// The options make no sense.
+    #[error("a git remote: {0}")]
+    Options(String),
+    /// Git was not started.
+    #[error("git cannot be run for the remote {remote}: {source}")]
+    Start {
+        /// Which remote.
+        remote: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Git ended with an error.
+    #[error("the git remote {remote} cannot be used: {told}")]
+    Git {
+        /// Which remote.
+        remote: String,
+        /// What git said.
+        told: String,
+    },
+    /// A folder of the cache cannot be made or written.
+    #[error("{path}: {source}")]
+    Cache {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// The options of one remote: its own ones, and those for all.
+pub struct OwnOptions<'a> {
+    /// Those of the remote itself.
+    pub own: Map,
+    /// Those of the configuration.
+    pub all: &'a Map,
+    /// How the names of those for all begin: `gitfs_`, `git_pillar_`.
+    pub prefix: &'a str,
+}
+
+impl OwnOptions<'_> {
+    /// Returns an option: the remote's, else that for all.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
+        self.own.get(name).or_else(all).filter(|value| !value.is_nil()).cloned()
+    }
+
+    /// Returns an option as text that is not empty.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.get(name).map(|value| value.to_string()).filter(|text| !text.is_empty())
+    }
+
+    /// Returns an option as a truth value.
+    pub fn flag(&self, name: &str, default: bool) -> bool {
+        self.get(name).and_then(|value| bool::from_value(&value)).unwrap_or(default)
+    }
+}
+
+/// A remote as it is written: its name, or its name with options.
+pub fn named_with_options(value: &Value) -> Option<(String, Map)> {
+    match value {
+        Value::Map(map) => map.first().map(|(name, own)| (name.to_string(), pairs(own))),
+        name => Some((name.to_string(), Map::new())),
+    }
+}
+
+/// A list of one-key mappings, or one mapping.
+pub fn pairs(value: &Value) -> Map {
+    match value {
+        Value::Map(map) => map.clone(),
+        Value::List(items) => {
+            items.iter().filter_map(Value::as_map).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+        }
+        _ => Map::new(),
+    }
+}
+
+/// A commit, the folder of it that is served, and the folder that it is in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// The commit's full hash.
+    pub commit: String,
+    root: String,
+    mountpoint: String,
+}
+
+impl Tree {
+    /// The tree of a commit below `root`, served below `mountpoint`.
+    pub fn new(commit: &str, root: &str, mountpoint: &str) -> Self {
+        Tree {
+            commit: commit.to_owned(),
+            root: root.trim_matches('/').to_owned(),
+            mountpoint: mountpoint.strip_prefix("salt://").unwrap_or(mountpoint).trim_matches('/').to_owned(),
+        }
+    }
+}
+
+/// A repository.
+#[derive(Debug)]
+pub struct Repository {
+    url: String,
+    checks_certificate: bool,
+    key: Option<String>,
+    /// Where it is kept.
+    place: PathBuf,
+    /// Held while a tree is unpacked or the cache is changed.
+    working: Mutex<()>,
+}
+
+impl Repository {
+    /// A repository that is kept below `cache`. Two of one URL are told apart by their option `name`.
+    pub fn new(url: &str, options: &OwnOptions<'_>, cache: &Path) -> Result<Self, GitError> {
+        let mut url = url.to_owned();
+        if let (Some(user), Some((protocol, rest))) = (options.text("user"), url.split_once("://")) {
+            let password = options.text("password").unwrap_or_default();
+            url = format!("{protocol}://{user}:{password}@{rest}");
+        }
+        if url.starts_with('-') {
+            return Err(GitError::Options(format!("{url} is no URL")));
+        }
+        let name = options.own.get("name").map(ToString::to_string).unwrap_or_default();
+        Ok(Repository {
+            place: cache.join(hex(Sha256::digest(format!("{url} {name}")))),
+            checks_certificate: options.flag("ssl_verify", true),
+            key: options.text("privkey"),
+            working: Mutex::default(),
+            url,
+        })
+    }
+
+    /// Where it is kept.
+    pub fn place(&self) -> &Path {
+        &self.place
+    }
+
+    fn bare(&self) -> PathBuf {
+        self.place.join("repository")
+    }
+
+    /// The remote as it may be told: without a password.
+    pub fn told(&self) -> String {
+        match (self.url.split_once("://"), self.url.rsplit_once('@')) {
+            (Some((protocol, _)), Some((_, place))) => format!("{protocol}://{place}"),
+            _ => self.url.clone(),
+        }
+    }
+
+    fn git(&self, words: &[&str]) -> Result<String, GitError> {
+        let mut command = Command::new("git");
+        command
+            .arg("--git-dir")
+            .arg(self.bare())
+            .stdin(Stdio::null())
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("LC_ALL", "C");
+        if !self.checks_certificate {
+            command.args(["-c", "http.sslVerify=false"]);
+        }
+        if let Some(key) = &self.key {
+            command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i {}", shell::quote(key)));
+        }
+        let start = |source| GitError::Start { remote: self.told(), source };
+        let output = processes::output(command.args(words)).map_err(start)?;
+        if !output.status.success() {
+            let told = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.told());
+            return Err(GitError::Git { remote: self.told(), told });
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Brings what the remote has now.
+    pub fn fetch(&self) -> Result<(), GitError> {
+        let _working = self.working.lock();
+        let bare = self.bare();
+        if !bare.join("HEAD").is_file() {
+            let failed = |source| GitError::Cache { path: bare.clone(), source };
+            files::create_private_dir(&bare).map_err(|error| failed(io::Error::other(error)))?;
+            self.git(&["init", "--quiet", "--bare"])?;
+        }
+        let words = [
+            "fetch",
+            "--quiet",
+            "--prune",
+            "--force",
+            "--",
+            &self.url,
+            "+refs/heads/*:refs/heads/*",
+            "+refs/tags/*:refs/tags/*",
+        ];
+        self.git(&words).map(|_| ())
+    }
+
+    /// The commits of branches and tags, by name; of the same name the branch counts.
+    pub fn references(&self, kinds: &[String]) -> Result<IndexMap<String, String>, GitError> {
+        let format = "--format=%(refname) %(objectname) %(*objectname)";
+        let listed = self.git(&["for-each-ref", format, "refs/heads", "refs/tags"])?;
+        let mut found = IndexMap::new();
+        for line in listed.lines() {
+            let mut words = line.split(' ');
+            let (Some(name), Some(object)) = (words.next(), words.next()) else { continue };
+            // What a tag with a message means is behind it.
+            let commit = words.next().filter(|peeled| !peeled.is_empty()).unwrap_or(object);
+            let (kind, name) = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
+                (Some(branch), _) => ("branch", branch),
+                (_, Some(tag)) => ("tag", tag),
+                _ => continue,
+            };
+            if kinds.iter().any(|wanted| wanted == kind) {
+                found.entry(name.to_owned()).or_insert_with(|| commit.to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The folder with a tree, which is made if it is not there.
+    pub fn unpacked(&self, tree: &Tree) -> Result<PathBuf, GitError> {
+        let parts = hex(Sha256::digest(format!("{}\n{}", tree.root, tree.mountpoint)));
+        let name = format!("{}-{}", tree.commit, &parts[..16]);
+        let target = self.place.join(&name);
+        if target.is_dir() {
+            return Ok(target);
+        }
+        let _working = self.working.lock();
+        if target.is_dir() {
+            return Ok(target);
+        }
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| GitError::Cache { path, source }
+        };
+        let draft = self.place.join(format!("{name}.{}", std::process::id()));
+        let Some(mountpoint) = files::relative_path(&tree.mountpoint).or(tree.mountpoint.is_empty().then(PathBuf::new))
+        else {
+            return Err(GitError::Options(format!("the mountpoint {} is no folder of salt://", tree.mountpoint)));
+        };
+        let folder = draft.join(mountpoint);
+        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let archive = draft.with_extension("tar");
+        let part = format!("{}:{}", tree.commit, tree.root);
+        let done = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
+            let mut tar = Command::new("tar");
+            tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&folder);
+            let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&folder))?;
+            let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            if output.status.success() { Ok(()) } else { Err(GitError::Git { remote: self.told(), told }) }
+        });
+        _ = fs::remove_file(&archive);
+        if let Err(error) = done {
+            _ = fs::remove_dir_all(&draft);
+            return Err(error);
+        }
+        // Another process may have been quicker.
+        if fs::rename(&draft, &target).is_err() {
+            _ = fs::remove_dir_all(&draft);
+        }
+        Ok(target)
+    }
+
+    /// Removes what was unpacked of other commits.
+    pub fn keep_only(&self, commits: &BTreeSet<String>) {
+        let _working = self.working.lock();
+        for entry in fs::read_dir(&self.place).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_tree = name.split_once('-').is_some_and(|(commit, _)| !commits.contains(commit));
+            if is_tree {
+                _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The hashes of files, computed once for each state that a file is in.
+
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use brine_digest::{Digest, hex};
+use brine_system::files::FileError;
+use parking_lot::Mutex;
+
+/// How many hashes are kept. One file may have any number of names through links.
+const CAPACITY: usize = 100_000;
+
+/// The hashes of one kind.
+#[derive(Debug)]
+pub(super) struct Hashes {
+    pub kind: Digest,
+    /// By path: the state that was hashed, and the hash.
+    kept: Mutex<HashMap<PathBuf, (State, String)>>,
+}
+
+/// What changes when a file does: inode, size, and the times of its content and of its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct State([i64; 7]);
+
+impl State {
+    fn of(stat: &Metadata) -> Self {
+        State([
+            stat.dev() as i64,
+            stat.ino() as i64,
+            stat.size() as i64,
+            stat.mtime(),
+            stat.mtime_nsec(),
+            stat.ctime(),
+            stat.ctime_nsec(),
+        ])
+    }
+}
+
+impl Hashes {
+    pub(super) fn new(kind: Digest) -> Self {
+        Hashes { kind, kept: Mutex::default() }
+    }
+
+    /// The hash of a file in hexadecimal.
+    pub(super) fn of(&self, path: &Path) -> Result<String, FileError> {
+        let at = || FileError::at("read", path);
+        let mut file = File::open(path).map_err(at())?;
+        let before = State::of(&file.metadata().map_err(at())?);
+        if let Some((state, hash)) = self.kept.lock().get(path)
+            && *state == before
+        {
+            return Ok(hash.clone());
+        }
+        let hash = hex(&self.kind.of_reader(&mut file).map_err(at())?);
+        // A hash of a file that is being written belongs to no state.
+        if State::of(&file.metadata().map_err(at())?) == before {
+            let mut kept = self.kept.lock();
+            if kept.len() >= CAPACITY {
+                kept.clear();
+            }
+            kept.insert(path.to_owned(), (before, hash.clone()));
+        }
+        Ok(hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_hash_is_computed_once_and_anew_after_a_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let hashes = Hashes::new(Digest::Sha256);
+        fs::write(&path, "brine").unwrap();
+        let first = hashes.of(&path).unwrap();
+        assert_eq!(first, hex(Digest::Sha256.of("brine")));
+        let kept = hashes.kept.lock().get(&path).unwrap().0;
+        hashes.kept.lock().insert(path.clone(), (kept, "from the cache".into()));
+        assert_eq!(hashes.of(&path).unwrap(), "from the cache");
+        // As long as before, and another inode.
+        brine_system::files::write_atomic(&path, b"BRINE", 0o644).unwrap();
+        assert_eq!(hashes.of(&path).unwrap(), hex(Digest::Sha256.of("BRINE")));
+    }
+}

@@ -1,0 +1,102 @@
+//! Binding: from the arguments of a call to the values of the parameters, with Salt's messages about what does not fit.
+
+use std::collections::VecDeque;
+
+use brine_value::{FromValue, Map, Value};
+
+use super::{Args, CallError, Param, ParamKind};
+
+/// The arguments of one call, taken parameter by parameter; the code that [`#[function]`](super::function) and
+/// `#[derive(Args)]` write uses it.
+pub struct Binder {
+    function: String,
+    name: &'static str,
+    positional: VecDeque<Value>,
+    keyword: Map,
+}
+
+impl Binder {
+    /// Checks that the arguments fit the parameters as a whole.
+    pub fn new(module: &str, name: &'static str, params: &[Param], args: Args) -> Result<Self, CallError> {
+        let function = format!("{module}.{name}");
+        let wrong = |message| CallError::Arguments { function: function.clone(), message };
+        let named = || params.iter().filter(|p| matches!(p.kind, ParamKind::Required | ParamKind::Optional(_)));
+        let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
+        let takes_keywords = params.iter().any(|p| matches!(p.kind, ParamKind::Keywords));
+        if !takes_keywords {
+            // What the publish adds for functions that take everything is not an error for the others.
+            let unknown: Vec<_> = args
+                .keyword
+                .iter()
+                .filter(|(key, _)| {
+                    key.as_str().is_none_or(|key| !key.starts_with("__pub_") && !named().any(|p| p.name == key))
+                })
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            if !unknown.is_empty() {
+                let message = format!("The following keyword arguments are not valid: {}", unknown.join(", "));
+                return Err(CallError::Invocation { function: function.clone(), message });
+            }
+        }
+        let given = args.positional.len();
+        if !takes_rest && given > named().count() {
+            let (most, are) = (named().count(), if given == 1 { "was" } else { "were" });
+            let least = named().filter(|p| matches!(p.kind, ParamKind::Required)).count();
+            let takes = if least == most { most.to_string() } else { format!("from {least} to {most}") };
+            let plural = if takes == "1" { "argument" } else { "arguments" };
+            return Err(wrong(format!("{name}() takes {takes} positional {plural} but {given} {are} given")));
+        }
+        let missing: Vec<_> = named()
+            .skip(given)
+            .filter(|p| matches!(p.kind, ParamKind::Required) && !args.keyword.contains_key(p.name))
+            .map(|p| format!("'{}'", p.name))
+            .collect();
+        if !missing.is_empty() {
+            let plural = if missing.len() == 1 { "argument" } else { "arguments" };
+            let list = match &missing[..] {
+                [one] => one.clone(),
+                [first, second] => format!("{first} and {second}"),
+                [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
+                [] => String::new(),
+            };
+            let count = missing.len();
+            return Err(wrong(format!("{name}() missing {count} required positional {plural}: {list}")));
+        }
+        if let Some(twice) = named().take(given).find(|p| args.keyword.contains_key(p.name)) {
+            return Err(wrong(format!("{name}() got multiple values for argument '{}'", twice.name)));
+        }
+        Ok(Binder { function, name, positional: args.positional.into(), keyword: args.keyword })
+    }
+
+    /// The value of a named parameter.
+    pub fn take<T: FromValue>(&mut self, name: &str, default: Option<T>) -> Result<T, CallError> {
+        let value = self.keyword.shift_remove(name).or_else(|| self.positional.pop_front());
+        match (value, default) {
+            (Some(value), default) => T::try_from_value(&value)
+                .or_else(|error| {
+                    // What is empty is as good as nothing, as in Python's conditions.
+                    let nothing = (!value.is_truthy()).then(|| T::from_value(&Value::Nil).or(default));
+                    nothing.flatten().ok_or(error)
+                })
+                .map_err(|error| CallError::Arguments {
+                    function: self.function.clone(),
+                    message: format!("{}() argument '{name}': {error}", self.name),
+                }),
+            (None, Some(default)) => Ok(default),
+            (None, None) => T::from_value(&Value::Nil).ok_or_else(|| CallError::Arguments {
+                function: self.function.clone(),
+                message: format!("{}() missing 1 required positional argument: '{name}'", self.name),
+            }),
+        }
+    }
+
+    /// All positional values that are left.
+    pub fn rest(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.positional).into()
+    }
+
+    /// All keyword values that are left.
+    pub fn keywords(&mut self) -> Map {
+        std::mem::take(&mut self.keyword)
+    }
+}

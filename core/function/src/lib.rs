@@ -1,0 +1,358 @@
+//! Callable functions: execution, runner, wheel and state functions are plain Rust functions with the attribute
+//! [`#[function]`](function), listed by [`registry!`](registry) and found in a [`Registry`] by their Salt name.
+//!
+//! Names, argument types, defaults and documentation come from that one declaration: argument checks, `sys.doc` and
+//! `sys.argspec` derive from it.
+//!
+//! ```
+//! use brine_function::{Args, CallResult, Function, Registry, function, registry};
+//! use brine_value::{Map, Value};
+//!
+//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [echo, list, copy]);
+//!
+//! /// Return a text several times.
+//! #[function]
+//! fn echo(_context: &u32, text: String, #[default(1)] times: u32) -> CallResult {
+//!     Ok(Value::from(text.repeat(times as usize)))
+//! }
+//!
+//! /// Return the number of arguments. A name that Rust reserves is given apart.
+//! #[function(name = "return", out = "json")]
+//! fn list(context: &u32, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+//!     Ok(Value::from(args.len() as u64 + kwargs.len() as u64 + u64::from(*context)))
+//! }
+//!
+//! /// The arguments of `demo.copy`.
+//! #[derive(Args)]
+//! struct CopyArgs {
+//!     /// Path of the file to copy.
+//!     source: String,
+//!     /// Whether an existing file is replaced.
+//!     #[default]
+//!     force: bool,
+//! }
+//!
+//! /// Copy a file. A function with many arguments takes them as a struct.
+//! #[function]
+//! fn copy(_context: &u32, #[args] args: CopyArgs) -> CallResult {
+//!     Ok(Value::from(format!("{} {}", args.source, args.force)))
+//! }
+//!
+//! let registry = Registry::new(&[FUNCTIONS]);
+//! let args = Args { positional: vec!["ab".into(), 2.into()], ..Args::default() };
+//! assert_eq!(registry.call(&0, "demo.echo", args), Ok("abab".into()));
+//! assert_eq!(registry.call(&7, "demo.return", Args::default()), Ok(7.into()));
+//! assert_eq!(registry.call(&0, "demo.copy", Args::positional(["/a".into()])), Ok("/a false".into()));
+//! ```
+//!
+//! A function that stands twice in the list of its file does not compile:
+//!
+//! ```compile_fail
+//! # use brine_function::{CallResult, Function, function, registry};
+//! # use brine_value::Value;
+//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [ping, ping]);
+//!
+//! #[function]
+//! fn ping(_context: &u32) -> CallResult {
+//!     Ok(true.into())
+//! }
+//! ```
+//!
+//! Nor does one that is missing there:
+//!
+//! ```compile_fail
+//! # use brine_function::{CallResult, Function, function, registry};
+//! # use brine_value::Value;
+//! static FUNCTIONS: &[Function<u32>] = registry!("demo", []);
+//!
+//! #[function]
+//! fn ping(_context: &u32) -> CallResult {
+//!     Ok(true.into())
+//! }
+//! # assert!(FUNCTIONS.is_empty());
+//! ```
+
+// The macros name this crate by its path, also in its own tests.
+#[cfg(test)]
+extern crate self as brine_function;
+
+mod binder;
+#[cfg(test)]
+mod tests;
+
+pub mod arguments;
+
+use std::collections::HashMap;
+
+use brine_value::{FromValue, Map, Value};
+
+pub use binder::Binder;
+pub use brine_macros::{Args, function, registry};
+
+/// A function that can be called by its name, with a context `C` that its host provides.
+pub struct Function<C: 'static> {
+    /// Salt's module name, such as `test`.
+    pub module: &'static str,
+    /// The name inside the module, such as `ping`.
+    pub name: &'static str,
+    /// Documentation, line by line.
+    pub doc: &'static [&'static str],
+    /// Its parameters in order.
+    pub params: &'static [Param],
+    /// The outputter it asks for, such as `highstate`.
+    pub out: Option<&'static str>,
+    /// Takes its arguments from the binder and runs it; [`Function::call`] checks them first.
+    pub code: fn(&C, &mut Binder) -> CallResult,
+}
+
+/// The result of a call.
+pub type CallResult = Result<Value, CallError>;
+
+/// One parameter of a function.
+pub struct Param {
+    /// Its name.
+    pub name: &'static str,
+    /// How it takes values.
+    pub kind: ParamKind,
+    /// The expected type, such as `a mapping`.
+    pub expected: &'static str,
+    /// Documentation, line by line.
+    pub doc: &'static [&'static str],
+}
+
+impl Param {
+    /// Returns a parameter that must be given.
+    pub const fn required<T: FromValue>(name: &'static str, doc: &'static [&'static str]) -> Self {
+        Param { name, kind: ParamKind::Required, expected: T::EXPECTED, doc }
+    }
+
+    /// Returns a parameter that may be left out.
+    pub const fn optional<T: FromValue>(
+        name: &'static str,
+        default: fn() -> Value,
+        doc: &'static [&'static str],
+    ) -> Self {
+        Param { name, kind: ParamKind::Optional(default), expected: T::EXPECTED, doc }
+    }
+
+    /// Returns `*args`.
+    pub const fn rest(name: &'static str, doc: &'static [&'static str]) -> Self {
+        Param { name, kind: ParamKind::Rest, expected: "anything", doc }
+    }
+
+    /// Returns `**kwargs`.
+    pub const fn keywords(name: &'static str, doc: &'static [&'static str]) -> Self {
+        Param { name, kind: ParamKind::Keywords, expected: "anything", doc }
+    }
+}
+
+/// The arguments of a function as a struct: implemented by `#[derive(Args)]`.
+pub trait Arguments: Sized {
+    /// The fields as parameters, in order.
+    const PARAMS: &'static [Param];
+
+    /// Takes the value of each field from the arguments of a call.
+    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
+}
+
+/// How a parameter takes values.
+pub enum ParamKind {
+    /// Must be given.
+    Required,
+    /// May be left out.
+    Optional(fn() -> Value),
+    /// `*args`: takes all further positional values.
+    Rest,
+    /// `**kwargs`: takes all further keyword values.
+    Keywords,
+}
+
+/// What a function is called with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Args {
+    /// Values by position.
+    pub positional: Vec<Value>,
+    /// Values by name.
+    pub keyword: Map,
+}
+
+impl Args {
+    /// Only positional values.
+    pub fn positional(values: impl IntoIterator<Item = Value>) -> Self {
+        Args { positional: values.into_iter().collect(), keyword: Map::new() }
+    }
+
+    /// Only named values.
+    pub fn keyword(values: Map) -> Self {
+        Args { positional: Vec::new(), keyword: values }
+    }
+
+    /// Reads Salt's wire form: a list in which keyword arguments are a map with `__kwarg__: true`.
+    pub fn from_wire(list: &[Value]) -> Self {
+        let mut args = Args::default();
+        for item in list {
+            match item {
+                Value::Map(map) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
+                    args.keyword.extend(
+                        map.iter()
+                            .filter(|(key, _)| key.as_str() != Some("__kwarg__"))
+                            .map(|(key, value)| (key.clone(), value.clone())),
+                    );
+                }
+                other => args.positional.push(other.clone()),
+            }
+        }
+        args
+    }
+
+    /// Writes Salt's wire form.
+    pub fn to_wire(&self) -> Vec<Value> {
+        let mut list = self.positional.clone();
+        if !self.keyword.is_empty() {
+            let mut map = self.keyword.clone();
+            map.insert("__kwarg__".into(), true.into());
+            list.push(Value::Map(map));
+        }
+        list
+    }
+}
+
+/// Why a call gave no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// No function of this name is registered.
+    #[error("'{0}' is not available.")]
+    NotAvailable(String),
+    /// The arguments do not fit the function's parameters.
+    #[error("Passed invalid arguments to {function}: {message}")]
+    Arguments {
+        /// The full name of the function.
+        function: String,
+        /// What does not fit.
+        message: String,
+    },
+    /// Keyword arguments that the function does not have, or a call that makes no sense.
+    #[error("ERROR executing '{function}': {message}")]
+    Invocation {
+        /// The full name of the function.
+        function: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The function ran and could not do what it was asked to.
+    #[error("ERROR: {0}")]
+    Execution(String),
+    /// The function ended in a way that nobody has foreseen.
+    #[error("The minion function caused an exception: {0}")]
+    Exception(String),
+}
+
+impl From<String> for CallError {
+    fn from(message: String) -> Self {
+        CallError::Execution(message)
+    }
+}
+
+impl CallError {
+    /// The message alone.
+    pub fn message(self) -> String {
+        match self {
+            CallError::Execution(message) => message,
+            other => other.to_string(),
+        }
+    }
+
+    /// The function ran and failed.
+    pub fn execution(error: impl std::fmt::Display) -> Self {
+        CallError::Execution(error.to_string())
+    }
+}
+
+impl<C> Function<C> {
+    /// The full name: `test.ping`.
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.module, self.name)
+    }
+
+    /// Returns the documentation as one text: what the function does, its documented arguments, examples.
+    pub fn docstring(&self) -> String {
+        let text = unindented(self.doc).collect::<Vec<_>>().join("\n");
+        let documented = self.params.iter().filter(|param| !param.doc.is_empty());
+        let arguments: Vec<String> = documented.map(Param::docstring).collect();
+        if arguments.is_empty() {
+            return text;
+        }
+        let arguments = arguments.join("\n\n");
+        match text.split_once("\n\nCLI Example") {
+            Some((about, examples)) => format!("{about}\n\n{arguments}\n\nCLI Example{examples}"),
+            None => format!("{text}\n\n{arguments}"),
+        }
+    }
+
+    /// Checks the arguments and runs the function.
+    pub fn call(&self, context: &C, args: Args) -> CallResult {
+        (self.code)(context, &mut Binder::new(self.module, self.name, self.params, args)?)
+    }
+
+    /// Returns the function as one of this module; the code that [`registry!`](registry) writes uses it.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn of(self, module: &'static str) -> Self {
+        Function { module, ..self }
+    }
+}
+
+impl Param {
+    /// Returns the documentation below the name, as Salt's functions have it.
+    fn docstring(&self) -> String {
+        let lines =
+            unindented(self.doc).map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
+        format!("{}{}", self.name, lines.collect::<String>())
+    }
+}
+
+/// Returns lines of documentation without the leading blank that `///` leaves.
+fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
+    doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line))
+}
+
+/// All functions of one kind, by full name.
+pub struct Registry<C: 'static> {
+    functions: HashMap<String, &'static Function<C>>,
+}
+
+impl<C> Registry<C> {
+    /// A registry of the functions of these modules.
+    pub fn new(modules: &[&'static [Function<C>]]) -> Self {
+        let all = modules.iter().flat_map(|module| module.iter());
+        Registry { functions: all.map(|function| (function.full_name(), function)).collect() }
+    }
+
+    /// The function of this full name.
+    pub fn get(&self, name: &str) -> Option<&'static Function<C>> {
+        self.functions.get(name).copied()
+    }
+
+    /// Calls the function of this full name.
+    pub fn call(&self, context: &C, name: &str, args: Args) -> CallResult {
+        let function = self.get(name).ok_or_else(|| CallError::NotAvailable(name.to_owned()))?;
+        function.call(context, args)
+    }
+
+    /// Returns the full name that a misspelt one is most similar to, if it differs in few characters.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        if self.functions.contains_key(name) {
+            return None;
+        }
+        let most = (name.len() / 6).min(3);
+        let scored = self.functions.keys().map(|known| (strsim::damerau_levenshtein(known, name), known.as_str()));
+        scored.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
+    }
+
+    /// All functions, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Function<C>> {
+        let mut all: Vec<_> = self.functions.values().copied().collect();
+        all.sort_by_key(|function| (function.module, function.name));
+        all.into_iter()
+    }
+}

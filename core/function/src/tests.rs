@@ -1,0 +1,165 @@
+//! Tests of declared functions: binding, messages, documentation.
+
+use brine_value::{list, map};
+
+use super::*;
+
+pub struct Host;
+
+static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy]);
+
+/// Gives its argument back.
+///
+/// Second paragraph.
+#[function]
+fn echo(_ctx: &Host, text: String, #[default(1)] times: u32) -> CallResult {
+    Ok(Value::from(text.repeat(times as usize)))
+}
+
+/// Takes nothing.
+#[function(name = "true", out = "txt")]
+fn yes(_ctx: &Host) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Has a parameter whose name Rust has taken.
+#[function]
+fn find(_ctx: &Host, r#match: String) -> CallResult {
+    Ok(Value::from(r#match))
+}
+
+/// Takes everything.
+#[function]
+fn all(_ctx: &Host, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    Ok(Value::from(map! {"args" => args, "kwargs" => kwargs}))
+}
+
+/// The arguments of `demo.copy`.
+#[derive(Args)]
+struct CopyArgs {
+    /// Path of the file to copy.
+    source: String,
+    /// Type of the copy.
+    ///
+    /// `hard` makes a hard link.
+    #[default]
+    r#type: Option<String>,
+    #[default(2)]
+    tries: u16,
+    #[keywords]
+    more: Map,
+}
+
+/// Copies a file.
+///
+/// CLI Example:
+///
+///     salt '*' demo.copy /a
+#[function]
+fn copy(_ctx: &Host, #[args] args: CopyArgs) -> CallResult {
+    Ok(list![args.source, args.r#type, args.tries, args.more])
+}
+
+fn call(name: &str, positional: Vec<Value>, keyword: Map) -> Result<Value, String> {
+    let args = Args { positional, keyword };
+    Registry::new(&[FUNCTIONS]).call(&Host, name, args).map_err(|error| error.to_string())
+}
+
+#[test]
+fn arguments_are_bound_by_place_and_name() {
+    assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => 3}), Ok("aaa".into()));
+    assert_eq!(call("demo.echo", vec![5.into()], Map::new()), Ok("5".into()));
+    for empty in [Value::Nil, "".into(), list![], Value::map()] {
+        assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => empty}), Ok("a".into()));
+    }
+    assert_eq!(call("demo.true", vec![], map! {"__pub_jid" => "1"}), Ok(true.into()));
+    assert_eq!(call("demo.find", vec![], map! {"match" => "web*"}), Ok("web*".into()));
+    assert_eq!(
+        call("demo.all", vec![1.into()], map! {"b" => 2}),
+        Ok(map! {"args" => list![1], "kwargs" => map!{"b" => 2}}.into())
+    );
+    let copied = call("demo.copy", vec!["/a".into()], map! {"type" => "hard", "x" => 1});
+    assert_eq!(copied, Ok(list!["/a", "hard", 2, map! {"x" => 1}]));
+}
+
+#[test]
+fn what_does_not_fit_is_said_in_salts_words() {
+    for (name, positional, keyword, message) in [
+        ("demo.no", vec![], Map::new(), "'demo.no' is not available."),
+        (
+            "demo.echo",
+            vec![],
+            Map::new(),
+            "Passed invalid arguments to demo.echo: echo() missing 1 required positional argument: 'text'",
+        ),
+        (
+            "demo.true",
+            vec![1.into(), 2.into(), 3.into()],
+            Map::new(),
+            "Passed invalid arguments to demo.true: true() takes 0 positional arguments but 3 were given",
+        ),
+        (
+            "demo.echo",
+            vec!["x".into()],
+            map! {"badkw" => 1},
+            "ERROR executing 'demo.echo': The following keyword arguments are not valid: badkw=1",
+        ),
+        (
+            "demo.echo",
+            vec![],
+            map! {"badkw" => 1},
+            "ERROR executing 'demo.echo': The following keyword arguments are not valid: badkw=1",
+        ),
+        (
+            "demo.echo",
+            vec!["x".into()],
+            map! {"text" => "y"},
+            "Passed invalid arguments to demo.echo: echo() got multiple values for argument 'text'",
+        ),
+        (
+            "demo.echo",
+            vec!["x".into(), "many".into()],
+            Map::new(),
+            "Passed invalid arguments to demo.echo: echo() argument 'times': \
+             expected a non-negative integer, got str",
+        ),
+        (
+            "demo.copy",
+            vec![],
+            map! {"tries" => 3},
+            "Passed invalid arguments to demo.copy: copy() missing 1 required positional argument: 'source'",
+        ),
+    ] {
+        assert_eq!(call(name, positional, keyword), Err(message.to_owned()));
+    }
+}
+
+#[test]
+fn documentation_comes_from_the_declaration() {
+    let registry = Registry::new(&[FUNCTIONS]);
+    let echo = registry.get("demo.echo").unwrap();
+    assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
+    assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));
+    let names: Vec<_> = registry.iter().map(|f| f.name).collect();
+    assert_eq!(names, ["all", "copy", "echo", "find", "true"]);
+}
+
+#[test]
+fn documented_fields_are_documented_arguments() {
+    let registry = Registry::new(&[FUNCTIONS]);
+    let copy = registry.get("demo.copy").unwrap();
+    let arguments =
+        "source\n    Path of the file to copy.\n\ntype\n    Type of the copy.\n\n    `hard` makes a hard link.";
+    let expected = format!("Copies a file.\n\n{arguments}\n\nCLI Example:\n\n    salt '*' demo.copy /a");
+    assert_eq!(copy.docstring(), expected);
+    assert_eq!(copy.params.iter().map(|param| param.name).collect::<Vec<_>>(), ["source", "type", "tries", "more"]);
+}
+
+#[test]
+fn the_wire_form_goes_both_ways() {
+    let wire = vec![1.into(), map! {"a" => 2, "__kwarg__" => true}.into(), map! {"b" => 3}.into()];
+    let args = Args::from_wire(&wire);
+    assert_eq!(args.positional, [1.into(), map! {"b" => 3}.into()]);
+    assert_eq!(args.keyword, map! {"a" => 2});
+    assert_eq!(Args::from_wire(&args.to_wire()), args);
+}

@@ -1,0 +1,116 @@
+//! Mappings that templates share.
+
+use std::fmt;
+use std::sync::Arc;
+
+use brine_value::{Map, Value};
+use minijinja::value::Value as JinjaValue;
+
+use super::super::value::{from_jinja, to_jinja};
+use super::{Dict, List, Origin};
+
+/// A mapping that several templates look at: what one changes in it in place, the next one sees. An entry is
+/// converted when a template looks at it.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use brine_value::map;
+/// use brine_jinja::{Context, Host, NoHost, Template, Tree};
+///
+/// let host: Arc<dyn Host> = Arc::new(NoHost);
+/// let tree = Tree::new(Arc::new(map! {"web" => map! {"port" => 80}}));
+/// let mut context = Context::new("base");
+/// context.set_tree("pillar", &tree);
+/// Template::compile("one", "{% do pillar.web.update({'port': 81}) %}").unwrap().render(&context, &host).unwrap();
+/// assert_eq!(*tree.now(), map! {"web" => map! {"port" => 81}});
+/// ```
+#[derive(Clone)]
+pub struct Tree {
+    map: Arc<Map>,
+    root: Arc<Dict>,
+    origin: Origin,
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tree of {}", self.map.len())
+    }
+}
+
+impl Tree {
+    /// With the entries of this mapping, which itself stays as it is.
+    pub fn new(map: Arc<Map>) -> Self {
+        Self::of(map, Origin::shared(false))
+    }
+
+    /// As [`Tree::new`], with mappings inside that Python calls `OrderedDict`: as those of a pillar that no master has sent.
+    pub fn ordered(map: Arc<Map>) -> Self {
+        Self::of(map, Origin::shared(true))
+    }
+
+    fn of(map: Arc<Map>, origin: Origin) -> Self {
+        Tree { root: Arc::new(Dict::shared(Arc::clone(&map), origin.clone())), map, origin }
+    }
+
+    /// Whether it was made of this very mapping.
+    pub fn is_of(&self, map: &Arc<Map>) -> bool {
+        Arc::ptr_eq(&self.map, map)
+    }
+
+    /// Whether a template has changed something in it.
+    pub fn is_changed(&self) -> bool {
+        self.origin.is_changed()
+    }
+
+    /// The mapping as the templates have left it.
+    pub fn now(&self) -> Arc<Map> {
+        if !self.is_changed() {
+            return Arc::clone(&self.map);
+        }
+        match from_jinja(&self.value()) {
+            Value::Map(map) => Arc::new(map),
+            _ => Arc::clone(&self.map),
+        }
+    }
+
+    /// The mapping itself, for templates.
+    pub(in super::super) fn value(&self) -> JinjaValue {
+        JinjaValue::from_dyn_object(Arc::clone(&self.root))
+    }
+
+    /// What is at the end of a path, itself and not a copy.
+    pub(in super::super) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
+        if !self.is_changed() {
+            // Without a change it is known without converting anything whether there is something to share.
+            let found = brine_yaml::entry_at(&self.map, path, delimiter)?;
+            if found.as_list().is_none() && found.as_map().is_none() {
+                return Some(to_jinja(found));
+            }
+        }
+        if delimiter.is_empty() {
+            return step(self.value(), path);
+        }
+        path.split(delimiter).try_fold(self.value(), step)
+    }
+}
+
+/// A step of [`brine_yaml::traverse`], in what templates may have changed.
+fn step(value: JinjaValue, key: &str) -> Option<JinjaValue> {
+    if let Some(dict) = value.downcast_object::<Dict>() {
+        return entry(&dict, key);
+    }
+    let items = value.downcast_object::<List>()?.items();
+    let mut maps = items.iter().filter_map(JinjaValue::downcast_object::<Dict>);
+    let Ok(index) = key.trim().parse::<i64>() else { return maps.find_map(|map| map.lookup(&key.into())) };
+    maps.find_map(|map| map.lookup(&index.into()))
+        .or_else(|| items.get(super::list::place(items.len(), index)?).cloned())
+}
+
+fn entry(dict: &Arc<Dict>, key: &str) -> Option<JinjaValue> {
+    let typed = || match brine_yaml::load(key).ok()? {
+        Value::Str(_) | Value::List(_) | Value::Map(_) => None,
+        typed => dict.lookup(&to_jinja(&typed)),
+    };
+    dict.lookup(&key.into()).or_else(typed)
+}

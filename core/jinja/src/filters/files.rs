@@ -1,0 +1,154 @@
+//! Files of this host: what is in them, where they are.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use brine_digest::hex;
+use brine_system::processes;
+use brine_value::Value;
+use minijinja::value::Value as JinjaValue;
+use minijinja::{Environment, Error};
+
+use super::super::operators::type_name;
+use super::super::value::to_jinja;
+use super::{Given, defined, failed};
+
+/// How much of a file is looked at to tell whether it is text, and whether it is not.
+const TEXT_START: u64 = 512;
+const BINARY_START: u64 = 2048;
+
+/// How many files are listed: more would only fill memory.
+const MOST_FILES: usize = 1 << 20;
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("is_text_file", |path: JinjaValue| -> Result<bool, Error> {
+        Ok(start_of(&path_of(&path)?, TEXT_START).is_some_and(|start| !is_binary(&start)))
+    });
+    environment.add_filter("is_bin_file", |path: JinjaValue| -> Result<bool, Error> {
+        Ok(start_of(&path_of(&path)?, BINARY_START).is_some_and(|start| is_binary(&start)))
+    });
+    environment.add_filter("list_files", |folder: JinjaValue| -> Result<JinjaValue, Error> {
+        let folder = path_of(&folder)?;
+        let mut found = vec![folder.clone()];
+        list(&folder, &mut HashSet::new(), &mut found);
+        Ok(to_jinja(&found.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
+    });
+    environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
+        let digest = super::text::digest(form.as_deref().unwrap_or("sha256"))?.of_file(Path::new(&path));
+        Ok::<_, Error>(hex(digest.map_err(|error| failed(format_args!("{path}: {error}")))?))
+    });
+    environment.add_filter("is_empty", |path: JinjaValue| -> Result<bool, Error> {
+        Ok(path_of(&path)?.metadata().is_ok_and(|status| status.len() == 0))
+    });
+    environment.add_filter("which", |name: JinjaValue| -> Result<Option<String>, Error> {
+        if !name.is_true() && !name.is_undefined() {
+            Ok(None)
+        } else {
+            path_of(&name).map(|name| processes::find(&name).map(|path| path.to_string_lossy().into_owned()))
+        }
+    });
+    environment.add_filter("get_uid", |name: Given| {
+        let wanted = "getpwnam() argument must be str, not";
+        let name = name.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&name))))?;
+        let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let of = |line: &str| {
+            let mut fields = line.split(':');
+            (fields.next() == Some(name)).then(|| fields.nth(1)?.parse::<u32>().ok()).flatten()
+        };
+        Ok::<_, Error>(accounts.lines().find_map(of))
+    });
+}
+
+/// A path, which is a text.
+fn path_of(value: &JinjaValue) -> Result<PathBuf, Error> {
+    if let Value::Str(path) = defined(value)? {
+        return Ok(PathBuf::from(path.as_str()));
+    }
+    let expected = "access: path should be string, bytes or os.PathLike, not";
+    Err(failed(format_args!("{expected} {}", type_name(value))))
+}
+
+/// The first bytes of a file. Nothing if it is none that can be read.
+fn start_of(path: &Path, length: u64) -> Option<Vec<u8>> {
+    // A pipe would be waited for.
+    if !path.is_file() {
+        return None;
+    }
+    let mut start = Vec::new();
+    std::fs::File::open(path).ok()?.take(length).read_to_end(&mut start).ok()?;
+    Some(start)
+}
+
+/// Whether this is no text: with a zero in it, or nearly a third of what texts do not have.
+fn is_binary(data: &[u8]) -> bool {
+    let is_utf8 = match std::str::from_utf8(data) {
+        Ok(_) => true,
+        // The last letter may be cut in two.
+        Err(error) => error.error_len().is_none(),
+    };
+    let is_text = |byte: &u8| match byte {
+        b'\n' | b'\r' | b'\t' | 0x0c | 0x08 | 0x20..=0x7e => true,
+        0x80..=0xfe => is_utf8,
+        _ => false,
+    };
+    let others = data.iter().filter(|byte| !is_text(byte)).count();
+    data.contains(&0) || others * 10 > data.len() * 3
+}
+
+/// All that is in a folder and below, in order. A folder that links lead back to is entered once.
+fn list(folder: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
+    let Ok(status) = folder.metadata() else { return };
+    if !entered.insert((status.dev(), status.ino())) {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        if found.len() >= MOST_FILES {
+            return;
+        }
+        let is_folder = path.is_dir();
+        found.push(path.clone());
+        if is_folder {
+            list(&path, entered, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_text_is_told_by_its_bytes() {
+        for (data, binary) in [
+            (&b"hello\n"[..], false),
+            (b"", false),
+            (b"a\0b", true),
+            ("grüße".as_bytes(), false),
+            (&"ü".as_bytes()[..1], false),
+            (b"\xff\xfe\xfdab", true),
+            (b"\x01\x02abcdefgh", false),
+            (b"\x01\x02\x03\x04abcdefgh", true),
+        ] {
+            assert_eq!(is_binary(data), binary, "{data:?}");
+        }
+    }
+
+    #[test]
+    fn folders_are_listed_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir(root.join("b")).unwrap();
+        std::fs::write(root.join("b/c"), "").unwrap();
+        std::fs::write(root.join("a"), "").unwrap();
+        std::os::unix::fs::symlink(root, root.join("b/up")).unwrap();
+        let mut found = Vec::new();
+        list(root, &mut HashSet::new(), &mut found);
+        let expected: Vec<PathBuf> = ["a", "b", "b/c", "b/up"].iter().map(|name| root.join(name)).collect();
+        assert_eq!(found, expected);
+    }
+}

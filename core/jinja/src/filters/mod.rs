@@ -1,0 +1,310 @@
+//! The filters, tests and globals that Salt's templates use beside those of minijinja.
+
+mod data;
+mod files;
+mod globals;
+mod links;
+mod lists;
+mod network;
+mod numbers;
+mod pattern;
+mod percent;
+mod query;
+mod series;
+mod strict;
+mod text;
+
+use std::ops::Deref;
+
+use brine_value::{Map, Value};
+use minijinja::functions::Function;
+use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
+use minijinja::{Environment, Error, ErrorKind, State};
+
+pub(super) use percent::percent;
+pub(super) use text::{escape, reserve_replaced};
+
+use super::limits;
+use super::operators::type_name;
+use super::value::{from_jinja, split_args, split_kwargs};
+
+/// Adds all of them.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    data::add_to(environment);
+    files::add_to(environment);
+    globals::add_to(environment);
+    links::add_to(environment);
+    lists::add_to(environment);
+    network::add_to(environment);
+    numbers::add_to(environment);
+    series::add_to(environment);
+    strict::add_to(environment);
+    pattern::add_to(environment);
+    query::add_to(environment);
+    text::add_to(environment);
+    for name in ["length", "count"] {
+        environment.add_filter(name, |value: JinjaValue| {
+            let none = || failed(format_args!("object of type '{}' has no len()", type_name(&value)));
+            minijinja::filters::length(&value).map_err(|error| if value.is_undefined() { error } else { none() })
+        });
+    }
+    environment.add_filter("last", |value: JinjaValue| match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(failed(format_args!("'{}' object is not reversible", type_name(&value))))
+        }
+        ValueKind::Undefined | ValueKind::Map | ValueKind::Bytes => {
+            Ok(iterable(value)?.try_iter()?.last().unwrap_or_default())
+        }
+        _ => minijinja::filters::last(value),
+    });
+    environment.add_filter("reverse", |value: Given| match value.kind() {
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(Error::new(ErrorKind::SyntaxError, "argument must be iterable"))
+        }
+        _ => value.reverse(),
+    });
+    environment.add_filter("attr", |value: Given, name: String| match value.kind() {
+        // Entries are no attributes.
+        _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
+        _ => value.get_attr(&name),
+    });
+    named_test(environment, "filter", minijinja::tests::is_filter);
+    named_test(environment, "test", minijinja::tests::is_test);
+    environment.add_test("list", |value: JinjaValue| is_list(&value));
+    environment.add_test("sequence", |value: JinjaValue| {
+        matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
+    });
+    environment.add_test("iterable", |value: Given| {
+        value.kind() == ValueKind::Bytes || (value.kind() != ValueKind::None && value.try_iter().is_ok())
+    });
+    environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
+    environment.add_filter("striptags", minijinja_contrib::filters::striptags);
+    for name in ["default", "d"] {
+        environment.add_filter(name, default);
+    }
+    prepared(environment, "split", minijinja::filters::split, Ok);
+    prepared(environment, "lines", minijinja::filters::lines, Ok);
+    by_name(environment, "trim", &["chars"], minijinja::filters::trim);
+    by_name(environment, "batch", &["linecount", "fill_with"], batch);
+    by_name(environment, "slice", &["slices", "fill_with"], slice);
+}
+
+/// Adds a test of a name: what is no text is none.
+fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
+    environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
+        kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
+        _ => Ok(value.as_str().is_some_and(|name| test(state, name))),
+    });
+}
+
+/// How many parts a template may ask for: each is a value, whatever there is to put into it.
+const MOST_PARTS: usize = 100_000;
+
+fn parts(count: usize) -> Result<usize, Error> {
+    if count > MOST_PARTS {
+        return Err(failed(format_args!("{count} parts are asked for, {MOST_PARTS} are allowed")));
+    }
+    Ok(count)
+}
+
+fn slice(
+    state: &State<'_, '_>,
+    value: JinjaValue,
+    count: usize,
+    fill_with: Option<JinjaValue>,
+) -> Result<JinjaValue, Error> {
+    minijinja::filters::slice(state, value, parts(count)?, fill_with)
+}
+
+fn batch(
+    state: &State<'_, '_>,
+    value: JinjaValue,
+    count: usize,
+    fill_with: Option<JinjaValue>,
+) -> Result<JinjaValue, Error> {
+    minijinja::filters::batch(state, value, parts(count)?, fill_with)
+}
+
+/// Adds a filter that knows its arguments by their places, so that a template can name them, too.
+fn by_name<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &str, names: &'static [&str], filter: F)
+where
+    F: Function<Rv, FilterArgs>,
+    Rv: FunctionResult,
+    FilterArgs: for<'a> FunctionArgs<'a>,
+{
+    let own = name.to_owned();
+    prepared(environment, name, filter, move |args| {
+        let (mut places, named) = split_kwargs(&args)?;
+        // The first place is the value.
+        for (place, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
+            match named.iter().find(|(given, _)| given == name) {
+                Some((_, value)) => places.push(value.clone()),
+                None if names[place..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
+                    places.push(JinjaValue::from(()));
+                }
+                None => {}
+            }
+        }
+        if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
+            return Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'")));
+        }
+        Ok(places)
+    });
+}
+
+/// Adds a filter whose arguments are looked at before, and may be put in another way.
+fn prepared<F, Rv, FilterArgs>(
+    environment: &mut Environment<'static>,
+    name: &str,
+    filter: F,
+    prepare: impl Fn(Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> + Send + Sync + 'static,
+) where
+    F: Function<Rv, FilterArgs>,
+    Rv: FunctionResult,
+    FilterArgs: for<'a> FunctionArgs<'a>,
+{
+    let inner = format!("__{name}__");
+    environment.add_filter(inner.clone(), filter);
+    environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
+        let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
+        match args.first().and_then(JinjaValue::as_str) {
+            // All others look at each letter.
+            Some(text) if matches!(&*inner, "__trim__" | "__replace__" | "__center__") => limits::reserve(text.len())?,
+            Some(text) => limits::reserve_parts(text)?,
+            None => limits::check()?,
+        }
+        state.apply_filter(&inner, &args)
+    });
+}
+
+/// `default(default_value='', boolean=False)`.
+fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+    let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+    let (places, named) = split_kwargs(&args)?;
+    let given = |place: usize, name: &str| {
+        places.get(place).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
+    };
+    let any_nothing = given(1, "boolean").is_some_and(JinjaValue::is_true);
+    if value.is_undefined() || (any_nothing && !value.is_true()) {
+        return Ok(given(0, "default_value").cloned().unwrap_or_else(|| JinjaValue::from("")));
+    }
+    Ok(value)
+}
+
+/// A value that can be gone through.
+fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
+    super::operators::refuse_undefined(&value)?;
+    match value.as_str() {
+        Some(text) => limits::reserve_parts(text)?,
+        None => limits::reserve_values(value.len().unwrap_or_default())?,
+    }
+    match value.kind() {
+        ValueKind::Bytes => Ok(value.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect()),
+        ValueKind::None | ValueKind::Bool | ValueKind::Number => {
+            Err(failed(format_args!("'{}' object is not iterable", type_name(&value))))
+        }
+        _ => Ok(value),
+    }
+}
+
+/// An error about a value that does not have what is called.
+fn lacks(value: &JinjaValue, attribute: &str) -> Error {
+    failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
+}
+
+/// Whether it is a value of which other hosts could be told: no function, macro or module.
+fn is_data(value: &JinjaValue) -> bool {
+    match value.kind() {
+        ValueKind::Plain | ValueKind::Invalid => false,
+        ValueKind::Map => type_name(value) == "dict",
+        _ => true,
+    }
+}
+
+/// Whether Python would call it a list.
+fn is_list(value: &JinjaValue) -> bool {
+    value.kind() == ValueKind::Seq && type_name(value) == "list"
+}
+
+fn failed(message: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.to_string())
+}
+
+/// The arguments of a filter after the value, by place or by name.
+struct Options {
+    positional: Vec<JinjaValue>,
+    keyword: Map,
+}
+
+/// The arguments of a filter after those that it always has, as the template gives them.
+type Args = Rest<ValueOrKwargs>;
+
+impl Options {
+    fn new(args: &Args) -> Result<Self, Error> {
+        let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
+        let (positional, keyword) = split_args(&args)?;
+        Ok(Options { positional, keyword })
+    }
+
+    fn get(&self, place: usize, name: &str) -> Option<Value> {
+        self.keyword.get(name).cloned().or_else(|| self.positional.get(place).map(from_jinja))
+    }
+
+    fn flag(&self, place: usize, name: &str, default: bool) -> bool {
+        self.get(place, name).map_or(default, |value| value.is_truthy())
+    }
+}
+
+/// An argument that is not undefined.
+struct Given(JinjaValue);
+
+impl Deref for Given {
+    type Target = JinjaValue;
+
+    fn deref(&self) -> &JinjaValue {
+        &self.0
+    }
+}
+
+impl<'a> ArgType<'a> for Given {
+    type Output = Self;
+
+    fn from_value(value: Option<&'a JinjaValue>) -> Result<Self, Error> {
+        let value = JinjaValue::from_value(value)?;
+        super::operators::refuse_undefined(&value)?;
+        Ok(Given(value))
+    }
+}
+
+/// The bytes of a text or of bytes, as Salt's `to_bytes` has them; all else is refused.
+fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
+    super::operators::refuse_undefined(value)?;
+    match (value.kind(), value.as_bytes()) {
+        (ValueKind::String | ValueKind::Bytes, Some(bytes)) => limits::reserve(bytes.len()).map(|()| bytes.to_vec()),
+        _ => Err(failed(format_args!("expected str, bytes, or bytearray not {}", class(value)))),
+    }
+}
+
+/// A text, or bytes that are one; all else is refused.
+fn text_of(value: &JinjaValue) -> Result<String, Error> {
+    String::from_utf8(bytes_of(value)?).map_err(failed)
+}
+
+/// How Python shows the type of a value.
+fn class(value: &JinjaValue) -> String {
+    match value.kind() {
+        ValueKind::None => "<class 'NoneType'>".to_owned(),
+        _ => format!("<class '{}'>", super::again::type_told(value).trim_end_matches(" object")),
+    }
+}
+
+/// Refuses what has something undefined in it, before it is written for others to read.
+fn defined(value: &JinjaValue) -> Result<Value, Error> {
+    if value.is_undefined() {
+        // Only minijinja itself can say which expression it comes from.
+        value.get_attr("")?;
+    }
+    super::value::refuse_undefined_entries(value, 0)?;
+    let value = from_jinja(value);
+    limits::check().map(|()| value)
+}

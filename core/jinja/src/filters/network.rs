@@ -1,0 +1,226 @@
+//! Addresses and networks.
+
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use minijinja::value::{Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, State};
+
+use super::super::containers::own;
+use super::super::operators::type_name;
+use super::super::value::text;
+use super::{Args, Given, Options, failed};
+
+/// How many addresses of a network are listed: more would only fill memory.
+const MAX_HOSTS: u128 = 1 << 16;
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("is_ip", |value: Given| of_address(&value).is_some());
+    environment.add_filter("is_ipv4", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv4()));
+    environment.add_filter("is_ipv6", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv6()));
+    environment.add_filter("ipwrap", |value: Given| {
+        let wrapped = |item: JinjaValue| item.as_str().map(wrap).map_or(item.clone(), JinjaValue::from);
+        match type_name(&value) {
+            "list" | "tuple" => own(&value.try_iter().into_iter().flatten().map(wrapped).collect()),
+            _ => wrapped(value.0),
+        }
+    });
+    environment.add_filter("ipaddr", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
+    environment.add_filter("ipv4", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv4));
+    environment.add_filter("ipv6", |value: JinjaValue, args: Args| filtered(&value, &args, IpAddr::is_ipv6));
+    environment.add_filter("ip_host", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
+    environment.add_filter("network_hosts", |value: JinjaValue| each(&value, hosts));
+    environment.add_filter("network_size", |value: JinjaValue| {
+        each(&value, |value| Ok(of_address(value).map(|(ip, prefix)| size(ip, prefix.unwrap_or(bits(ip))).into())))
+    });
+    environment.add_filter("filter_by_networks", in_networks);
+    environment.add_filter("gen_mac", |prefix: Option<String>| {
+        let prefix = prefix.unwrap_or_else(|| "AC:DE:48".to_owned());
+        let [a, b, c] = rand::random::<[u8; 3]>();
+        format!("{prefix}:{a:02X}:{b:02X}:{c:02X}")
+    });
+    environment.add_filter("mac_str_to_bytes", |value: JinjaValue| bytes_of_mac(&text(&value)));
+    environment.add_filter("dns_check", |value: JinjaValue, port: u16, args: Args| -> Result<String, Error> {
+        let ipv6 = Options::new(&args)?.get(1, "ipv6").filter(|wanted| !wanted.is_nil());
+        resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
+    });
+    environment.add_filter("http_query", |state: &mut State<'_, '_>, args: Args| {
+        super::globals::call(state, "http.query", args)
+    });
+}
+
+/// How long `dns_check` waits for an address to answer.
+const CONNECT: Duration = Duration::from_secs(2);
+
+/// The bytes of a MAC address, with a sign between its pairs or none.
+fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
+    let letters: Vec<char> = text.chars().collect();
+    let digits: Vec<char> = match letters.len() {
+        12 => letters,
+        17 => letters.iter().filter(|c| **c != letters[2]).copied().collect(),
+        _ => return Err(failed("Invalid MAC address")),
+    };
+    let byte = |pair: &[char]| {
+        let pair: String = pair.iter().collect();
+        let invalid = |_| failed(format_args!("invalid literal for int() with base 16: '{pair}'"));
+        u8::from_str_radix(&pair, 16).map_err(invalid)
+    };
+    digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
+}
+
+/// How many addresses of one host are tried.
+const MOST_TRIED: usize = 4;
+
+/// The address of a host: the first that takes connections at a port, or the first at all.
+fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
+    let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
+    let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
+    let mut wanted: Vec<_> = all.iter().filter(|address| ipv6.is_none_or(|ipv6| address.is_ipv6() == ipv6)).collect();
+    if wanted.is_empty() && ipv6 == Some(true) {
+        wanted = all.iter().collect();
+    }
+    // Each may take its time not to answer.
+    let answers = wanted.iter().take(MOST_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    let found = answers.or(wanted.first()).ok_or_else(none)?;
+    Ok(wrap(&found.ip().to_string()))
+}
+
+/// An address, with the length of the network's prefix if one is written.
+fn address(text: &str) -> Option<(IpAddr, Option<u32>)> {
+    let (ip, prefix) = match text.split_once('/') {
+        Some((ip, prefix)) => (ip, Some(prefix)),
+        None => (text, None),
+    };
+    let ip: IpAddr = ip.parse().ok()?;
+    let prefix = match prefix {
+        Some(prefix) => Some(prefix.parse().ok().filter(|prefix| *prefix <= bits(ip))?),
+        None => None,
+    };
+    Some((ip, prefix))
+}
+
+fn bits(ip: IpAddr) -> u32 {
+    if ip.is_ipv4() { 32 } else { 128 }
+}
+
+fn network(text: &str) -> Result<(IpAddr, u32), Error> {
+    let (ip, prefix) = address(text).ok_or_else(|| failed(format_args!("'{text}' is no network")))?;
+    Ok((ip, prefix.unwrap_or(bits(ip))))
+}
+
+fn size(ip: IpAddr, prefix: u32) -> u128 {
+    1u128.checked_shl(bits(ip) - prefix).unwrap_or(u128::MAX)
+}
+
+fn number(ip: IpAddr) -> u128 {
+    match ip {
+        IpAddr::V4(ip) => u128::from(u32::from(ip)),
+        IpAddr::V6(ip) => u128::from(ip),
+    }
+}
+
+fn from_number(like: IpAddr, number: u128) -> IpAddr {
+    match like {
+        IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
+        IpAddr::V6(_) => IpAddr::V6(number.into()),
+    }
+}
+
+/// The first address of the network.
+fn first(ip: IpAddr, prefix: u32) -> u128 {
+    let size = size(ip, prefix);
+    if size == u128::MAX { 0 } else { number(ip) / size * size }
+}
+
+/// The addresses for hosts.
+fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
+    let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
+    let prefix = prefix.unwrap_or(bits(ip));
+    let (size, first) = (size(ip, prefix), first(ip, prefix));
+    if size > MAX_HOSTS {
+        return Err(failed(format_args!("{} has too many addresses to list them", text(value))));
+    }
+    // Of a network with room for it, the first and the last address have other uses.
+    let (skip, take) = match (ip, size) {
+        (_, 1 | 2) => (0, size),
+        (IpAddr::V4(_), _) => (1, size - 2),
+        (IpAddr::V6(_), _) => (1, size - 1),
+    };
+    let all = (0..take).map(|n| JinjaValue::from(from_number(ip, first + skip + n).to_string()));
+    Ok(Some(own(&JinjaValue::from(all.collect::<Vec<_>>()))))
+}
+
+fn wrap(text: &str) -> String {
+    let bare = text.split_once('/').map_or(text, |(ip, _)| ip);
+    if bare.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
+}
+
+/// Does it with one, or with each of a list, leaving out those for which nothing comes out.
+fn each(
+    value: &JinjaValue,
+    what: impl Fn(&JinjaValue) -> Result<Option<JinjaValue>, Error>,
+) -> Result<JinjaValue, Error> {
+    match type_name(value) {
+        "list" | "tuple" => {}
+        "str" => return Ok(what(value)?.unwrap_or_else(|| JinjaValue::from(()))),
+        _ => return Ok(JinjaValue::from(())),
+    }
+    let all = value.try_iter()?.filter_map(|item| what(&item).transpose()).collect::<Result<Vec<_>, _>>()?;
+    Ok(own(&JinjaValue::from(all)))
+}
+
+/// The address that a value is: a text that is one, or the number of one.
+fn of_address(value: &JinjaValue) -> Option<(IpAddr, Option<u32>)> {
+    match value.kind() {
+        ValueKind::String => address(value.as_str()?),
+        ValueKind::Number if value.is_integer() => Some((IpAddr::V4(u32::try_from(value.clone()).ok()?.into()), None)),
+        _ => None,
+    }
+}
+
+/// The addresses that are of a kind and have all `options`: words such as `private`, separated by commas.
+fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> Result<JinjaValue, Error> {
+    let options = Options::new(args)?.get(0, "options").filter(brine_value::Value::is_truthy);
+    let options = options.map(|options| options.to_string()).unwrap_or_default();
+    let has = |ip: &IpAddr, option: &str| match option {
+        "private" => is_private(ip),
+        "public" | "global" => !is_private(ip) && !ip.is_loopback() && !ip.is_multicast() && !ip.is_unspecified(),
+        "loopback" => ip.is_loopback(),
+        "multicast" => ip.is_multicast(),
+        "unspecified" => ip.is_unspecified(),
+        "link_local" | "link-local" => is_link_local(ip),
+        _ => false,
+    };
+    each(value, |value| {
+        let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
+        let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
+        let told = if prefix.is_some() { text(value) } else { ip.to_string() };
+        Ok((kind(&ip) && all).then(|| JinjaValue::from(told)))
+    })
+}
+
+fn is_link_local(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
+    }
+}
+
+fn is_private(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_link_local(),
+        IpAddr::V6(v6) => v6.segments()[0] & 0xfe00 == 0xfc00 || v6.is_loopback() || is_link_local(ip),
+    }
+}
+
+/// The addresses that are in one of the networks.
+fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
+    let networks: Vec<(IpAddr, u32)> =
+        networks.try_iter()?.map(|item| network(&text(&item))).collect::<Result<_, _>>()?;
+    each(&value, |value| {
+        let Some((ip, _)) = of_address(value) else { return Ok(None) };
+        let holds =
+            |(of, prefix): &(IpAddr, u32)| of.is_ipv4() == ip.is_ipv4() && first(*of, *prefix) == first(ip, *prefix);
+        Ok(networks.iter().any(holds).then(|| value.clone()))
+    })
+}

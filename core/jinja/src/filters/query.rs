@@ -1,0 +1,129 @@
+//! `json_query`: data by an expression of JMESPath.
+
+use std::sync::{Arc, LazyLock};
+
+use brine_value::{Value, json};
+use jmespath::functions::{ArgumentType, CustomFunction, Signature};
+use jmespath::{Context, JmespathError, Rcvar, Runtime, Variable};
+use minijinja::value::Value as JinjaValue;
+use minijinja::{Environment, Error};
+
+use super::super::limits;
+use super::{defined, failed};
+use crate::value::to_jinja;
+
+/// How many signs an expression may have: it is read, and looked up, by functions that call themselves.
+const MOST_SIGNS: usize = 200;
+
+/// How many items of lists and mappings it may name: each may stand for all of the data once more.
+const MOST_ITEMS: usize = 40;
+
+/// How many values may be found.
+const MOST_FOUND: usize = 1_000_000;
+
+/// The functions of JMESPath, of which some give whole numbers where Python's do.
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = Runtime::new();
+    runtime.register_builtin_functions();
+    let numbers = ArgumentType::TypedArray(Box::new(ArgumentType::Number));
+    whole(&mut runtime, "sum", numbers, |value| {
+        value.as_array().map_or(0.0, |all| all.iter().filter_map(|n| n.as_number()).sum())
+    });
+    whole(&mut runtime, "ceil", ArgumentType::Number, |value| value.as_number().unwrap_or_default().ceil());
+    whole(&mut runtime, "floor", ArgumentType::Number, |value| value.as_number().unwrap_or_default().floor());
+    runtime
+});
+
+/// A function of one argument whose result has no point where it needs none.
+fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, reckon: fn(&Variable) -> f64) {
+    let call = move |args: &[Rcvar], _: &mut Context<'_>| -> Result<Rcvar, JmespathError> {
+        let result = args.first().map_or(0.0, |value| reckon(value));
+        #[allow(clippy::cast_possible_truncation, reason = "it was looked whether it fits")]
+        let number = match result {
+            whole if whole.fract() == 0.0 && whole.abs() < 9e15 => Some((whole as i64).into()),
+            other => serde_json::Number::from_f64(other),
+        };
+        Ok(Arc::new(number.map_or(Variable::Null, Variable::Number)))
+    };
+    runtime
+        .register_function(name, Box::new(CustomFunction::new(Signature::new(vec![argument], None), Box::new(call))));
+}
+
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    environment.add_filter("json_query", |value: JinjaValue, expression: String| {
+        query(&defined(&value)?, &expression).map(|found| to_jinja(&found))
+    });
+}
+
+fn query(data: &Value, expression: &str) -> Result<Value, Error> {
+    let invalid = |what: &dyn std::fmt::Display| failed(format_args!("Invalid jmespath expression: {what}"));
+    let count = |signs: &str| expression.matches(|c| signs.contains(c)).count();
+    if count("([{!&.|*<>=") > MOST_SIGNS || count("[{,") > MOST_ITEMS {
+        return Err(invalid(&"it has too many parts"));
+    }
+    let first_line = |error: JmespathError| {
+        let told = error.to_string();
+        invalid(&told.lines().next().unwrap_or_default())
+    };
+    let compiled = RUNTIME.compile(expression).map_err(first_line)?;
+    let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
+    let found = compiled.search(data).map_err(first_line)?;
+    let mut left = MOST_FOUND;
+    let value = found_value(&found, &mut left);
+    limits::check()?;
+    value.ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
+}
+
+/// What was found, if no more values than are left.
+fn found_value(found: &Variable, left: &mut usize) -> Option<Value> {
+    *left = left.checked_sub(1)?;
+    limits::reserve(found.as_string().map_or(0, String::len)).ok()?;
+    Some(match found {
+        Variable::Null | Variable::Expref(_) => Value::Nil,
+        Variable::Bool(truth) => (*truth).into(),
+        Variable::String(text) => text.as_str().into(),
+        Variable::Number(number) => json::from_json(&number.to_string()).ok()?,
+        Variable::Array(items) => items.iter().map(|item| found_value(item, left)).collect::<Option<Value>>()?,
+        Variable::Object(entries) => {
+            let entry = |(key, value): (&String, &Rcvar)| Some((key.as_str().into(), found_value(value, left)?));
+            Value::Map(entries.iter().map(entry).collect::<Option<_>>()?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    #[test]
+    fn data_is_found() {
+        let data = Value::from(map! {
+            "u" => list![map! {"n" => "bob", "a" => 3}, map! {"n" => "al", "a" => 1}],
+            "f" => 2.0, "half" => 2.5, "l" => list![3, 1, 2],
+        });
+        for (expression, expected) in [
+            ("u[*].n", list!["bob", "al"]),
+            ("u[?a==`3`].n", list!["bob"]),
+            ("l[::-1]", list![2, 1, 3]),
+            ("sum(l)", 6.into()),
+            ("ceil(half)", 3.into()),
+            ("avg(l)", 2.0.into()),
+            ("length(u)", 2.into()),
+            ("f", 2.0.into()),
+            ("nope.x", Value::Nil),
+            ("{x: u[0].a}", map! {"x" => 3}.into()),
+            ("sort(l) | [0]", 1.into()),
+        ] {
+            let found = query(&data, expression);
+            assert_eq!(found.map_err(|error| error.to_string()), Ok(expected), "{expression}");
+        }
+        let dots = format!("a{}", ".a".repeat(1_000));
+        for wrong in ["u [", "nope(", "length(f)", &"(".repeat(100_000), &dots, &"[@,@]|".repeat(30)] {
+            let error = query(&data, wrong).unwrap_err().to_string();
+            assert!(error.contains("Invalid jmespath expression"), "{error}");
+        }
+        let doubled = format!("{}@", "[@,@]|".repeat(20));
+        assert!(query(&data, &doubled).unwrap_err().to_string().contains("at most"));
+    }
+}

@@ -1,0 +1,357 @@
+//! Guarded renders: what a template prints that may come from an event is printed as an opaque word ([`Words`]), so that
+//! the structure of its output is its own.
+//!
+//! `reader` reads from a template what depends on what (`facts`), `solve` decides for each tag that prints whether its value may be
+//! untrusted, and the tags of those are rewritten (`rewrite/cover`) to go through [`Guard::print`]. Where the template
+//! itself captures what it prints (macros, `set` blocks, filter blocks) the captured text is the real one, as templates
+//! compare and cut it; printed again as it is, it is again what was captured, with the words in it.
+
+mod facts;
+mod known;
+mod reader;
+mod solve;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brine_yaml::GuardedError;
+use brine_yaml::untrusted::{Kind, Origin, UntrustedError, Words, too_much};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error, ErrorKind, State};
+use parking_lot::Mutex;
+
+use facts::Encoder;
+pub(super) use facts::Facts;
+pub(super) use solve::Decision;
+
+use super::rewrite::cover;
+use super::value::{printed, split_kwargs, to_jinja};
+
+/// The variable that holds the guard of a render.
+pub(super) const GUARD: &str = "__guard__";
+
+/// How the text of an error begins that is about untrusted text.
+pub(super) const REFUSED: &str = "render failed: ";
+
+/// Which variables of a render hold what an event brings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Variables {
+    /// Variables with nothing from an event.
+    pub trusted: &'static [&'static str],
+    /// Variables with what an event brings.
+    pub untrusted: &'static [&'static str],
+}
+
+impl Variables {
+    /// Whether nothing from an event is in a variable, as long as the template assigns nothing to it.
+    fn is_trusted(&self, name: &str) -> bool {
+        let name = name.strip_prefix('#').unwrap_or(name);
+        name.starts_with("__") || matches!(name, "salt" | "saltenv") || self.trusted.contains(&name) || is_global(name)
+    }
+
+    /// A variable that is in neither list.
+    pub(super) fn unknown<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+        names.find(|name| !self.trusted.contains(name) && !self.untrusted.contains(name))
+    }
+}
+
+fn is_global(name: &str) -> bool {
+    super::ENVIRONMENT.globals().any(|(global, _)| global == name)
+}
+
+/// A template whose printing tags go through the guard.
+pub(super) struct Covered {
+    pub text: String,
+    pub facts: Arc<Facts>,
+}
+
+/// Rewrites a template once more. `source` is what its author wrote, `rewritten` what the engine is to read; one that
+/// cannot be parsed stays as it is, for the compiler to say what is wrong. `alone` is whether it reads no other
+/// template: then what surely is its own text is printed as ever.
+pub(super) fn cover(
+    source: &str,
+    rewritten: &str,
+    syntax: SyntaxConfig,
+    variables: Option<Variables>,
+) -> Result<Covered, String> {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let Ok(tree) = minijinja::machinery::parse(rewritten, "template", syntax) else {
+        return Ok(Covered { text: rewritten.to_owned(), facts: Arc::default() });
+    };
+    let mut facts = reader::read(&tree, &cover::printing(source), &is_global);
+    facts.id = NEXT.fetch_add(1, Ordering::Relaxed);
+    let facts = Arc::new(facts);
+    let only = [Arc::clone(&facts)];
+    let solution = solve::solve(&only, variables.unwrap_or_default());
+    let is_covered = |n: usize| match variables {
+        Some(_) => facts.emits.get(n).is_none_or(|emit| solution.decide(emit) != Decision::Trusted),
+        None => facts.emits.get(n).is_none_or(|emit| !emit.of.is_empty()),
+    };
+    let (text, count) = cover::cover(rewritten, facts.id, &is_covered);
+    if count != facts.emits.len() {
+        // Both go through the same tags in the same order.
+        return Err(format!("{REFUSED}the template has tags that cannot be followed"));
+    }
+    Ok(Covered { text, facts })
+}
+
+/// The templates of one render, and how each of their tags prints.
+#[derive(Debug, Default)]
+struct Templates {
+    facts: Vec<Arc<Facts>>,
+    names: Vec<Arc<str>>,
+    decisions: Vec<Arc<[Decision]>>,
+    /// What blocks of the templates have printed, as real text, and with words; nothing if that is not certain.
+    captured: HashMap<String, Option<String>>,
+    /// The first thing that was refused.
+    refused: Option<UntrustedError>,
+}
+
+/// The guard of one render.
+#[derive(Debug)]
+pub(super) struct Guard {
+    words: Words,
+    variables: Variables,
+    templates: Mutex<Templates>,
+}
+
+/// How the tags of a template print that is alone.
+pub(super) fn decisions(facts: &Arc<Facts>, variables: Variables) -> Result<Arc<[Decision]>, String> {
+    let only = [Arc::clone(facts)];
+    let solution = solve::solve(&only, variables);
+    match solution.refused() {
+        Some(refused) => Err(refused),
+        None => Ok(facts.emits.iter().map(|emit| solution.decide(emit)).collect()),
+    }
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, message.into())
+}
+
+impl Guard {
+    pub(super) fn new(name: &str, facts: &Arc<Facts>, decisions: &Arc<[Decision]>, variables: Variables) -> Arc<Self> {
+        let templates = Templates {
+            facts: vec![Arc::clone(facts)],
+            names: vec![name.into()],
+            decisions: vec![Arc::clone(decisions)],
+            ..Templates::default()
+        };
+        Arc::new(Guard { words: Words::new(), variables, templates: Mutex::new(templates) })
+    }
+
+    /// What stands for untrusted text in what was rendered.
+    pub(super) fn words(&self) -> Words {
+        self.words.clone()
+    }
+
+    /// The error about untrusted text that ended the render, if one did.
+    pub(super) fn refused(&self) -> Option<UntrustedError> {
+        self.templates.lock().refused.take()
+    }
+
+    /// Adds a template that is about to run.
+    pub(super) fn add(&self, name: &str, facts: &Arc<Facts>) -> Result<(), Error> {
+        let mut templates = self.templates.lock();
+        if templates.facts.iter().any(|known| known.id == facts.id) {
+            return Ok(());
+        }
+        templates.facts.push(Arc::clone(facts));
+        templates.names.push(name.into());
+        let solution = solve::solve(&templates.facts, self.variables);
+        if let Some(refused) = solution.refused() {
+            return Err(failed(refused));
+        }
+        let decide = |facts: &Arc<Facts>| facts.emits.iter().map(|emit| solution.decide(emit)).collect();
+        let decisions = templates.facts.iter().map(decide).collect();
+        templates.decisions = decisions;
+        Ok(())
+    }
+
+    /// What a printing tag prints: its value, or what stands for it.
+    fn print(&self, value: &JinjaValue, id: u64, tag: usize) -> Result<JinjaValue, Error> {
+        let mut templates = self.templates.lock();
+        let Some(at) = templates.facts.iter().position(|facts| facts.id == id) else {
+            return Err(failed(format!("{REFUSED}a tag of a template that is not known")));
+        };
+        let decision = templates.decisions[at].get(tag).copied().unwrap_or(Decision::Text);
+        // What is undefined is refused where it is printed.
+        if decision == Decision::Trusted || value.is_undefined() {
+            return Ok(value.clone());
+        }
+        let text = printed(value)?;
+        if decision == Decision::Captured
+            && let Some(Some(captured)) = templates.captured.get(&text)
+        {
+            return Ok(JinjaValue::from(captured.as_str()));
+        }
+        let kind = match (decision, value.kind()) {
+            (Decision::Encoded(Encoder::Yaml), _) => Kind::Yaml,
+            (Decision::Encoded(Encoder::Json), _) => Kind::Json,
+            (_, ValueKind::Number | ValueKind::Bool | ValueKind::None) => Kind::Typed,
+            _ => Kind::Text,
+        };
+        let emit = templates.facts[at].emits.get(tag);
+        let origin = Origin {
+            template: Arc::clone(&templates.names[at]),
+            line: emit.map_or(1, |emit| emit.line),
+            tag: emit.map_or_else(|| "{{ }}".into(), |emit| Arc::clone(&emit.tag)),
+        };
+        // Words inside of words: only the outer one is left.
+        let text: Arc<str> = if self.words.touches(&text) { self.words.reveal(&text).into() } else { text.into() };
+        match self.words.add(text, kind, origin.clone()) {
+            Some(word) => Ok(JinjaValue::from(word)),
+            None => Err(refuse(&mut templates, too_much(&origin))),
+        }
+    }
+
+    /// What a block of the template has printed, as real text.
+    fn captured(&self, printed: &JinjaValue) -> Result<JinjaValue, Error> {
+        let Some(text) = printed.as_str() else { return Ok(printed.clone()) };
+        let revealed = self.uncover(text)?;
+        let mut templates = self.templates.lock();
+        match templates.captured.get_mut(&revealed) {
+            Some(known) if known.as_deref() != Some(text) => *known = None,
+            Some(_) => {}
+            None => {
+                if !self.words.spend(text.len() + revealed.len()) {
+                    return Err(failed(format!("{REFUSED}the template captures too much text")));
+                }
+                templates.captured.insert(revealed.clone(), Some(text.to_owned()));
+            }
+        }
+        Ok(if printed.is_safe() { JinjaValue::from_safe_string(revealed) } else { JinjaValue::from(revealed) })
+    }
+
+    /// Text with what its words stand for.
+    pub(super) fn uncover(&self, text: &str) -> Result<String, Error> {
+        if !self.words.touches(text) {
+            return Ok(text.to_owned());
+        }
+        let revealed = self.words.reveal(text);
+        if self.words.spend(revealed.len()) {
+            Ok(revealed)
+        } else {
+            Err(failed(format!("{REFUSED}the template captures too much text")))
+        }
+    }
+
+    /// The data in a text that a block has printed, its structure being the template's.
+    pub(super) fn load(&self, text: &str) -> Result<JinjaValue, Error> {
+        let located = brine_yaml::load_guarded(text, &self.words).map_err(|error| match error {
+            GuardedError::Yaml(error) => {
+                Error::new(ErrorKind::SyntaxError, format!("Encountered error loading yaml: {}", error.python_text()))
+            }
+            GuardedError::Untrusted(error) => refuse(&mut self.templates.lock(), error),
+        })?;
+        self.words.resolve(located.value).map(|value| to_jinja(&value)).map_err(failed)
+    }
+
+    /// Whether a block has printed something untrusted.
+    pub(super) fn touches(&self, text: &str) -> bool {
+        self.words.touches(text)
+    }
+}
+
+/// Remembers the error, whose place is not that of the tag that fails.
+fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
+    let told = failed(error.message.clone());
+    templates.refused.get_or_insert(error);
+    told
+}
+
+/// A guard as templates hold it.
+#[derive(Debug)]
+pub(super) struct Held(pub Arc<Guard>);
+
+impl Object for Held {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn call(self: &Arc<Self>, _: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        let (value, id, tag): (JinjaValue, u64, usize) = minijinja::value::from_args(args)?;
+        self.0.print(&value, id, tag)
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        let (inner,): (JinjaValue,) = minijinja::value::from_args(args)?;
+        match method {
+            "macro" => Ok(JinjaValue::from_object(Capturing { guard: Arc::clone(&self.0), inner })),
+            // What is called by a call block is printed as it comes.
+            "block" if inner.is_undefined() || inner.downcast_object_ref::<Capturing>().is_some() => Ok(inner),
+            _ => Err(failed(format!("{REFUSED}a call block calls what is no macro"))),
+        }
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(GUARD)
+    }
+}
+
+/// A macro, or the body of a call block, whose text is captured.
+#[derive(Debug)]
+struct Capturing {
+    guard: Arc<Guard>,
+    inner: JinjaValue,
+}
+
+impl Object for Capturing {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
+        self.inner.get_item(key).ok().filter(|value| !value.is_undefined())
+    }
+
+    fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        let by_block = args.last().filter(|last| last.is_kwargs()).cloned().map(Kwargs::try_from).transpose()?;
+        if by_block.is_none_or(|named| !named.has("caller")) {
+            return self.guard.captured(&self.inner.call(state, args)?);
+        }
+        // A call block, which prints what comes as it is.
+        let (mut positional, keywords) = split_kwargs(args)?;
+        let keywords = keywords.into_iter().map(|(name, value)| {
+            let is_caller = name == "caller";
+            let caller = || JinjaValue::from_object(Capturing { guard: Arc::clone(&self.guard), inner: value.clone() });
+            let value = if is_caller { caller() } else { value.clone() };
+            (name, value)
+        });
+        positional.push(keywords.collect::<Kwargs>().into());
+        self.inner.call(state, &positional)
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.inner)
+    }
+}
+
+/// Adds the filters that blocks of text go through.
+pub(super) fn add_to(environment: &mut Environment<'static>) {
+    let held = |guard: &JinjaValue| {
+        let held = guard.downcast_object::<Held>();
+        held.ok_or_else(|| failed(format!("{REFUSED}the guard of the render is not there")))
+    };
+    environment.add_filter("__captured__", move |text: JinjaValue, guard: JinjaValue| held(&guard)?.0.captured(&text));
+    environment.add_filter("__uncover__", move |text: JinjaValue, guard: JinjaValue| -> Result<JinjaValue, Error> {
+        let guard = held(&guard)?;
+        text.as_str().map_or_else(|| Ok(text.clone()), |text| guard.0.uncover(text).map(JinjaValue::from))
+    });
+    environment.add_filter("__cover__", move |value: JinjaValue, guard: JinjaValue, id: u64, tag: usize| {
+        held(&guard)?.0.print(&value, id, tag)
+    });
+}
+
+/// The guard that a filter was given, if its render is guarded.
+pub(super) fn given(guard: Option<&JinjaValue>) -> Option<Arc<Held>> {
+    guard.and_then(JinjaValue::downcast_object::<Held>)
+}

@@ -1,0 +1,168 @@
+//! Which names may hold untrusted text, over all templates of one render together. A name is untrusted if anything that
+//! is assigned to it anywhere is: where and in which order does not matter, so nothing depends on scopes being
+//! understood. Templates that are read later can only add to it, and are added before they run.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Variables;
+use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names};
+
+/// How a tag prints its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// As it is.
+    Trusted,
+    /// As untrusted text.
+    Text,
+    /// As the output of an encoder.
+    Encoded(Encoder),
+    /// As the text that a block of the template has printed, untrusted text in it.
+    Captured,
+}
+
+/// What is known of the names of some templates.
+#[derive(Debug, Default)]
+pub(super) struct Solution<'f> {
+    untrusted: HashSet<&'f str>,
+    templates: Vec<&'f Facts>,
+    variables: Variables,
+}
+
+/// Solves for these templates, of which the first is the one that is rendered.
+pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<'_> {
+    let templates: Vec<&Facts> = templates.iter().map(|facts| &**facts).collect();
+    let assigned: HashSet<&str> =
+        templates.iter().flat_map(|facts| &facts.assigned).map(|(name, _)| name.as_str()).collect();
+    let mut solution = Solution { untrusted: HashSet::from([ANY]), templates, variables };
+    let unassigned = |name: &&str| !assigned.contains(name) && !solution.variables.is_trusted(name);
+    let mentioned = solution.templates.iter().flat_map(|facts| facts.mentioned());
+    let from_outside = |name: &&str| {
+        let bare = name.strip_prefix('#').unwrap_or(name);
+        solution.variables.untrusted.contains(&bare) || unassigned(name) && **name != *INCLUDED
+    };
+    let begin: Vec<&str> = mentioned.filter(from_outside).collect();
+    solution.untrusted.extend(begin);
+    solution.spread();
+    solution
+}
+
+impl<'f> Solution<'f> {
+    fn holds(&self, names: &Names) -> bool {
+        names.iter().any(|name| self.untrusted.contains(name.as_str()))
+    }
+
+    /// Goes on until nothing new becomes untrusted.
+    fn spread(&mut self) {
+        // Things that untrusted text was put into: their other names are untrusted too.
+        let mut changed: HashSet<&'f str> = HashSet::new();
+        loop {
+            let before = (self.untrusted.len(), changed.len());
+            let templates = self.templates.clone();
+            for (at, facts) in templates.iter().enumerate() {
+                for (name, of) in &facts.flows {
+                    if self.holds(of) {
+                        self.untrusted.insert(name);
+                    }
+                    if changed.contains(name.as_str()) {
+                        changed.extend(of.iter().map(String::as_str));
+                    }
+                }
+                for (things, of) in &facts.changes {
+                    if self.holds(of) {
+                        changed.extend(things.iter().map(String::as_str));
+                    }
+                }
+                if at > 0 && self.holds(&facts.top) {
+                    self.untrusted.insert(INCLUDED);
+                }
+                for (called, arguments) in &facts.calls {
+                    let untrusted = self.holds(arguments);
+                    for (name, parameter) in parameters(&templates) {
+                        if called.as_ref().is_some_and(|called| called != name) {
+                            continue;
+                        }
+                        if untrusted {
+                            self.untrusted.insert(parameter);
+                        }
+                        if changed.contains(parameter) {
+                            changed.extend(arguments.iter().map(String::as_str));
+                        }
+                    }
+                }
+            }
+            for (name, parameter) in parameters(&templates) {
+                if templates.iter().any(|facts| facts.handed_on.contains(name)) {
+                    self.untrusted.insert(parameter);
+                }
+            }
+            self.untrusted.extend(&changed);
+            if (self.untrusted.len(), changed.len()) == before {
+                return;
+            }
+        }
+    }
+
+    /// Whether all that is assigned to a name, of which there is something, is of this kind.
+    fn is_only(&self, name: &str, how: Assigned) -> bool {
+        let mut all = self.templates.iter().flat_map(|facts| &facts.assigned).filter(|(known, _)| known == name);
+        let from_outside = self.variables.is_trusted(name) || self.variables.untrusted.contains(&name);
+        let first = all.next();
+        !from_outside
+            && first.into_iter().chain(all).fold(None, |only, (_, kind)| Some(only.unwrap_or(true) && *kind == how))
+                == Some(true)
+    }
+
+    /// How a tag prints.
+    pub(super) fn decide(&self, emit: &Emit) -> Decision {
+        if !self.holds(&emit.of) {
+            return Decision::Trusted;
+        }
+        match &emit.direct {
+            Direct::Engine => Decision::Trusted,
+            Direct::Encoded(encoder) => Decision::Encoded(*encoder),
+            Direct::Name(name) if self.is_only(name, Assigned::Encoded(Encoder::Yaml)) => {
+                Decision::Encoded(Encoder::Yaml)
+            }
+            Direct::Name(name) if self.is_only(name, Assigned::Encoded(Encoder::Json)) => {
+                Decision::Encoded(Encoder::Json)
+            }
+            Direct::Name(name) if self.is_only(name, Assigned::Captured) => Decision::Captured,
+            Direct::Macro(name) if self.is_only(name, Assigned::Macro) => Decision::Captured,
+            Direct::Name(_) | Direct::Macro(_) | Direct::No => Decision::Text,
+        }
+    }
+
+    /// Why these templates cannot be rendered guarded.
+    pub(super) fn refused(&self) -> Option<String> {
+        let wrong = self.templates.iter().find_map(|facts| facts.refused.clone());
+        let named = || self.templates.iter().any(|facts| facts.imports.iter().any(|names| self.holds(names)));
+        match wrong {
+            Some(wrong) => Some(format!("render failed: with reactor_strict_data a template may not have {wrong}")),
+            None if named() => Some(
+                "render failed: the name of an included or imported template comes from the event: name it in the \
+                 template"
+                    .to_owned(),
+            ),
+            None => None,
+        }
+    }
+}
+
+/// The parameters of all macros, each with its macro's name.
+fn parameters<'f>(templates: &[&'f Facts]) -> impl Iterator<Item = (&'f str, &'f str)> {
+    let macros: Vec<&'f (String, Vec<String>)> = templates.iter().flat_map(|facts| &facts.macros).collect();
+    macros.into_iter().flat_map(|(name, names)| names.iter().map(move |parameter| (name.as_str(), parameter.as_str())))
+}
+
+impl Facts {
+    /// All names that something depends on.
+    fn mentioned(&self) -> impl Iterator<Item = &str> {
+        let flows = self.flows.iter().map(|(_, of)| of);
+        let changes = self.changes.iter().flat_map(|(things, of)| [things, of]);
+        let calls = self.calls.iter().map(|(_, of)| of);
+        let emits = self.emits.iter().map(|emit| &emit.of);
+        let all = flows.chain(changes).chain(calls).chain(&self.imports).chain([&self.top]).chain(emits);
+        all.flatten().map(String::as_str)
+    }
+}

@@ -1,0 +1,132 @@
+//! From lines of rendered text back to lines of the template: errors of what is parsed next (YAML, JSON) name the line
+//! that an author can change.
+//!
+//! The engine writes literal text as slices of the template's source, so the address of a slice is its place in the
+//! template. All else (expressions, macros, included templates) belongs to the literal text before it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The number of pieces that are remembered; text behind them has no line.
+const MAX_PIECES: usize = 65_536;
+
+/// Where the literal text of a template went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceLines {
+    source: Arc<str>,
+    /// How many lines stand before this source in the file.
+    skipped: usize,
+    /// In the order of the output.
+    pieces: Vec<Piece>,
+}
+
+/// Literal text: where it begins in the output and in the source, and how long it is, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    output: usize,
+    source: usize,
+    length: usize,
+}
+
+/// Takes note of literal text while a template is rendered.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    /// The addresses of the source.
+    addresses: Range<usize>,
+    pieces: Vec<Piece>,
+}
+
+impl Recorder {
+    /// A recorder for a template with this source, which the engine renders from.
+    pub fn new(source: &str) -> Self {
+        let start = source.as_ptr().addr();
+        Recorder { addresses: start..start + source.len(), pieces: Vec::new() }
+    }
+
+    /// Takes note of text that is written at this place of the output.
+    pub fn wrote(&mut self, output: usize, text: &[u8]) {
+        let start = text.as_ptr().addr();
+        if !text.is_empty()
+            && self.addresses.contains(&start)
+            && start + text.len() <= self.addresses.end
+            && self.pieces.len() < MAX_PIECES
+        {
+            self.pieces.push(Piece { output, source: start - self.addresses.start, length: text.len() });
+        }
+    }
+
+    /// What was noted, for a template with this source.
+    pub fn finish(self, source: Arc<str>, skipped: usize) -> SourceLines {
+        SourceLines { source, skipped, pieces: self.pieces }
+    }
+}
+
+impl SourceLines {
+    /// Returns the line of the template that a line of the output comes from; both count from 1.
+    pub fn line(&self, output: &str, line: usize) -> Option<usize> {
+        let text = output.lines().nth(line.checked_sub(1)?)?;
+        let start = text.as_ptr().addr() - output.as_ptr().addr();
+        let at = start + (text.len() - text.trim_start().len());
+        let after = self.pieces.partition_point(|piece| piece.output <= at);
+        let piece = self.pieces.get(after.checked_sub(1)?)?;
+        // An expression stands behind the literal text that it follows.
+        let place = piece.source + (at - piece.output).min(piece.length);
+        Some(self.source.get(..place)?.matches('\n').count() + 1 + self.skipped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{Context, Host, NoHost, Template};
+    use brine_value::map;
+
+    #[test]
+    fn lines_of_the_output_lead_back_to_the_template() {
+        let source = "{% set n = 2 %}\n{% macro m(x) %}\n{{ x }}: 1\n{% endmacro %}\nfirst: 1\n{% for i in range(n) %}\nitem{{ i }}:\n  {{ text }}\n{% endfor %}\n{{ m('of_macro') }}\nlast: [\n";
+        let template = Template::compile("t", source).unwrap();
+        let mut context = Context::new("base");
+        context.set_all(&map! {"text" => "one\ntwo"});
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let (text, lines) = template.render_mapped(&context, &host).unwrap();
+        let found = |wanted: &str, nth: usize| {
+            let (at, _) = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted).nth(nth).unwrap();
+            lines.line(&text, at + 1)
+        };
+        for (wanted, nth, expected) in [
+            ("first: 1", 0, 5),
+            ("item0:", 0, 7),
+            ("item1:", 0, 7),
+            ("one", 0, 8),
+            ("two", 1, 8),
+            ("of_macro: 1", 0, 10),
+            ("last: [", 0, 11),
+        ] {
+            assert_eq!(found(wanted, nth), Some(expected), "{wanted}\n{text}");
+        }
+        assert_eq!((lines.line(&text, 0), lines.line(&text, 1000)), (None, None));
+    }
+
+    #[test]
+    fn the_line_of_options_counts() {
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let source = "#jinja2: {\"trim_blocks\": true}\n{% if true %}\na: 1\n{% endif %}\n";
+        let (text, lines) =
+            Template::compile("t", source).unwrap().render_mapped(&Context::new("base"), &host).unwrap();
+        assert_eq!((text.lines().next(), lines.line(&text, 1)), (Some("a: 1"), Some(3)));
+    }
+
+    #[test]
+    fn literal_text_keeps_its_lines() {
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let (text, lines) = Template::compile("t", "a: 1\nb: 2\n\n  c: 3")
+            .unwrap()
+            .render_mapped(&Context::new("base"), &host)
+            .unwrap();
+        assert_eq!(
+            (1..=4).map(|line| lines.line(&text, line)).collect::<Vec<_>>(),
+            [Some(1), Some(2), Some(3), Some(4)]
+        );
+    }
+}

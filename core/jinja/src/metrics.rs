@@ -1,0 +1,5 @@
+//! The metrics that this crate counts.
+
+brine_metrics::metrics! {
+    counter TEMPLATE_LIMITS_EXCEEDED = "brine_template_limits_exceeded_total", "Renders that exceeded `template_fuel`, `template_memory` or `template_output`.";
+}

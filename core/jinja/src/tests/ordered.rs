@@ -1,0 +1,74 @@
+//! Mappings that keep their order by their type, as a pillar without a master has them.
+
+use std::sync::Arc;
+
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value, list, map};
+
+use super::{Context, Host, Template, Tree};
+
+/// Merges what it is given, and looks into the tree.
+struct Merging(Tree);
+
+impl Host for Merging {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        let tree = self.0.now();
+        Ok(match function {
+            "pillar.items" => (*tree).clone().into(),
+            "defaults.merge" => {
+                let maps = args.positional.iter().filter_map(Value::as_map);
+                maps.flatten().map(|(key, value)| (key.clone(), value.clone())).collect::<Map>().into()
+            }
+            _ => args.positional.into_iter().next().unwrap_or_default(),
+        })
+    }
+
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        (function == "pillar.get").then_some(&self.0)
+    }
+
+    fn template(&self, _: &str, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn mappings_of_an_ordered_tree_say_so() {
+    let map = map! {"a" => map! {"b" => map! {"c" => 1}, "l" => list![map! {"x" => "y\n"}]}};
+    let tree = Tree::ordered(Arc::new(map));
+    let mut context = Context::new("base");
+    context.set_tree("pillar", &tree);
+    let host: Arc<dyn Host> = Arc::new(Merging(tree));
+    for (source, expected) in [
+        ("{{ pillar.a.b }} {{ [pillar.a.l] }}", r#"{'c': 1} [[{'x': "y\n"}]]"#),
+        ("{{ pillar.a.b | string }} {{ '%s' % pillar.a.l }}", r"OrderedDict([('c', 1)]) [OrderedDict([('x', 'y\n')])]"),
+        ("{{ pillar.a.b ~ '' }} {{ pillar | string | length }}", "OrderedDict([('c', 1)]) 90"),
+        ("{{ pillar.a.b.items() }} {{ {}.keys() }}", "odict_items([('c', 1)]) dict_keys([])"),
+        ("{{ {'q': pillar.a.b} | string }} {{ odict() | string }}", "{'q': OrderedDict([('c', 1)])} OrderedDict()"),
+        ("{{ pillar.a.b.copy() | string }} {{ dict(pillar.a.b) | string }}", "OrderedDict([('c', 1)]) {'c': 1}"),
+        ("{{ salt['test.echo'](pillar.a.b) | string }}", "OrderedDict([('c', 1)])"),
+        ("{{ salt['defaults.merge']({'q': {}}, pillar.a)['b'] | string }}", "OrderedDict([('c', 1)])"),
+        ("{{ salt['defaults.merge']({'q': {}}, pillar.a)['q'] | string }}", "{}"),
+        ("{{ salt['slsutil.renderer']({'a': 1}) | string }}", "OrderedDict([('a', 1)])"),
+        ("{{ salt['pillar.items']()['a']['b'] | string }}", "OrderedDict([('c', 1)])"),
+        ("{{ pillar.a.b == {'c': 1} }} {{ pillar.a.b is mapping }}", "True True"),
+    ] {
+        let rendered = Template::compile("t", source).unwrap().render(&context, &host);
+        assert_eq!(rendered.unwrap(), expected, "{source}");
+    }
+    for (source, expected) in [
+        ("{{ pillar.a.z.y }}", "Jinja variable 'collections.OrderedDict object' has no attribute 'z'"),
+        ("{{ salt['pillar.get']('a:b').z.y }}", "Jinja variable 'collections.OrderedDict object' has no attribute 'z'"),
+        ("{{ pillar.a.iteritems() }}", "Jinja variable 'collections.OrderedDict object' has no attribute 'iteritems'"),
+        ("{{ dict(pillar.a).z.y }}", "Jinja variable 'dict object' has no attribute 'z'"),
+        ("{{ pillar.a + 1 }}", "Jinja error: unsupported operand type(s) for +: 'collections.OrderedDict' and 'int'"),
+        ("{{ {pillar.a: 1} }}", "Jinja error: unhashable type: 'collections.OrderedDict'"),
+    ] {
+        let refused = Template::compile("t", source).unwrap().render(&context, &host);
+        assert_eq!(refused.unwrap_err().message, expected, "{source}");
+    }
+}

@@ -1,0 +1,400 @@
+//! Jobs: what was asked, and what a minion returned.
+//!
+//! Both keep the map that they came as: fields that only some functions or peers know are handed on.
+
+mod call;
+mod driver;
+pub mod metrics;
+pub mod orchestration;
+pub mod trim;
+mod watch;
+
+use brine_ids::{InvalidJid, InvalidMinionId, Jid, MinionId};
+use brine_value::{FromValue, Map, Value, map};
+use jiff::Zoned;
+use jiff::civil::DateTime;
+
+pub use call::Call;
+pub use driver::{Batch, Driver, Halt, Step};
+pub use watch::{Due, Times, Watch};
+
+/// A map is not a job or not a return.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidJob {
+    /// A field that must be there is not, or is no text where text must be.
+    #[error("field '{0}' is missing or of the wrong type")]
+    Field(&'static str),
+    /// The job id is none.
+    #[error("field 'jid': {0}")]
+    Jid(#[from] InvalidJid),
+    /// The minion's name is not safe.
+    #[error("field 'id': {0}")]
+    Id(#[from] InvalidMinionId),
+    /// The packed form is damaged.
+    #[error("the packed job is invalid: {0}")]
+    Body(String),
+}
+
+fn text<'a>(map: &'a Map, field: &'static str) -> Result<&'a str, InvalidJob> {
+    map.get(field).and_then(Value::as_str).ok_or(InvalidJob::Field(field))
+}
+
+/// The names in `ret`: returners that minions also return to, with commas between them.
+fn returners(map: &Map) -> Vec<&str> {
+    let names = map.get("ret").and_then(Value::as_str).unwrap_or_default();
+    names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+}
+
+/// What was asked: `jid`, `fun`, `arg`, `tgt`, `tgt_type`, `user`, `ret`, `minions`, `metadata`, ...
+#[derive(Debug, Clone, PartialEq)]
+pub struct Load {
+    jid: Jid,
+    map: Map,
+}
+
+impl Load {
+    /// Reads a load; its `jid` must be one.
+    pub fn from_map(map: Map) -> Result<Self, InvalidJob> {
+        Ok(Load { jid: text(&map, "jid")?.parse()?, map })
+    }
+
+    /// The job's id.
+    pub fn jid(&self) -> &Jid {
+        &self.jid
+    }
+
+    /// All fields.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// All fields, to be kept or changed.
+    pub fn into_map(self) -> Map {
+        self.map
+    }
+
+    fn field(&self, name: &str) -> &Value {
+        self.map.get(name).unwrap_or(&Value::Nil)
+    }
+
+    /// The function, or several in a list.
+    pub fn fun(&self) -> &Value {
+        self.field("fun")
+    }
+
+    /// The arguments; keyword arguments are a map with `__kwarg__` in it.
+    pub fn arg(&self) -> &[Value] {
+        self.field("arg").as_list().unwrap_or_default()
+    }
+
+    /// Whom it was asked of: text, or a list of minions.
+    pub fn tgt(&self) -> &Value {
+        self.field("tgt")
+    }
+
+    /// How the target is to be read: `glob`, `list`, `compound`, ...
+    pub fn tgt_type(&self) -> &str {
+        self.field("tgt_type").as_str().unwrap_or("glob")
+    }
+
+    /// Who asked.
+    pub fn user(&self) -> &str {
+        self.field("user").as_str().filter(|user| !user.is_empty()).unwrap_or("root")
+    }
+
+    /// The returners that minions also return to.
+    pub fn ret(&self) -> Vec<&str> {
+        returners(&self.map)
+    }
+
+    /// The minions that were expected to return, in the order in which they are listed. Salt's job
+    /// cache calls the field `Minions`, Salt's event `minions`.
+    pub fn minions(&self) -> Vec<MinionId> {
+        let listed = ["minions", "Minions"].into_iter().find_map(|field| self.map.get(field));
+        let listed = listed.and_then(Value::as_list).unwrap_or_default();
+        listed.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
+    }
+
+    /// The same job with these minions expected as well; they are sorted then.
+    #[must_use]
+    pub fn with_minions(mut self, more: impl IntoIterator<Item = MinionId>) -> Self {
+        let mut minions = self.minions();
+        let before = minions.len();
+        minions.extend(more);
+        if minions.len() > before {
+            minions.sort();
+            minions.dedup();
+            self.map.shift_remove("Minions");
+            self.map.insert("minions".into(), minions.iter().map(Value::from).collect());
+        }
+        self
+    }
+
+    /// What whoever asked attached to the job: a field of its own or, from a command line, a keyword
+    /// argument.
+    pub fn metadata(&self) -> Option<&Value> {
+        let of_kwargs = || self.field("kwargs").get("metadata");
+        let is_keywords = |arg: &&Value| arg.get("__kwarg__").and_then(Value::as_bool) == Some(true);
+        let of_arg = || self.arg().iter().filter(is_keywords).find_map(|arg| arg.get("metadata"));
+        self.map.get("metadata").or_else(of_kwargs).or_else(of_arg)
+    }
+
+    /// When the job was made, in the master's local time.
+    pub fn time(&self) -> Option<DateTime> {
+        self.jid.time()
+    }
+
+    /// The job as listings show it: `Function`, `Arguments`, `Target`, `Target-type`, `User`,
+    /// `Metadata` if there is any, `StartTime`. What is not known is told in Salt's words.
+    pub fn summary(&self) -> Map {
+        let or = |value: &Value, unknown: &str| if value.is_nil() { unknown.into() } else { value.clone() };
+        let mut summary = map! {
+            "Function" => or(self.fun(), "unknown-function"),
+            "Arguments" => self.arg().to_vec(),
+            "Target" => or(self.tgt(), "unknown-target"),
+            "Target-type" => or(self.field("tgt_type"), "list"),
+            "User" => self.user(),
+        };
+        if let Some(metadata) = self.metadata() {
+            summary.insert("Metadata".into(), metadata.clone());
+        }
+        summary.insert("StartTime".into(), self.jid.start_time().into());
+        summary
+    }
+}
+
+/// What a minion returned: `jid`, `id`, `fun`, `fun_args`, `return`, `retcode`, `success`, `out`, ...
+#[derive(Debug, Clone, PartialEq)]
+pub struct Return {
+    jid: Jid,
+    id: MinionId,
+    map: Map,
+}
+
+impl Return {
+    /// Reads a return; its `jid` and `id` must be such, and `return` must be there.
+    ///
+    /// A minion's scheduled job comes with the jid `req`: whoever takes it in gives it an id first.
+    pub fn from_map(map: Map) -> Result<Self, InvalidJob> {
+        let (jid, id) = (text(&map, "jid")?.parse()?, text(&map, "id")?.parse()?);
+        if map.contains_key("return") { Ok(Return { jid, id, map }) } else { Err(InvalidJob::Field("return")) }
+    }
+
+    /// The job's id.
+    pub fn jid(&self) -> &Jid {
+        &self.jid
+    }
+
+    /// Who returned.
+    pub fn id(&self) -> &MinionId {
+        &self.id
+    }
+
+    /// All fields.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// All fields, to be kept or changed.
+    pub fn into_map(self) -> Map {
+        self.map
+    }
+
+    /// The function's name; empty if several were called.
+    pub fn fun(&self) -> &str {
+        self.map.get("fun").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The arguments that the function was called with.
+    pub fn fun_args(&self) -> &[Value] {
+        self.map.get("fun_args").and_then(Value::as_list).unwrap_or_default()
+    }
+
+    /// What the function returned.
+    pub fn value(&self) -> &Value {
+        self.map.get("return").unwrap_or(&Value::Nil)
+    }
+
+    /// Returns the retcode, 0 for success.
+    pub fn retcode(&self) -> i64 {
+        retcode(&self.map)
+    }
+
+    /// Whether the minion says that all went well; Salt's minions that do not say it mean it.
+    pub fn success(&self) -> bool {
+        self.map.get("success").is_none_or(Value::is_truthy)
+    }
+
+    /// The outputter that shows it best.
+    pub fn out(&self) -> Option<&str> {
+        self.map.get("out").and_then(Value::as_str)
+    }
+
+    /// The returners that the minion also returns to.
+    pub fn ret(&self) -> Vec<&str> {
+        returners(&self.map)
+    }
+
+    /// The part that job caches show: `return`, `retcode`, `success` and `out`, those of them that came.
+    pub fn summary(&self) -> Map {
+        let shown = ["return", "retcode", "success", "out"];
+        shown.iter().filter_map(|name| Some(((*name).into(), self.map.get(*name)?.clone()))).collect()
+    }
+}
+
+/// The jid that a job made `seconds` before `now` would have: what sorts before it is older.
+/// 0 seconds mean that nothing is ever too old, as `keep_jobs_seconds` says it.
+pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
+    let age = jiff::Span::new().try_seconds(i64::try_from(seconds).ok()?).ok()?;
+    let oldest = now.checked_sub(age).ok().filter(|_| seconds > 0)?;
+    format!("{}000000", oldest.strftime("%Y%m%d%H%M%S")).parse().ok()
+}
+
+/// The job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
+pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
+    tag.strip_prefix("salt/job/")?.split_once("/ret/")
+}
+
+/// Returns the retcode of a return, 0 for success or if it is missing. Of several functions the first other than 0 counts,
+/// also a negative one of a signal.
+pub fn retcode(map: &Map) -> i64 {
+    match map.get("retcode") {
+        Some(Value::Map(codes)) => codes.values().filter_map(i64::from_value).find(|code| *code != 0).unwrap_or(0),
+        Some(code) => i64::from_value(code).unwrap_or(0),
+        None => 0,
+    }
+}
+
+/// How many of `all` minions a batch has: a number, or a part such as `25%`, and one at least. The error is
+/// Salt's sentence.
+pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
+    let wrong =
+        || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
+    // As in Salt, the sign may stand in front.
+    let number = match text.contains('%').then(|| text.trim_matches('%')) {
+        Some(percent) => {
+            let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
+            (all as f64 * percent / 100.0).floor() as usize
+        }
+        None => usize::try_from(text.trim().parse::<i64>().map_err(|_| wrong())?).unwrap_or(0),
+    };
+    Ok(number.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::list;
+
+    const JID: &str = "20261120235852025555";
+
+    fn load(mut fields: Map) -> Load {
+        fields.insert("jid".into(), JID.into());
+        Load::from_map(fields).unwrap()
+    }
+
+    #[test]
+    fn a_return_keeps_every_field() {
+        let map = map! {
+            "jid" => JID, "id" => "web1", "fun" => "test.arg", "fun_args" => list![1], "return" => true,
+            "retcode" => 2, "success" => false, "out" => "txt", "ret" => "redis, sqlite3,", "extra" => 1,
+        };
+        let one = Return::from_map(map.clone()).unwrap();
+        assert_eq!(
+            (one.jid().as_str(), one.id().as_str(), one.fun(), one.out()),
+            (JID, "web1", "test.arg", Some("txt"))
+        );
+        assert_eq!(
+            (one.fun_args(), one.value(), one.retcode(), one.success()),
+            (&[1.into()][..], &true.into(), 2, false)
+        );
+        assert_eq!(one.ret(), ["redis", "sqlite3"]);
+        assert_eq!(one.summary(), map! {"return" => true, "retcode" => 2, "success" => false, "out" => "txt"});
+        assert_eq!(one.into_map(), map);
+    }
+
+    #[test]
+    fn a_return_without_safe_names_or_without_a_value_is_refused() {
+        let good = map! {"jid" => JID, "id" => "web1", "return" => Value::Nil};
+        assert!(Return::from_map(good.clone()).is_ok());
+        for (field, value) in [("jid", "../x"), ("jid", "req"), ("id", "../x"), ("id", ""), ("id", "a\0b")] {
+            let mut bad = good.clone();
+            bad.insert(field.into(), value.into());
+            let error = Return::from_map(bad).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("field '{field}'")), "{value}: {error}");
+        }
+        for field in ["jid", "id", "return"] {
+            let mut bad = good.clone();
+            bad.shift_remove(field);
+            assert_eq!(Return::from_map(bad), Err(InvalidJob::Field(field)));
+        }
+        assert_eq!(Load::from_map(map! {"jid" => 7}), Err(InvalidJob::Field("jid")));
+    }
+
+    #[test]
+    fn retcodes_are_read_in_every_form_that_minions_send() {
+        for (code, expected) in [
+            (Value::from(0), 0),
+            (2.into(), 2),
+            (true.into(), 1),
+            (Value::Nil, 0),
+            (map! {"test.ping" => 0, "cmd.run" => 3}.into(), 3),
+            (map! {"test.ping" => 0, "cmd.run" => -9}.into(), -9),
+        ] {
+            let map = map! {"jid" => JID, "id" => "m", "return" => 1, "retcode" => code.clone()};
+            assert_eq!(Return::from_map(map).unwrap().retcode(), expected, "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_is_listed_as_salt_lists_it() {
+        let job =
+            load(map! {"fun" => "test.ping", "arg" => list![], "tgt" => "*", "tgt_type" => "glob", "user" => "root"});
+        insta::assert_snapshot!(brine_value::json::to_json(&job.summary().into()), @r#"{"Function": "test.ping", "Arguments": [], "Target": "*", "Target-type": "glob", "User": "root", "StartTime": "2026, Nov 20 23:58:52.025555"}"#);
+        insta::assert_snapshot!(brine_value::json::to_json(&load(map! {}).summary().into()), @r#"{"Function": "unknown-function", "Arguments": [], "Target": "unknown-target", "Target-type": "list", "User": "root", "StartTime": "2026, Nov 20 23:58:52.025555"}"#);
+    }
+
+    #[test]
+    fn metadata_is_found_wherever_it_was_given() {
+        for fields in [
+            map! {"metadata" => "x"},
+            map! {"kwargs" => map! {"metadata" => "x"}},
+            map! {"arg" => list!["y", map! {"__kwarg__" => true, "metadata" => "x"}]},
+        ] {
+            assert_eq!(load(fields).summary().get("Metadata"), Some(&"x".into()));
+        }
+        assert_eq!(load(map! {"arg" => list![map! {"metadata" => "x"}]}).metadata(), None);
+    }
+
+    #[test]
+    fn minions_are_added_once_and_sorted() {
+        let ids = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect::<Vec<MinionId>>();
+        for field in ["minions", "Minions"] {
+            let job = load(map! {field => list!["b", "a", 7, "../x"]});
+            assert_eq!(job.minions(), ids(&["b", "a"]));
+            assert_eq!(job.clone().with_minions([]), job);
+            assert_eq!(job.with_minions(ids(&["c", "a"])).minions(), ids(&["a", "b", "c"]));
+        }
+    }
+
+    #[test]
+    fn the_oldest_job_that_is_kept_is_told_by_its_id() {
+        let now: Zoned = "2026-11-20T23:58:52.025555+00:00[UTC]".parse().unwrap();
+        let oldest = |seconds| oldest_kept(&now, seconds).map(|jid| jid.to_string());
+        assert_eq!(oldest(86400).as_deref(), Some("20261119235852000000"));
+        for forever in [0, u64::MAX, 1 << 40] {
+            assert_eq!(oldest(forever), None);
+        }
+    }
+
+    #[test]
+    fn batches_are_numbers_or_parts() {
+        for (text, all, is) in
+            [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1), ("%50", 4, 2)]
+        {
+            assert_eq!(batch_size(text, all), Ok(is), "{text}");
+        }
+        let error = "Invalid batch specification 'abc': must be an integer or percentage string like '10' or '25%'.";
+        assert_eq!(batch_size("abc", 1), Err(error.to_owned()));
+    }
+}

@@ -1,0 +1,154 @@
+//! Trims the body of an event that exceeds `max_event_size`, as Salt does: large values become [`TRIMMED`].
+
+use brine_value::{Map, Value, msgpack};
+
+/// The text that takes the place of a value that was too large.
+pub const TRIMMED: &str = "VALUE_TRIMMED";
+
+/// The fields that are left when even trimmed values are too many.
+const IDENTITY: &[&str] = &["jid", "id", "fun", "cmd", "return", "retcode", "success", "out", "user"];
+
+/// The most bytes that the header of a packed text, list or mapping has, and that a packed number takes.
+const HEADER: usize = 5;
+const NUMBER: usize = 9;
+
+/// Returns whether a body may pack to more than this many bytes, without packing it: an upper bound of each value counts.
+pub fn may_exceed(body: &Map, limit: usize) -> bool {
+    let Some(mut room) = limit.checked_sub(HEADER) else { return true };
+    !body.iter().all(|(key, value)| takes(key, &mut room) && takes(value, &mut room))
+}
+
+/// Takes the most bytes that a packed value can have from the room that is left; false if there is not as much.
+fn takes(value: &Value, room: &mut usize) -> bool {
+    let own = match value {
+        Value::Str(text) => HEADER + text.len(),
+        Value::Bytes(bytes) => HEADER + bytes.len(),
+        Value::Big(number) => HEADER + number.to_string().len(),
+        Value::List(_) | Value::Map(_) => HEADER,
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::UInt(_) | Value::Float(_) => NUMBER,
+    };
+    let Some(left) = room.checked_sub(own) else { return false };
+    *room = left;
+    match value {
+        Value::List(all) => all.iter().all(|one| takes(one, room)),
+        Value::Map(all) => all.iter().all(|(key, one)| takes(key, room) && takes(one, room)),
+        _ => true,
+    }
+}
+
+/// Replaces large values of an event's body by [`TRIMMED`] until it packs to `limit` bytes at most, and returns whether
+/// any was. As in Salt, values that take more than half of the limit go first, wherever they are in nested mappings, then
+/// those of more than 40 %, and so on. Salt publishes a return that is too large even then; here the largest fields go as a whole.
+pub fn trim(body: &mut Map, limit: usize) -> bool {
+    let fits = |body: &Map| !may_exceed(body, limit) || msgpack::pack_map(body).len() <= limit;
+    if fits(body) {
+        return false;
+    }
+    for tenths in (1..=5).rev() {
+        replace_larger(body, limit / 10 * tenths);
+        if fits(body) {
+            return true;
+        }
+    }
+    let mut fields: Vec<(usize, Value)> =
+        body.iter().map(|(name, value)| (msgpack::pack(value).len(), name.clone())).collect();
+    fields.retain(|(size, _)| *size > TRIMMED.len() + HEADER);
+    fields.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    for (_, name) in fields {
+        body.insert(name, TRIMMED.into());
+        if fits(body) {
+            return true;
+        }
+    }
+    body.retain(|name, _| name.as_str().is_some_and(|name| IDENTITY.contains(&name)));
+    true
+}
+
+fn replace_larger(values: &mut Map, limit: usize) {
+    for value in values.values_mut() {
+        match value {
+            Value::Map(nested) => replace_larger(nested, limit),
+            value if python_size(value) > limit => *value = TRIMMED.into(),
+            _ => {}
+        }
+    }
+}
+
+/// Returns the size of a value in bytes by Python's `sys.getsizeof`, as Salt measures it: of a list only the list itself.
+fn python_size(value: &Value) -> usize {
+    match value {
+        Value::Str(text) if text.is_ascii() => 49 + text.len(),
+        Value::Str(text) => {
+            let width = match text.chars().max() {
+                Some(c) if u32::from(c) > 0xffff => 4,
+                Some(c) if u32::from(c) > 0xff => 2,
+                _ => 1,
+            };
+            74 + width * text.chars().count()
+        }
+        Value::Bytes(bytes) => 33 + bytes.len(),
+        Value::List(all) => 56 + 8 * all.len(),
+        _ => 28,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    const LIMIT: usize = 1000;
+
+    fn trimmed(mut body: Map) -> Map {
+        assert!(trim(&mut body, LIMIT));
+        assert!(msgpack::pack_map(&body).len() <= LIMIT);
+        body
+    }
+
+    #[test]
+    fn a_body_that_fits_is_left_alone() {
+        let body = map! {"return" => "x".repeat(900), "jid" => "1"};
+        let mut same = body.clone();
+        assert!(!trim(&mut same, LIMIT));
+        assert_eq!(same, body);
+    }
+
+    #[test]
+    fn large_values_are_replaced_wherever_they_are_in_mappings() {
+        let diff = |text: &str| map! {"a_|-b" => map! {"changes" => map! {"diff" => text}, "result" => true}};
+        let body = map! {"return" => diff(&"x".repeat(2000)), "retcode" => 0};
+        assert_eq!(trimmed(body), map! {"return" => diff(TRIMMED), "retcode" => 0});
+        assert_eq!(trimmed(map! {"return" => "x".repeat(2000)}), map! {"return" => TRIMMED});
+    }
+
+    #[test]
+    fn the_largest_values_go_first() {
+        let body = map! {"return" => map! {"small" => "x".repeat(300), "large" => "y".repeat(800)}};
+        let expected = map! {"return" => map! {"small" => "x".repeat(300), "large" => TRIMMED}};
+        assert_eq!(trimmed(body), expected);
+    }
+
+    #[test]
+    fn what_salt_leaves_too_large_is_cut_by_whole_fields() {
+        let many: Vec<Value> = (0..100).map(|_| Value::from("0123456789")).collect();
+        let body = map! {"jid" => "1", "id" => "web1", "return" => list![many.clone(), many], "retcode" => 0};
+        assert_eq!(trimmed(body), map! {"jid" => "1", "id" => "web1", "return" => TRIMMED, "retcode" => 0});
+        let mut fields: Map = (0..500).map(|n| (Value::from(format!("field{n}")), Value::from(n))).collect();
+        fields.extend(map! {"jid" => "1", "id" => "web1", "return" => "x"});
+        let left = trimmed(fields);
+        let names: Vec<_> = left.keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["jid", "id", "return"]);
+    }
+
+    #[test]
+    fn the_bound_is_never_below_the_packed_size() {
+        for body in [
+            map! {"a" => "x".repeat(70_000), "b" => list![1, -1, 1.5, true, Value::Nil, map! {"c" => "ü"}]},
+            map! {"a" => u64::MAX, "b" => i64::MIN},
+            Map::new(),
+        ] {
+            let size = msgpack::pack_map(&body).len();
+            assert!(size <= 1 || may_exceed(&body, size - 1), "{size}");
+        }
+    }
+}

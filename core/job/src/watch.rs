@@ -1,0 +1,265 @@
+//! Tracks which minions have not returned. Minions that are silent for the timeout are asked whether they still run the
+//! job (`saltutil.find_job`), and those that do not answer are missing.
+//!
+//! A watch has no sockets or clock: events and times are passed in, and its owner publishes the requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_value::{Map, Value};
+use brine_wire::PublishRequest;
+use tokio::time::Instant;
+
+use super::return_tag;
+
+/// A request asks the minions, too, that would become silent within this fraction of the timeout: minions of a batch begin
+/// at different times, and each request is a job for all minions.
+const AHEAD: u32 = 5;
+
+/// The minions whose returns of a job are outstanding.
+#[derive(Debug)]
+pub struct Watch {
+    jid: Jid,
+    times: Times,
+    /// The outstanding minions, each with the time from which it counts as silent.
+    waiting: BTreeMap<String, Instant>,
+    /// The same, sorted by time.
+    by_time: BTreeSet<(Instant, String)>,
+    asking: Option<Asking>,
+}
+
+/// The timeouts of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Until a silent minion is asked: Salt's `timeout`, at least a second.
+    pub timeout: Duration,
+    /// Until the answer to that: Salt's `gather_job_timeout`.
+    pub gather: Duration,
+}
+
+/// A request to silent minions.
+#[derive(Debug)]
+struct Asking {
+    jid: Option<Jid>,
+    asked: BTreeSet<String>,
+    /// Those of `asked` that have neither answered nor returned.
+    silent: BTreeSet<String>,
+    deadline: Instant,
+}
+
+/// The action that is due at the [deadline](Watch::deadline).
+#[derive(Debug, PartialEq)]
+pub enum Due {
+    /// Publish this request and pass its job id to [`Watch::asked`].
+    Ask(Box<PublishRequest>),
+    /// These minions have neither returned nor answered.
+    Missing(BTreeSet<String>),
+}
+
+impl Watch {
+    /// Creates a watch of minions to which the job has just been published.
+    pub fn new(jid: Jid, minions: impl IntoIterator<Item = String>, times: Times, now: Instant) -> Self {
+        let times = Times { timeout: times.timeout.max(Duration::from_secs(1)), ..times };
+        let mut watch = Watch { jid, times, waiting: BTreeMap::new(), by_time: BTreeSet::new(), asking: None };
+        watch.add(minions, now);
+        watch
+    }
+
+    /// Returns the job id.
+    pub fn jid(&self) -> &Jid {
+        &self.jid
+    }
+
+    /// Adds minions to which the job has just been published.
+    pub fn add(&mut self, minions: impl IntoIterator<Item = String>, now: Instant) {
+        let silent_from = now + self.times.timeout;
+        for id in minions {
+            self.remove(&id);
+            self.by_time.insert((silent_from, id.clone()));
+            self.waiting.insert(id, silent_from);
+        }
+    }
+
+    /// Removes a minion. Returns whether it was outstanding.
+    pub fn remove(&mut self, id: &str) -> bool {
+        let Some((id, silent_from)) = self.waiting.remove_entry(id) else { return false };
+        self.by_time.remove(&(silent_from, id));
+        true
+    }
+
+    /// Returns whether a minion is outstanding.
+    pub fn waits_for(&self, id: &str) -> bool {
+        self.waiting.contains_key(id)
+    }
+
+    /// Returns the outstanding minions.
+    pub fn waiting(&self) -> impl ExactSizeIterator<Item = &String> {
+        self.waiting.keys()
+    }
+
+    /// Returns whether no minion is outstanding.
+    pub fn is_over(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Returns when to call [`Watch::on_deadline`]; `None` if no minion is outstanding.
+    pub fn deadline(&self) -> Option<Instant> {
+        let silent_from = self.by_time.first()?.0;
+        Some(self.asking.as_ref().map_or(silent_from, |asking| asking.deadline))
+    }
+
+    /// Takes an event. Returns the minion and its return, if it is the return of an outstanding one.
+    pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
+        let (jid, id) = return_tag(event.tag())?;
+        let is_return = jid == self.jid.as_str();
+        let is_answer = |asking: &Asking| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
+        if let Some(asking) = &mut self.asking
+            && (is_return || is_answer(asking) && event.data().get("return").is_some_and(Value::is_truthy))
+            && asking.silent.remove(id)
+            && asking.silent.is_empty()
+        {
+            self.end_asking(now);
+        }
+        (is_return && self.remove(id)).then(|| (id.to_owned(), event.data()))
+    }
+
+    /// Returns what is due at the deadline: a request to the silent minions in the name of `user`, and after that those
+    /// that did not answer it.
+    pub fn on_deadline(&mut self, user: &str, now: Instant) -> Due {
+        if let Some(missing) = self.end_asking(now) {
+            return Due::Missing(missing);
+        }
+        let until = now + self.times.timeout / AHEAD;
+        let silent = self.by_time.iter().take_while(|(silent_from, _)| *silent_from <= until);
+        let silent: BTreeSet<String> = silent.map(|(_, id)| id.clone()).collect();
+        let request = PublishRequest {
+            tgt: silent.iter().map(String::as_str).collect(),
+            tgt_type: "list".to_owned(),
+            arg: vec![Value::from(&self.jid)],
+            ..PublishRequest::new("", "saltutil.find_job", user)
+        };
+        self.asking = Some(Asking { jid: None, asked: silent.clone(), silent, deadline: now + self.times.gather });
+        Due::Ask(Box::new(request))
+    }
+
+    /// Removes and returns the minions that did not answer the request. The timeouts of the others start anew.
+    fn end_asking(&mut self, now: Instant) -> Option<BTreeSet<String>> {
+        let Asking { asked, silent, .. } = self.asking.take()?;
+        let missing = silent.into_iter().filter(|id| self.remove(id)).collect();
+        let running: Vec<String> = asked.into_iter().filter(|id| self.waits_for(id)).collect();
+        self.add(running, now);
+        Some(missing)
+    }
+
+    /// Sets the job id of the published request; `None` if it was not published.
+    pub fn asked(&mut self, jid: Option<Jid>, now: Instant) {
+        if let Some(asking) = &mut self.asking {
+            asking.jid = jid;
+            asking.deadline = now + self.times.gather;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn event(jid: &Jid, id: &str, value: impl Into<Value>) -> Event {
+        Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &map! {"return" => value.into()}).unwrap()
+    }
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn watch(minions: &[&str]) -> (Watch, Instant) {
+        let now = Instant::now();
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND };
+        (Watch::new(Jid::new(), names(minions), times, now), now)
+    }
+
+    /// Publishes the request to silent minions. Returns its job id and its target.
+    fn ask(watch: &mut Watch, now: Instant) -> (Jid, Value) {
+        let Due::Ask(request) = watch.on_deadline("root", now) else { panic!("nobody is asked") };
+        assert_eq!((request.fun, request.arg), ("saltutil.find_job".into(), vec![watch.jid().into()]));
+        let question: Jid = "20990101000000000000".parse().unwrap();
+        watch.asked(Some(question.clone()), now);
+        (question, request.tgt)
+    }
+
+    #[test]
+    fn a_request_includes_minions_that_become_silent_soon() {
+        let (mut watch, now) = watch(&["a"]);
+        watch.add(names(&["b"]), now + SECOND);
+        watch.add(names(&["c"]), now + 2 * SECOND);
+        let (question, asked) = ask(&mut watch, now + 5 * SECOND);
+        assert_eq!(asked, list!["a", "b"]);
+        for id in ["a", "b"] {
+            watch.take(&event(&question, id, map! {"pid" => 7}), now + 6 * SECOND);
+        }
+        assert_eq!(watch.deadline(), Some(now + 7 * SECOND));
+        assert_eq!(ask(&mut watch, now + 7 * SECOND).1, list!["c"]);
+    }
+
+    #[test]
+    fn returns_are_taken_once_and_only_of_outstanding_minions() {
+        let (mut watch, now) = watch(&["a", "b"]);
+        let jid = watch.jid().clone();
+        let (id, data) = watch.take(&event(&jid, "a", true), now).unwrap();
+        assert_eq!((id.as_str(), data.get("return")), ("a", Some(&true.into())));
+        for other in [event(&jid, "a", true), event(&jid, "stranger", true), event(&Jid::new(), "b", true)] {
+            assert_eq!(watch.take(&other, now), None, "{}", other.tag());
+        }
+        assert!(!watch.is_over());
+        assert!(watch.take(&event(&jid, "b", false), now).is_some());
+        assert!(watch.is_over());
+    }
+
+    #[test]
+    fn minions_that_run_the_job_are_waited_for_and_silent_ones_are_missing() {
+        let (mut watch, now) = watch(&["a", "b", "c"]);
+        let jid = watch.jid().clone();
+        watch.take(&event(&jid, "a", true), now);
+        assert_eq!(watch.deadline(), Some(now + 5 * SECOND), "a return is no reason to wait longer for the others");
+        let (question, asked) = ask(&mut watch, now + 5 * SECOND);
+        assert_eq!(asked, list!["b", "c"]);
+        assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
+        assert_eq!(watch.take(&event(&question, "b", map! {"pid" => 7}), now), None);
+        // An empty answer: it does not know of the job.
+        assert_eq!(watch.take(&event(&question, "c", map! {}), now), None);
+        assert_eq!(watch.on_deadline("root", now + 15 * SECOND), Due::Missing(names(&["c"])));
+        assert_eq!(watch.deadline(), Some(now + 20 * SECOND));
+        assert_eq!(ask(&mut watch, now + 20 * SECOND).1, list!["b"]);
+        assert!(watch.take(&event(&jid, "b", true), now).is_some());
+        assert!(watch.is_over());
+    }
+
+    #[test]
+    fn the_answers_of_all_minions_end_the_request() {
+        let (mut watch, now) = watch(&["a", "b"]);
+        let (question, _) = ask(&mut watch, now + 5 * SECOND);
+        watch.take(&event(&question, "a", map! {"pid" => 7}), now + 6 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
+        let jid = watch.jid().clone();
+        watch.take(&event(&jid, "b", true), now + 6 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 11 * SECOND));
+        assert_eq!(ask(&mut watch, now + 11 * SECOND).1, list!["a"]);
+    }
+
+    #[test]
+    fn added_minions_have_a_timeout_of_their_own() {
+        let (mut watch, now) = watch(&["a"]);
+        watch.add(names(&["b"]), now + 3 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 5 * SECOND), "later minions do not delay the request to earlier ones");
+        assert_eq!(ask(&mut watch, now + 8 * SECOND).1, list!["a", "b"]);
+        watch.add(names(&["c"]), now + 9 * SECOND);
+        assert_eq!(watch.deadline(), Some(now + 18 * SECOND));
+        assert_eq!(watch.on_deadline("root", now + 18 * SECOND), Due::Missing(names(&["a", "b"])));
+        assert!(!watch.is_over());
+    }
+}

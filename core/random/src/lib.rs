@@ -1,0 +1,162 @@
+//! The Mersenne Twister MT19937, seeded as Python seeds it: what is chosen by a seed is what Salt chooses.
+
+use std::collections::HashSet;
+
+use brine_digest::{Digest, hex};
+use brine_value::Value;
+use sha2::{Digest as _, Sha512};
+
+const SIZE: usize = 624;
+const MIDDLE: usize = 397;
+
+/// A row of numbers that follows from its seed.
+pub struct Twister {
+    state: [u32; SIZE],
+    next: usize,
+}
+
+impl Twister {
+    /// The row of a number, or of a text.
+    pub fn seeded(seed: &Value) -> Self {
+        match seed {
+            Value::Int(number) => {
+                let number = number.unsigned_abs();
+                let halves = [number & 0xffff_ffff, number >> 32].map(|half| u32::try_from(half).unwrap_or(u32::MAX));
+                Self::from_key(if halves[1] == 0 { &halves[..1] } else { &halves })
+            }
+            other => {
+                // Python takes the text and its SHA-512 as one number, whose last 32 bits come first in the key.
+                let mut bytes = other.to_string().into_bytes();
+                bytes.extend(Sha512::digest(&bytes));
+                let word = |chunk: &[u8]| chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
+                let mut key: Vec<u32> = bytes.rchunks(4).map(word).collect();
+                while key.len() > 1 && key.last() == Some(&0) {
+                    key.pop();
+                }
+                Self::from_key(&key)
+            }
+        }
+    }
+
+    /// The row that chooses among items, which Salt seeds with the digest of the seed.
+    pub fn choosing(seed: &Value) -> Self {
+        Self::seeded(&hex(Digest::Sha512.of(seed.to_string())).into())
+    }
+
+    fn from_key(key: &[u32]) -> Self {
+        let mut state = [0u32; SIZE];
+        state[0] = 19_650_218;
+        for i in 1..SIZE {
+            state[i] = mixed(state[i - 1], 1_812_433_253).wrapping_add(u32::try_from(i).unwrap_or_default());
+        }
+        let (mut i, mut j) = (1, 0);
+        let step = |state: &mut [u32; SIZE], i: &mut usize| {
+            *i += 1;
+            if *i == SIZE {
+                state[0] = state[SIZE - 1];
+                *i = 1;
+            }
+        };
+        for _ in 0..SIZE.max(key.len()) {
+            let place = u32::try_from(j).unwrap_or_default();
+            state[i] = (state[i] ^ mixed(state[i - 1], 1_664_525)).wrapping_add(key[j]).wrapping_add(place);
+            step(&mut state, &mut i);
+            j = (j + 1) % key.len();
+        }
+        for _ in 1..SIZE {
+            let place = u32::try_from(i).unwrap_or_default();
+            state[i] = (state[i] ^ mixed(state[i - 1], 1_566_083_941)).wrapping_sub(place);
+            step(&mut state, &mut i);
+        }
+        state[0] = 0x8000_0000;
+        Twister { state, next: SIZE }
+    }
+
+    fn number(&mut self) -> u32 {
+        if self.next == SIZE {
+            for i in 0..SIZE {
+                let both = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % SIZE] & 0x7fff_ffff);
+                let odd = if both & 1 == 1 { 0x9908_b0df } else { 0 };
+                self.state[i] = self.state[(i + MIDDLE) % SIZE] ^ (both >> 1) ^ odd;
+            }
+            self.next = 0;
+        }
+        let mut number = self.state[self.next];
+        self.next += 1;
+        number ^= number >> 11;
+        number ^= (number << 7) & 0x9d2c_5680;
+        number ^= (number << 15) & 0xefc6_0000;
+        number ^ (number >> 18)
+    }
+
+    /// The next number below `limit`, which is at least 1.
+    pub fn below(&mut self, limit: u32) -> u32 {
+        let bits = u32::BITS - limit.leading_zeros();
+        loop {
+            let number = self.number() >> (u32::BITS - bits);
+            if number < limit {
+                return number;
+            }
+        }
+    }
+
+    /// So many of these items: by a seed the same ones each time, and those that Salt chooses; by chance without one.
+    /// Nothing if there are not as many.
+    pub fn chosen<T: Clone>(items: &[T], count: usize, seed: &Value) -> Option<Vec<T>> {
+        let by_chance = || rand::random::<i64>().into();
+        let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
+        let places = Self::choosing(&seed).sample(items.len(), count)?;
+        Some(places.into_iter().map(|place| items[place].clone()).collect())
+    }
+
+    /// The places of `count` of so many items; nothing if there are not as many.
+    pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
+        if count > items {
+            return None;
+        }
+        let mut below = |limit: usize| self.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize;
+        // Python chooses the cheaper one of two ways, by what its sets weigh.
+        let mut set_weight = 21;
+        if count > 5 {
+            let mut table = 4;
+            while table < 3 * count {
+                table *= 4;
+            }
+            set_weight += table;
+        }
+        if items <= set_weight {
+            let mut pool: Vec<usize> = (0..items).collect();
+            return Some((0..count).map(|_| pool.swap_remove(below(pool.len()))).collect());
+        }
+        let mut taken = HashSet::new();
+        let mut chosen = Vec::with_capacity(count);
+        while chosen.len() < count {
+            let place = below(items);
+            if taken.insert(place) {
+                chosen.push(place);
+            }
+        }
+        Some(chosen)
+    }
+}
+
+fn mixed(word: u32, factor: u32) -> u32 {
+    (word ^ (word >> 30)).wrapping_mul(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_those_of_salt() {
+        for (items, count, seed, expected) in [
+            (9, 3, "static", Some(vec![6, 7, 2])),
+            (100, 7, "x", Some(vec![55, 92, 35, 15, 5, 47, 63])),
+            (6, 6, "static", Some(vec![5, 3, 4, 1, 0, 2])),
+            (2, 3, "x", None),
+        ] {
+            assert_eq!(Twister::choosing(&seed.into()).sample(items, count), expected, "{count} of {items} by {seed}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! How work runs in a daemon.
+//!
+//! | module | owns |
+//! |---|---|
+//! | [`executors`] | named, bounded thread pools for work that blocks |
+//! | [`supervisor`] | the tasks of a daemon: panics, restarts, the order of stopping |
+//! | [`backoff`] | pauses between the tries of one operation |
+//! | [`seconds`] | durations from configured numbers |
+
+pub mod backoff;
+pub mod executors;
+pub mod metrics;
+pub mod seconds;
+pub mod supervisor;

@@ -1,0 +1,409 @@
+//! When scheduled jobs run. Pure: time is passed in, and jobs are run by who asks.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `job` | what the configuration says of a job |
+//! | `cron`, [`dates`] | times by crontab entries, and as people write them |
+
+mod cron;
+pub mod dates;
+mod job;
+
+use std::collections::HashMap;
+
+use brine_value::{Map, Value};
+use jiff::SignedDuration;
+use jiff::civil::DateTime;
+
+pub use cron::Cron;
+pub use job::{Job, Range, ReturnJob, Timing};
+
+/// Options of the whole schedule beside its jobs.
+const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];
+
+/// A look that comes later than this after the last has missed what was between them.
+const LATE: SignedDuration = SignedDuration::from_secs(60);
+
+/// What a schedule needs to know of its host.
+pub struct Surroundings<'a> {
+    /// Where further jobs are, in `schedule`, and names for times, in `whens`.
+    pub pillar: &'a Map,
+    /// Where further names for times are, in `whens`.
+    pub grains: &'a Map,
+    /// How many of a job run now.
+    pub running: &'a dyn Fn(&str) -> u64,
+}
+
+/// The jobs of a configuration and of the pillar, and when they run.
+pub struct Schedule {
+    own: Map,
+    jobs: HashMap<String, Known>,
+    /// When it was looked at last.
+    last: Option<DateTime>,
+    /// A random number from one to another.
+    random: fn(i64, i64) -> i64,
+}
+
+/// What is remembered of a job.
+struct Known {
+    config: Value,
+    job: Result<Job, String>,
+    /// When it runs next, without the splay.
+    next: Option<DateTime>,
+    /// By how much it is late then.
+    splay: SignedDuration,
+    /// The last time of `once` or `when` that is done with.
+    past: Option<DateTime>,
+    /// Whether it has still to run at once.
+    at_start: bool,
+    /// Runs once after this time.
+    makes_up: Option<DateTime>,
+    last_run: Option<DateTime>,
+    /// Why it did not run, and when.
+    skipped: Option<(Skip, DateTime)>,
+}
+
+/// Why a job does not run although it is time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skip {
+    /// It or the schedule is disabled.
+    Disabled,
+    /// It is not the time of its `range`.
+    NotInRange,
+    /// It is a time at which it shall not run.
+    InSkipRange,
+    /// It is one of the times that were named.
+    Explicit,
+    /// `until` has passed.
+    UntilPassed,
+    /// `after` has not come.
+    AfterNotPassed,
+    /// As many of it run as may.
+    MaxRunning,
+}
+
+impl Skip {
+    /// Salt's name for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Skip::Disabled => "disabled",
+            Skip::NotInRange => "not_in_range",
+            Skip::InSkipRange => "in_skip_range",
+            Skip::Explicit => "skip_explicit",
+            Skip::UntilPassed => "until_passed",
+            Skip::AfterNotPassed => "after_not_passed",
+            Skip::MaxRunning => "maxrunning",
+        }
+    }
+}
+
+impl Schedule {
+    /// The schedule of a configuration.
+    pub fn new(own: Map) -> Self {
+        Schedule { own, jobs: HashMap::new(), last: None, random: |from, to| rand::random_range(from..=to) }
+    }
+
+    /// The jobs of the configuration, with the options of the whole schedule.
+    pub fn own(&self) -> &Map {
+        &self.own
+    }
+
+    /// The same, to be changed.
+    pub fn own_mut(&mut self) -> &mut Map {
+        &mut self.own
+    }
+
+    /// Forgets when jobs ran and will run.
+    pub fn forget(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) => _ = self.jobs.remove(name),
+            None => self.jobs.clear(),
+        }
+    }
+
+    /// The jobs of the pillar and, before those of the same name, of the configuration.
+    pub fn all(&self, pillar: &Map) -> Map {
+        let mut all = of_pillar(pillar);
+        all.extend(self.own.clone());
+        all
+    }
+
+    /// The same, with what Salt adds to a job once it has looked at it and once it has run.
+    pub fn shown(&self, pillar: &Map) -> Map {
+        let mut all = self.all(pillar);
+        for (name, config) in &mut all {
+            let (Some(name), Some(config)) = (name.as_str(), config.as_map_mut()) else { continue };
+            let Some(known) = self.jobs.get(name) else { continue };
+            let mut put = |option: &str, value: Value| _ = config.entry(option.into()).or_insert(value);
+            put("name", name.into());
+            let counted = known.job.as_ref().is_ok_and(|job| job.max_running.is_some());
+            if counted && known.last_run.is_some() {
+                put("jid_include", true.into());
+                put("maxrunning", 1.into());
+            }
+        }
+        all
+    }
+
+    /// A job that shall run now because somebody asks for it; nothing if there is none, what is wrong with it if
+    /// it cannot run.
+    pub fn asked_for(&self, name: &str, around: &Surroundings<'_>) -> Option<Result<Job, String>> {
+        let all = self.all(around.pillar);
+        let config = all.get(name).filter(|_| Self::is_job(name))?;
+        Some(Job::read(name, config).and_then(|job| {
+            let full = job.max_running.is_some_and(|most| (around.running)(&job.name) >= most);
+            if full { Err("as many of it run as may (maxrunning)".into()) } else { Ok(job) }
+        }))
+    }
+
+    /// Whether this is the name of a job, not of an option of the whole schedule.
+    pub fn is_job(name: &str) -> bool {
+        !OF_ALL.contains(&name)
+    }
+
+    /// When a job runs next, with its splay.
+    pub fn next_time(&self, name: &str) -> Option<DateTime> {
+        let known = self.jobs.get(name)?;
+        known.next?.checked_add(known.splay).ok()
+    }
+
+    /// What is known of a job beside its configuration, by Salt's names.
+    pub fn status(&self, name: &str) -> Map {
+        let Some(known) = self.jobs.get(name) else { return Map::new() };
+        let text = |time: DateTime| Value::from(time.strftime(job::TIME_FORM).to_string());
+        let mut status = Map::new();
+        let mut put = |name: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                status.insert(name.into(), value);
+            }
+        };
+        put("_next_fire_time", self.next_time(name).map(text));
+        put("_last_run", known.last_run.map(text));
+        put("_skipped", known.skipped.map(|_| true.into()));
+        put("_skip_reason", known.skipped.map(|(skip, _)| skip.as_str().into()));
+        put("_skipped_time", known.skipped.map(|(_, time)| text(time)));
+        put("_error", known.job.as_ref().err().map(Value::from));
+        status
+    }
+
+    /// The jobs that are to run now; `tick` is the time until this is asked again.
+    pub fn turn(&mut self, now: DateTime, tick: SignedDuration, around: &Surroundings<'_>) -> Vec<Job> {
+        let all = self.all(around.pillar);
+        self.jobs.retain(|name, _| all.contains_key(name.as_str()));
+        let is_enabled = all.get("enabled").is_none_or(Value::is_truthy);
+        let skip_function = all.get("skip_function").and_then(Value::as_str);
+        let last = self.last.replace(now);
+        if last.is_some_and(|last| now < last) {
+            // The clock was set back: nothing waits until it is as late again.
+            self.jobs.values_mut().for_each(|known| known.next = None);
+        }
+        let mut due = Vec::new();
+        for (name, config) in &all {
+            let Some(name) = name.as_str().filter(|name| Self::is_job(name)) else { continue };
+            let known = self.jobs.entry(name.to_owned()).or_insert_with(|| Known::new(name, config, &all));
+            if known.config != *config {
+                known.change(name, config, &all);
+            }
+            let Ok(job) = known.job.clone() else { continue };
+            let turn = Turn { now, last, tick, around, random: self.random };
+            let at_start = std::mem::take(&mut known.at_start);
+            let is_due = turn.is_due(known, &job);
+            let is_time = is_due || at_start || turn.is_extra(known, &job);
+            let mut skip = if !is_enabled || !job.enabled {
+                Some(Skip::Disabled)
+            } else if is_time && !at_start {
+                turn.skip(known, &job)
+            } else {
+                None
+            };
+            let mut run = job.clone();
+            if let (Some(function), Some(Skip::NotInRange | Skip::InSkipRange | Skip::Explicit)) = (skip_function, skip)
+            {
+                function.clone_into(&mut run.function);
+                skip = None;
+            }
+            let full = || job.max_running.is_some_and(|most| (around.running)(&job.name) >= most);
+            if is_time && skip.is_none() && full() {
+                skip = Some(Skip::MaxRunning);
+            }
+            known.skipped = skip.filter(|_| is_time || skip == Some(Skip::Disabled)).map(|skip| (skip, now));
+            if !is_time {
+                continue;
+            }
+            if skip.is_none() {
+                known.last_run = Some(now);
+            }
+            let again = matches!(job.timing, Timing::Every(_));
+            // A job that waits for its range is due until then.
+            if if again { skip != Some(Skip::NotInRange) } else { is_due } {
+                known.past = known.next.take();
+                turn.plan(known, &job);
+            }
+            if skip.is_none() {
+                due.push(run);
+            }
+        }
+        due
+    }
+}
+
+fn of_pillar(pillar: &Map) -> Map {
+    pillar.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default()
+}
+
+impl Known {
+    fn new(name: &str, config: &Value, all: &Map) -> Self {
+        let job = read(name, config, all);
+        let at_start = job.as_ref().is_ok_and(|job| job.run_on_start);
+        Known {
+            config: config.clone(),
+            job,
+            next: None,
+            splay: SignedDuration::ZERO,
+            past: None,
+            at_start,
+            makes_up: None,
+            last_run: None,
+            skipped: None,
+        }
+    }
+
+    /// Takes up another configuration. If it runs at other times now, it begins anew.
+    fn change(&mut self, name: &str, config: &Value, all: &Map) {
+        let fresh = Known::new(name, config, all);
+        match (&self.job, &fresh.job) {
+            (Ok(old), Ok(new)) if old.timing == new.timing && old.splay == new.splay => {
+                self.job = fresh.job;
+                self.config = fresh.config;
+            }
+            _ => *self = fresh,
+        }
+    }
+}
+
+fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
+    let mut job = Job::read(name, config);
+    if let Ok(job) = &mut job {
+        // What holds for all jobs that do not say.
+        if let (None, Some(value)) = (&job.skip_during_range, all.get("skip_during_range").filter(|v| v.is_truthy())) {
+            job.skip_during_range = Some(job::range("skip_during_range", value)?);
+        }
+        if let (None, Some(value)) = (job.splay, all.get("splay").filter(|value| value.is_truthy())) {
+            job.splay = Some(job::splay(value)?);
+        }
+    }
+    job.inspect_err(|error| tracing::error!("scheduled job '{name}': {error}; it is left out"))
+}
+
+/// One look at the schedule.
+struct Turn<'a> {
+    now: DateTime,
+    last: Option<DateTime>,
+    tick: SignedDuration,
+    around: &'a Surroundings<'a>,
+    random: fn(i64, i64) -> i64,
+}
+
+impl Turn<'_> {
+    /// Finds the next time of a job that has none.
+    fn plan(&self, known: &mut Known, job: &Job) {
+        if known.next.is_none() {
+            known.next = self.next(known, job);
+            let splay = job.splay.map(|(from, to)| SignedDuration::from_secs((self.random)(from, to)));
+            known.splay = splay.unwrap_or_default();
+        }
+    }
+
+    /// Whether the next time of a job has come.
+    fn is_due(&self, known: &mut Known, job: &Job) -> bool {
+        self.plan(known, job);
+        let Some(at) = known.next.and_then(|next| next.checked_add(known.splay).ok()) else { return false };
+        match job.timing {
+            Timing::Every(_) | Timing::Cron(_) => seconds(at) <= seconds(self.now),
+            Timing::Once(_) | Timing::When(_) if at <= self.now && !self.is_just(at) => {
+                // Missed.
+                known.past = known.next.take();
+                self.plan(known, job);
+                let next = known.next.and_then(|next| next.checked_add(known.splay).ok());
+                next.is_some_and(|next| self.is_just(next))
+            }
+            Timing::Once(_) | Timing::When(_) => self.is_just(at),
+            Timing::Never => false,
+        }
+    }
+
+    /// Whether a job runs now beside its own times.
+    fn is_extra(&self, known: &mut Known, job: &Job) -> bool {
+        let makes_up = known.makes_up.take_if(|after| *after < self.now).is_some();
+        makes_up || job.run_explicit.iter().any(|time| self.is_just(*time))
+    }
+
+    /// Whether this is the look at which something of this time is done: the first after it, unless that is late.
+    fn is_just(&self, time: DateTime) -> bool {
+        let on_time = |last: &DateTime| *last <= self.now && self.now.duration_since(*last) <= LATE.max(self.tick);
+        time <= self.now
+            && match self.last.filter(on_time) {
+                Some(last) => time > last,
+                None => self.now.duration_since(time) < self.tick,
+            }
+    }
+
+    fn next(&self, known: &Known, job: &Job) -> Option<DateTime> {
+        let now = self.now;
+        // One that is just over has not been seen at the last look.
+        let is_ahead = |time: &DateTime| (*time > now || self.is_just(*time)) && Some(*time) != known.past;
+        match &job.timing {
+            Timing::Every(interval) => now.checked_add(*interval).ok(),
+            Timing::Cron(cron) => cron.after(now),
+            Timing::Once(time) => Some(*time).filter(is_ahead),
+            Timing::When(texts) => {
+                let on = |day| texts.iter().filter_map(|text| self.named(text, day)).filter(is_ahead).min();
+                on(now.date()).or_else(|| on(now.date().tomorrow().ok()?))
+            }
+            Timing::Never => None,
+        }
+    }
+
+    /// A time as people write it, or one that has a name in pillar or grains.
+    fn named(&self, text: &str, day: jiff::civil::Date) -> Option<DateTime> {
+        let whens = |map: &Map| map.get("whens").and_then(|whens| whens.get(text)).map(ToString::to_string);
+        let text = whens(self.around.pillar).or_else(|| whens(self.around.grains)).unwrap_or_else(|| text.to_owned());
+        dates::parse(&text, day)
+    }
+
+    /// Why a job that is due does not run.
+    fn skip(&self, known: &mut Known, job: &Job) -> Option<Skip> {
+        let (now, today) = (self.now, self.now.date());
+        if let Some(range) = &job.range {
+            let within = range.on(today).is_some_and(|(start, end)| start <= now && now <= end);
+            if within == range.invert {
+                return Some(if range.invert { Skip::InSkipRange } else { Skip::NotInRange });
+            }
+        }
+        if let Some((start, end)) = job.skip_during_range.as_ref().and_then(|range| range.on(today))
+            && start <= now
+            && now <= end
+        {
+            if job.run_after_skip_range {
+                known.makes_up = Some(end);
+            }
+            return Some(Skip::InSkipRange);
+        }
+        if job.skip_explicit.iter().any(|time| self.is_just(*time)) {
+            return Some(Skip::Explicit);
+        }
+        let time = |text: &Option<String>| text.as_ref().and_then(|text| dates::parse(text, today));
+        if time(&job.until).is_some_and(|until| until <= now) {
+            return Some(Skip::UntilPassed);
+        }
+        time(&job.after).is_some_and(|after| after >= now).then_some(Skip::AfterNotPassed)
+    }
+}
+
+/// Without parts of a second: a look that comes a little early is not put off to the next.
+fn seconds(time: DateTime) -> DateTime {
+    time.with().subsec_nanosecond(0).build().unwrap_or(time)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! The order in which chunks run: by their numbers, requisites before who needs them.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+
+use brine_value::Value;
+use indexmap::{IndexMap, IndexSet};
+
+use super::low::{Chunk, Dependency, Low, Step, set_order};
+use super::requisite::{Places, Reference, RequisiteKind};
+
+/// What `last` and negative numbers are counted from, behind the highest number in use.
+const LAST: i64 = 1_000_000;
+
+/// An `order`. Whole numbers stay whole where they are shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Number {
+    Whole(i64),
+    Broken(f64),
+}
+
+impl Number {
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Number::Whole(n) => n as f64,
+            Number::Broken(n) => n,
+        }
+    }
+
+    /// Reads an `order` argument. `cap` is beyond all whole numbers in use.
+    fn read(order: Option<&Value>, cap: i64) -> Self {
+        match order {
+            Some(Value::Int(n)) => Number::Whole(*n),
+            Some(Value::Bool(b)) => Number::Whole(i64::from(*b)),
+            Some(Value::Float(n)) => Number::Broken(*n),
+            Some(Value::Str(word)) if word == "last" => Number::Whole(cap.saturating_add(LAST)),
+            Some(Value::Str(word)) if word == "first" => Number::Whole(0),
+            _ => Number::Whole(cap),
+        }
+    }
+
+    fn plus(self, more: i64) -> Self {
+        match self {
+            Number::Whole(n) => Number::Whole(n.saturating_add(more)),
+            Number::Broken(n) => Number::Broken(n + more as f64),
+        }
+    }
+}
+
+impl From<Number> for Value {
+    fn from(number: Number) -> Self {
+        match number {
+            Number::Whole(n) => n.into(),
+            Number::Broken(n) => n.into(),
+        }
+    }
+}
+
+/// Looks up all requisites and orders the chunks. Missing and circular requisites are errors in Salt's words.
+pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low, Vec<String>> {
+    let (mut errors, mut cap) = (Vec::new(), 1_i64);
+    let mut graph = Graph::of(chunks.len());
+    let places = Places::of(&chunks);
+    for place in 0..chunks.len() {
+        let found = chunks[place].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, place));
+        match (found, chunks[place].args.get("order")) {
+            (Err(error), _) => errors.push(error),
+            (Ok(()), Some(Value::Int(order))) if *order > cap - 1 && *order > 0 => cap = order.saturating_add(100),
+            _ => {}
+        }
+    }
+    match graph.sort(&mut chunks, cap) {
+        Some(order) if errors.is_empty() => {
+            let steps: Vec<Step> = order.into_iter().map(|node| graph.step(node)).collect();
+            let listeners =
+                steps.iter().filter(|step| !step.check).flat_map(|step| chunks[step.chunk].listeners()).collect();
+            Ok(Low { chunks, steps, listeners })
+        }
+        Some(_) => Err(errors),
+        None => {
+            errors.push(format!("Recursive requisites were found: {}", graph.circle(&chunks)));
+            Err(errors)
+        }
+    }
+}
+
+/// A node is a chunk, or the trial of a chunk that others have as `prereq`.
+struct Graph {
+    /// The chunk of each node; the first ones are the chunks themselves.
+    chunk_of: Vec<usize>,
+    /// The node that tries out a chunk.
+    trial_of: HashMap<usize, usize>,
+    /// For each node which others wait for it, and why.
+    out: Vec<IndexMap<usize, IndexSet<RequisiteKind>>>,
+    /// For each node which others it waits for, and why.
+    into: Vec<IndexMap<usize, IndexSet<RequisiteKind>>>,
+}
+
+impl Graph {
+    fn of(chunks: usize) -> Self {
+        Graph {
+            chunk_of: (0..chunks).collect(),
+            trial_of: HashMap::new(),
+            out: vec![IndexMap::new(); chunks],
+            into: vec![IndexMap::new(); chunks],
+        }
+    }
+
+    fn edge(&mut self, from: usize, to: usize, kind: RequisiteKind) {
+        self.out[from].entry(to).or_default().insert(kind);
+        self.into[to].entry(from).or_default().insert(kind);
+    }
+
+    /// Adds the requisites of one chunk.
+    fn add(&mut self, chunks: &mut [Chunk], places: &Places, place: usize) -> Result<(), String> {
+        for (number, requisite) in chunks[place].requisites.clone().into_iter().enumerate() {
+            let Reference { module, name } = &requisite.reference;
+            let named = requisite.reference.find(chunks, places);
+            if named.is_empty() && !(requisite.reference.is_sls() && requisite.reference.is_pattern()) {
+                return Err(format!(
+                    "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
+                    requisite.kind.name(),
+                    chunks[place].name,
+                    chunks[place].told_sls()
+                ));
+            }
+            chunks[place].requisites[number].chunks.clone_from(&named);
+            for other in named {
+                if requisite.kind == RequisiteKind::Prereq {
+                    chunks[place].prerequiring = true;
+                    chunks[other].prereq = true;
+                    self.prereq(place, other);
+                    continue;
+                }
+                // What a state needs, its trial needs too.
+                if let Some(trial) = self.trial_of.get(&place).copied() {
+                    self.edge(other, trial, requisite.kind);
+                }
+                self.edge(other, place, requisite.kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the trial of a chunk: it needs what the chunk needs.
+    fn add_trial(&mut self, target: usize) -> usize {
+        let trial = self.chunk_of.len();
+        self.chunk_of.push(target);
+        self.out.push(IndexMap::new());
+        self.into.push(IndexMap::new());
+        self.trial_of.insert(target, trial);
+        for (needed, kinds) in self.into[target].clone() {
+            for kind in kinds {
+                if kind != RequisiteKind::Prereq {
+                    self.edge(needed, trial, kind);
+                }
+            }
+        }
+        trial
+    }
+
+    /// `place` runs before `target`, and after the trial of it.
+    fn prereq(&mut self, place: usize, target: usize) {
+        let trial = self.trial_of.get(&target).copied().unwrap_or_else(|| self.add_trial(target));
+        self.edge(trial, place, RequisiteKind::Prereq);
+        self.edge(place, target, RequisiteKind::Require);
+        // In a chain of prereqs the far end is tried out first.
+        if let Some(own_trial) = self.trial_of.get(&place).copied() {
+            self.edge(trial, own_trial, RequisiteKind::Prereq);
+        }
+    }
+
+    /// Takes the ready node with the smallest key until all are taken; nothing if there is a circle.
+    fn sort(&self, chunks: &mut [Chunk], cap: i64) -> Option<Vec<usize>> {
+        let mut waits: Vec<usize> = self.into.iter().map(|from| from.values().map(IndexSet::len).sum()).collect();
+        let mut ready = BinaryHeap::new();
+        for node in (0..waits.len()).filter(|node| waits[*node] == 0) {
+            ready.push(Reverse(self.key(chunks, node, cap)));
+        }
+        let mut order = Vec::with_capacity(waits.len());
+        while let Some(Reverse(Key { node, .. })) = ready.pop() {
+            order.push(node);
+            for (next, kinds) in &self.out[node] {
+                waits[*next] -= kinds.len();
+                if waits[*next] == 0 {
+                    ready.push(Reverse(self.key(chunks, *next, cap)));
+                }
+            }
+        }
+        (order.len() == waits.len()).then_some(order)
+    }
+
+    /// A node's own order, or that of what waits for it by its strongest requisite if that is smaller. Gives
+    /// `last` and its like their numbers on the way.
+    fn key(&self, chunks: &mut [Chunk], node: usize, cap: i64) -> Key {
+        let chunk = &mut chunks[self.chunk_of[node]];
+        let mut own = Number::read(chunk.args.get("order"), cap);
+        let places = std::mem::take(&mut chunk.name_order);
+        if places > 0 {
+            own = Number::Broken(own.as_f64() + places as f64 / 10_000.0);
+        }
+        if own.as_f64() < 0.0 {
+            own = own.plus(cap.saturating_add(LAST));
+        }
+        set_order(chunk, own);
+        let label = [chunk.state.as_str(), &chunk.name, &chunk.fun].concat();
+        let tag = chunk.tag();
+        let (mut strongest, mut pulled) = (None, f64::INFINITY);
+        for (next, kinds) in &self.out[node] {
+            for kind in kinds {
+                if strongest <= Some(*kind) {
+                    strongest = Some(*kind);
+                    let waiting = &chunks[self.chunk_of[*next]];
+                    pulled = pulled.min(Number::read(waiting.args.get("order"), cap).as_f64());
+                }
+            }
+        }
+        let trial = node >= chunks.len();
+        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, trial, node }
+    }
+
+    fn step(&self, node: usize) -> Step {
+        let needs = self.into[node].iter().flat_map(|(from, kinds)| {
+            let chunk = self.chunk_of[*from];
+            kinds.iter().map(move |kind| Dependency { kind: *kind, chunk })
+        });
+        let chunk = self.chunk_of[node];
+        Step { chunk, check: node != chunk, needs: needs.collect() }
+    }
+
+    /// A circle, told from each state to the one that it waits for.
+    fn circle(&self, chunks: &[Chunk]) -> String {
+        let told = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
+            let (needed, waiting) = (&chunks[self.chunk_of[needed]], &chunks[self.chunk_of[waiting]]);
+            // The requirement that a prereq brings along is told as what was written.
+            let kind = if kind == RequisiteKind::Require && !waiting.args.contains_key("require") {
+                RequisiteKind::Prereq
+            } else {
+                kind
+            };
+            format!("({}, '{}', {})", tell(waiting), kind.name(), tell(needed))
+        });
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// The edges of the first circle that a search in depth meets. Not recursive: an SLS tree decides how deep
+    /// this goes.
+    fn find_circle(&self) -> Vec<(usize, RequisiteKind, usize)> {
+        #[derive(Clone, Copy, PartialEq)]
+        enum Visit {
+            New,
+            Open,
+            Done,
+        }
+        let edges: Vec<Vec<(usize, RequisiteKind)>> = self
+            .out
+            .iter()
+            .map(|out| out.iter().flat_map(|(next, kinds)| kinds.iter().map(move |kind| (*next, *kind))).collect())
+            .collect();
+        let mut visits = vec![Visit::New; edges.len()];
+        for start in 0..edges.len() {
+            if visits[start] != Visit::New {
+                continue;
+            }
+            visits[start] = Visit::Open;
+            // Each entry: the node, how many of its edges are looked at, the edge that led to it.
+            let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+            while let Some((node, next)) = path.last_mut() {
+                let Some((to, _)) = edges[*node].get(*next).copied() else {
+                    visits[*node] = Visit::Done;
+                    path.pop();
+                    continue;
+                };
+                *next += 1;
+                match visits[to] {
+                    Visit::Done => {}
+                    Visit::New => {
+                        visits[to] = Visit::Open;
+                        path.push((to, 0));
+                    }
+                    Visit::Open => {
+                        let from = path.iter().position(|(node, _)| *node == to).unwrap_or(0);
+                        // The edge last looked at of each node on the path is the one that leads on.
+                        let on_path = path[from..].iter().map(|(node, next)| {
+                            let (to, kind) = edges[*node][*next - 1];
+                            (*node, kind, to)
+                        });
+                        return on_path.collect();
+                    }
+                }
+            }
+        }
+        Vec::new()
+    }
+}
+
+fn tell(chunk: &Chunk) -> String {
+    let mut map = brine_value::map! {"SLS" => &chunk.sls, "ID" => &chunk.id};
+    if chunk.name != chunk.id {
+        map.insert("NAME".into(), (&chunk.name).into());
+    }
+    Value::from(map).to_string()
+}
+
+/// What decides which of the ready nodes is next.
+#[derive(Debug, PartialEq)]
+struct Key {
+    pulled: f64,
+    own: f64,
+    label: String,
+    tag: String,
+    trial: bool,
+    node: usize,
+}
+
+impl Eq for Key {}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let numbers = self.pulled.total_cmp(&other.pulled).then(self.own.total_cmp(&other.own));
+        numbers
+            .then_with(|| self.label.cmp(&other.label))
+            .then_with(|| self.tag.cmp(&other.tag))
+            .then(self.trial.cmp(&other.trial))
+            .then(self.node.cmp(&other.node))
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,246 @@
+//! High data: all states by id, in one form, with what is to be extended and excluded.
+
+use brine_value::python::ordered_str;
+use brine_value::{Map, Value};
+
+use super::is_dunder;
+
+/// What SLS files say, put together.
+///
+/// Each state is `{module: [arguments.., function], __sls__: .., __env__: ..}`, however it was written.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HighData {
+    /// The states by id.
+    pub states: Map,
+    /// Ids with what is added to them.
+    pub extend: Vec<(Value, Value)>,
+    /// SLS files and ids that are left out: a name or glob of an SLS, `{sls: ..}` or `{id: ..}`.
+    pub exclude: Vec<Value>,
+    /// The next number of the order in which states were read.
+    next_order: i64,
+    /// Before how many of the states `extend` and `exclude` are shown: where the first SLS with one begins.
+    shown_before: [Option<usize>; 2],
+}
+
+/// Where the numbers for states without `order` start.
+const FIRST_ORDER: i64 = 10_000;
+
+impl HighData {
+    /// What is wrong with its structure, in Salt's words.
+    pub fn wrong(&self) -> Vec<String> {
+        super::verify::check(&self.states)
+    }
+
+    /// Nothing yet.
+    pub fn new() -> Self {
+        HighData { next_order: FIRST_ORDER, ..HighData::default() }
+    }
+
+    /// Data that did not come out of SLS files by name: `state.high`, `state.template_str`. Includes are
+    /// not followed. Gives what is wrong beside it.
+    pub fn from_data(data: &Value, sls: &str, saltenv: &str) -> (Self, Vec<String>) {
+        let (mut high, mut errors) = (HighData::new(), Vec::new());
+        match data {
+            Value::Map(data) => {
+                let mut part = Part::read(data.clone(), sls, saltenv, &mut errors);
+                // As in Salt, what is from no file runs in the order of its names.
+                if !sls.is_empty() {
+                    high.number(&mut part.states);
+                }
+                high.merge(part, &mut errors);
+            }
+            data if data.is_truthy() => errors.push("High data is not a dictionary and is invalid".to_owned()),
+            _ => {}
+        }
+        (high, errors)
+    }
+
+    /// The data as `state.show_sls` shows it.
+    pub fn to_value(&self) -> Value {
+        let extend = self.extend.iter().map(|(id, body)| Value::Map(brine_value::map! {id.clone() => body.clone()}));
+        let lists = [("__extend__", extend.collect()), ("__exclude__", self.exclude.clone())];
+        let mut map = Map::new();
+        for place in 0..=self.states.len() {
+            for ((key, list), before) in lists.iter().zip(self.shown_before) {
+                let list: &Vec<Value> = list;
+                if !list.is_empty() && before.unwrap_or(0) == place {
+                    map.insert((*key).into(), list.clone().into());
+                }
+            }
+            map.extend(self.states.get_index(place).map(|(id, body)| (id.clone(), body.clone())));
+        }
+        map.into()
+    }
+
+    /// Numbers the states that do not say their order, in the order in which they are read.
+    pub(super) fn number(&mut self, states: &mut Map) {
+        let bodies = states.values_mut().filter_map(Value::as_map_mut);
+        for (key, list) in bodies.flatten() {
+            let Value::List(list) = list else { continue };
+            if key.as_str().is_none_or(|key| key.starts_with('_')) {
+                continue;
+            }
+            let ordered = list.iter().any(|arg| first_key(arg).and_then(Value::as_str) == Some("order"));
+            if !ordered {
+                list.push(brine_value::map! {"order" => self.next_order}.into());
+                self.next_order += 1;
+            }
+        }
+    }
+
+    /// Takes in the states of one SLS. Ids must be new.
+    pub(super) fn merge(&mut self, part: Part, errors: &mut Vec<String>) {
+        for (before, is_empty) in self.shown_before.iter_mut().zip([part.extend.is_empty(), part.exclude.is_empty()]) {
+            if !is_empty {
+                before.get_or_insert(self.states.len());
+            }
+        }
+        for extension in part.extend {
+            // The same extension may come along several includes.
+            if !self.extend.contains(&extension) {
+                self.extend.push(extension);
+            }
+        }
+        self.exclude.extend(part.exclude);
+        merge_states(&mut self.states, part.states, errors);
+    }
+}
+
+/// What one SLS says, with what it includes.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub states: Map,
+    pub extend: Vec<(Value, Value)>,
+    pub exclude: Vec<Value>,
+}
+
+impl Part {
+    /// Reads the data of one SLS, without its includes.
+    pub fn read(mut data: Map, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Self {
+        let mut part = Part::default();
+        match data.shift_remove("extend") {
+            None => {}
+            Some(Value::Map(extend)) => {
+                for (id, body) in extend {
+                    let Value::Map(mut body) = body else {
+                        errors.push(format!("Extension name '{id}' in SLS '{sls}' is not a dictionary"));
+                        continue;
+                    };
+                    add_origin(&mut body, sls, saltenv);
+                    split_functions(&mut body, None, errors);
+                    part.extend.push((id, body.into()));
+                }
+            }
+            Some(_) => errors.push(format!("Extension value in SLS '{sls}' is not a dictionary")),
+        }
+        match data.shift_remove("exclude") {
+            None => {}
+            Some(Value::List(items)) => part.exclude = items,
+            Some(_) => errors.push(format!("Exclude Declaration in SLS {sls} is not formed as a list")),
+        }
+        for (id, body) in data {
+            let body = normal(&id, body, sls, saltenv, errors);
+            part.states.insert(id, body);
+        }
+        part
+    }
+}
+
+/// The body of an id in one form. What is none stays as it is, for the check of the structure to complain about too.
+fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Value {
+    match body {
+        Value::Map(mut body) => {
+            split_functions(&mut body, Some((id, sls)), errors);
+            add_origin(&mut body, sls, saltenv);
+            body.into()
+        }
+        // `id: module.function`
+        Value::Str(short) if short.contains('.') => {
+            let mut words = short.split('.');
+            let (module, function) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            brine_value::map! {"__sls__" => sls, "__env__" => saltenv, module => brine_value::list![function]}.into()
+        }
+        odd => {
+            errors.push(format!("ID {id} in SLS {sls} is not a dictionary"));
+            odd
+        }
+    }
+}
+
+/// Turns `module.function: [arguments]` into `module: [arguments, function]`. What is not a list stays for
+/// the check of the structure to complain about.
+fn split_functions(body: &mut Map, told_of: Option<(&Value, &str)>, errors: &mut Vec<String>) {
+    let mut seen: Vec<String> = Vec::new();
+    for key in body.keys().cloned().collect::<Vec<_>>() {
+        let name = key.to_string();
+        if name.starts_with('_') || body.get(&key).and_then(Value::as_list).is_none() {
+            continue;
+        }
+        let Some((module, rest)) = name.split_once('.') else {
+            seen.push(name);
+            continue;
+        };
+        if let Some((id, sls)) = told_of
+            && seen.iter().any(|have| have == module)
+        {
+            errors.push(format!("ID '{id}' in SLS '{sls}' contains multiple state declarations of the same type"));
+            continue;
+        }
+        if let Some(Value::List(mut arguments)) = body.shift_remove(&key) {
+            arguments.push(rest.split('.').next().unwrap_or_default().into());
+            body.shift_remove(module);
+            body.insert(module.into(), arguments.into());
+        }
+        seen.push(module.to_owned());
+    }
+}
+
+fn add_origin(body: &mut Map, sls: &str, saltenv: &str) {
+    for (key, value) in [("__sls__", sls), ("__env__", saltenv)] {
+        if !body.contains_key(key) {
+            body.insert(key.into(), value.into());
+        }
+    }
+}
+
+/// Puts states beside others; an id that is there already is an error unless it says the same.
+pub(super) fn merge_states(into: &mut Map, states: Map, errors: &mut Vec<String>) {
+    for (id, body) in states {
+        if let Some(have) = into.get(&id).filter(|have| **have != body && !is_dunder(&id)) {
+            let origin = |body: &Value| format!("{}:{}", text(body, "__env__"), text(body, "__sls__"));
+            errors.push(format!(
+                "Detected conflicting IDs, SLS IDs need to be globally unique.\n    The conflicting ID is '{id}' and is found in SLS '{}' and SLS '{}'",
+                origin(have),
+                origin(&body)
+            ));
+        }
+        into.insert(id, body);
+    }
+}
+
+/// What is said of an SLS that renders to something else than a mapping.
+pub(super) fn not_a_mapping(sls: &str, data: &Value) -> [String; 2] {
+    [
+        format!("SLS {sls} does not render to a dictionary"),
+        format!("Error when rendering state with contents: {}", ordered_str(data)),
+    ]
+}
+
+/// The text under a key of a state's body.
+pub(super) fn text(body: &Value, key: &str) -> String {
+    body.get(key).map(ToString::to_string).unwrap_or_default()
+}
+
+/// The first key of an argument: what the argument is about.
+pub(super) fn first_key(argument: &Value) -> Option<&Value> {
+    argument.as_map().and_then(Map::first).map(|(key, _)| key)
+}
+
+/// The states of a body: module and arguments.
+pub(super) fn states_of(body: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    body.as_map()
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| Some((key.as_str()?, value)))
+        .filter(|(key, _)| !key.starts_with("__"))
+}

@@ -1,0 +1,254 @@
+//! Rendering SLS files and all that they include, each once.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::{Map, Value};
+
+use super::high::{HighData, Part, merge_states, not_a_mapping};
+
+/// Where rendered SLS files come from.
+pub trait SlsSource {
+    /// The data of an SLS, or nothing if the environment has no such SLS. An error is told in Salt's words,
+    /// as what follows `Rendering SLS 'base:x' failed: `.
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String>;
+
+    /// Whether there is an environment of this name.
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String>;
+
+    /// The names of all SLS files of an environment, sorted. Asked for only where names are patterns: there may be
+    /// many thousands.
+    fn available(&self, saltenv: &str) -> Vec<String>;
+
+    /// Whether an SLS is the `init.sls` of a folder: relative includes start there.
+    fn is_init(&self, sls: &str, saltenv: &str) -> bool;
+}
+
+/// The environment's name in an include that may be in any of those that are loaded.
+const ANY_ENVIRONMENT: &str = "_xenv";
+
+/// Loads SLS files, by environment and in order, with all that they include. Names may be globs. Gives what
+/// is wrong beside the data.
+pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
+    let mut loader = Loader {
+        source,
+        wanted: wanted.iter().map(|(saltenv, _)| saltenv.clone()).collect(),
+        environments: HashMap::new(),
+        available: HashMap::new(),
+        rendered: HashSet::new(),
+        high: HighData::new(),
+        errors: Vec::new(),
+    };
+    for (saltenv, names) in wanted {
+        for name in names {
+            match loader.matching(name, saltenv) {
+                Err(error) => loader.errors.push(error),
+                Ok(None) => {
+                    loader.errors.push(format!("No matching salt environment for environment '{saltenv}' found"));
+                    loader.top(name, name, saltenv);
+                }
+                Ok(Some(found)) => found.iter().for_each(|sls| loader.top(name, sls, saltenv)),
+            }
+        }
+    }
+    (loader.high, loader.errors)
+}
+
+struct Loader<'a, S> {
+    source: &'a S,
+    /// The environments that SLS files were asked of.
+    wanted: Vec<String>,
+    environments: HashMap<String, bool>,
+    available: HashMap<String, Vec<String>>,
+    /// Each SLS is rendered once: environment and name.
+    rendered: HashSet<(String, String)>,
+    high: HighData,
+    errors: Vec<String>,
+}
+
+impl<S: SlsSource> Loader<'_, S> {
+    fn has_environment(&mut self, saltenv: &str) -> Result<bool, String> {
+        Ok(match self.environments.entry(saltenv.to_owned()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(entry) => *entry.insert(self.source.has_environment(saltenv)?),
+        })
+    }
+
+    fn available(&mut self, saltenv: &str) -> &[String] {
+        self.available.entry(saltenv.to_owned()).or_insert_with(|| self.source.available(saltenv))
+    }
+
+    /// The SLS files of an environment that a name or glob means. A name that means none stands for itself:
+    /// rendering it says that it is missing.
+    fn matching(&mut self, name: &str, saltenv: &str) -> Result<Option<Vec<String>>, String> {
+        if !self.has_environment(saltenv)? {
+            return Ok(None);
+        }
+        let mut found: Vec<String> = Vec::new();
+        if is_pattern(name) {
+            found.extend(self.available(saltenv).iter().filter(|sls| fnmatch(name, sls)).cloned());
+        }
+        if found.is_empty() {
+            found.push(name.to_owned());
+        }
+        Ok(Some(found))
+    }
+
+    /// An SLS that was asked for.
+    fn top(&mut self, asked: &str, sls: &str, saltenv: &str) {
+        if self.was_rendered(sls, saltenv) {
+            return;
+        }
+        let Some(part) = self.render(sls, saltenv) else {
+            return self.errors.push(format!("No matching sls found for '{asked}' in env '{saltenv}'"));
+        };
+        let mut errors = Vec::new();
+        self.high.merge(part, &mut errors);
+        self.errors.append(&mut errors);
+    }
+
+    fn was_rendered(&self, sls: &str, saltenv: &str) -> bool {
+        self.rendered.contains(&(saltenv.to_owned(), sls.to_owned()))
+    }
+
+    /// What an SLS and its includes say, or nothing if there is no such SLS.
+    fn render(&mut self, sls: &str, saltenv: &str) -> Option<Part> {
+        let data = match self.source.render(sls, saltenv) {
+            Ok(data) => data?,
+            Err(error) => {
+                // What is wrong with how documents are put together is told in other words.
+                let composing = [
+                    "expected a single document",
+                    "found undefined alias",
+                    "found duplicate anchor",
+                    "unacceptable character",
+                ];
+                self.errors.push(if composing.iter().any(|start| error.starts_with(start)) {
+                    format!("Rendering SLS {sls} failed, render error: {error}")
+                } else {
+                    format!("Rendering SLS '{saltenv}:{sls}' failed: {error}")
+                });
+                Value::Nil
+            }
+        };
+        self.rendered.insert((saltenv.to_owned(), sls.to_owned()));
+        let mut data = match data {
+            Value::Map(data) => data,
+            data if data.is_truthy() => {
+                self.errors.extend(not_a_mapping(sls, &data));
+                return Some(Part::default());
+            }
+            _ => return Some(Part::default()),
+        };
+        let includes = match data.get("include") {
+            None => Vec::new(),
+            Some(Value::List(items)) => {
+                let items = items.clone();
+                data.shift_remove("include");
+                items
+            }
+            // It stays, and is complained about once more as a state.
+            Some(_) => {
+                self.errors.push(format!("Include Declaration in SLS {sls} is not formed as a list"));
+                Vec::new()
+            }
+        };
+        let mut part = Part::read(data, sls, saltenv, &mut self.errors);
+        for item in &includes {
+            match self.resolve(item, sls, saltenv) {
+                Ok((names, env)) => names.iter().for_each(|name| self.include(name, &env, sls, &mut part)),
+                Err(error) => self.errors.push(error),
+            }
+        }
+        self.high.number(&mut part.states);
+        Some(part)
+    }
+
+    /// Adds an included SLS to the part that includes it.
+    fn include(&mut self, sls: &str, saltenv: &str, included_by: &str, part: &mut Part) {
+        if self.was_rendered(sls, saltenv) {
+            return;
+        }
+        let known = self.errors.len();
+        let Some(mut included) = self.render(sls, saltenv) else {
+            return self.errors.push(format!(
+                "Specified SLS {sls} in saltenv {saltenv} is not available on the salt master or through a configured fileserver"
+            ));
+        };
+        for body in included.states.values_mut().filter_map(Value::as_map_mut) {
+            match body.get_mut("__sls_included_from__") {
+                Some(Value::List(from)) => from.push(included_by.into()),
+                _ => _ = body.insert("__sls_included_from__".into(), brine_value::list![included_by]),
+            }
+        }
+        part.extend.append(&mut included.extend);
+        part.exclude.append(&mut included.exclude);
+        // What is wrong inside is told after what is wrong with the two together.
+        let mut inside = self.errors.split_off(known);
+        merge_states(&mut part.states, included.states, &mut self.errors);
+        self.errors.append(&mut inside);
+    }
+
+    /// The names of the SLS files that an item of an `include` list means, and their environment.
+    fn resolve(&mut self, item: &Value, sls: &str, saltenv: &str) -> Result<(Vec<String>, String), String> {
+        let (environment, name) = match item.as_map().and_then(Map::last) {
+            Some((environment, name)) => (environment.to_string(), name.to_string()),
+            None => (saltenv.to_owned(), item.to_string()),
+        };
+        if environment != ANY_ENVIRONMENT && !self.has_environment(&environment)? {
+            return Err(format!(
+                "Nonexistent saltenv '{environment}' found in include of '{name}' within SLS '{saltenv}:{sls}'"
+            ));
+        }
+        let name = self.absolute(&name, sls, saltenv)?;
+        let candidates = if environment == ANY_ENVIRONMENT { self.wanted.clone() } else { vec![environment.clone()] };
+        let mut having = Vec::new();
+        for candidate in &candidates {
+            let taken_as_is = environment != ANY_ENVIRONMENT && self.wanted.contains(candidate);
+            if taken_as_is || self.available(candidate).iter().any(|sls| fnmatch(&name, sls)) {
+                having.push(candidate.clone());
+            }
+        }
+        let env = match &having[..] {
+            [one] => one.clone(),
+            several if several.iter().any(|env| env == saltenv) => saltenv.to_owned(),
+            [] => {
+                return Err(format!(
+                    "Unknown include: Specified SLS {environment}: {name} is not available on the salt master in saltenv(s): {} ",
+                    candidates.join(", ")
+                ));
+            }
+            several => {
+                return Err(format!(
+                    "Ambiguous include: Specified SLS {environment}: {name} is available on the salt master in multiple available saltenvs: {}",
+                    several.join(", ")
+                ));
+            }
+        };
+        let names = self.matching(&name, &env)?.unwrap_or_else(|| vec![name]);
+        Ok((names, env))
+    }
+
+    /// A name that starts with dots is relative: one dot is the including file's own package, each further
+    /// one goes up.
+    fn absolute(&self, name: &str, sls: &str, saltenv: &str) -> Result<String, String> {
+        let rest = name.trim_start_matches('.');
+        let up = name.len() - rest.len();
+        if up == 0 {
+            return Ok(name.to_owned());
+        }
+        let mut package: Vec<&str> = sls.split('.').collect();
+        if self.source.is_init(sls, saltenv) {
+            package.push("init");
+        }
+        if up > package.len() {
+            return Err(format!(
+                "Attempted relative include of '{name}' within SLS '{saltenv}:{sls}' goes beyond top level package "
+            ));
+        }
+        package.truncate(package.len() - up);
+        package.push(rest);
+        Ok(package.join("."))
+    }
+}

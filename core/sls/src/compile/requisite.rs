@@ -1,0 +1,223 @@
+//! What a state says about other states.
+
+use std::collections::HashMap;
+
+use brine_text::glob::{Glob, is_pattern};
+use brine_value::Value;
+
+use super::low::Chunk;
+
+/// What a requisite asks of the states that it names.
+///
+/// The order of the variants is that of their strength, which decides how far the order of a dependant pulls
+/// a state forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RequisiteKind {
+    /// This state runs only if one of them failed.
+    Onfail,
+    /// As onfail.
+    OnfailAny,
+    /// This state runs only if all of them failed.
+    OnfailAll,
+    /// All must have succeeded.
+    Require,
+    /// One must have succeeded.
+    RequireAny,
+    /// This state runs only if they changed something.
+    Onchanges,
+    /// As onchanges.
+    OnchangesAny,
+    /// As require, and changes in them make this state act (`mod_watch`).
+    Watch,
+    /// As require_any, and changes in them make this state act.
+    WatchAny,
+    /// This state runs before them, and only if they would change something.
+    Prereq,
+    /// The other side of prereq; nobody writes it.
+    Prerequired,
+    /// Changes in them make this state act, at the end of the run.
+    Listen,
+}
+
+use RequisiteKind::{
+    Listen, Onchanges, OnchangesAny, Onfail, OnfailAll, OnfailAny, Prereq, Prerequired, Require, RequireAny, Watch,
+    WatchAny,
+};
+
+impl RequisiteKind {
+    /// All of them, weakest first.
+    pub const ALL: [RequisiteKind; 12] = [
+        Onfail,
+        OnfailAny,
+        OnfailAll,
+        Require,
+        RequireAny,
+        Onchanges,
+        OnchangesAny,
+        Watch,
+        WatchAny,
+        Prereq,
+        Prerequired,
+        Listen,
+    ];
+
+    /// Those that say when a state runs, in the order in which they are looked up.
+    pub(super) const RUNNING: [RequisiteKind; 10] =
+        [Require, RequireAny, Watch, WatchAny, Prereq, Onfail, OnfailAny, OnfailAll, Onchanges, OnchangesAny];
+
+    /// The word in SLS files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Onfail => "onfail",
+            OnfailAny => "onfail_any",
+            OnfailAll => "onfail_all",
+            Require => "require",
+            RequireAny => "require_any",
+            Onchanges => "onchanges",
+            OnchangesAny => "onchanges_any",
+            Watch => "watch",
+            WatchAny => "watch_any",
+            Prereq => "prereq",
+            Prerequired => "prerequired",
+            Listen => "listen",
+        }
+    }
+
+    /// Reads an argument's name: `require`, `watch_any`, ...
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// What is asked, whether of one or of all.
+    #[must_use]
+    pub fn base(self) -> Self {
+        match self {
+            OnfailAny | OnfailAll => Onfail,
+            RequireAny => Require,
+            OnchangesAny => Onchanges,
+            WatchAny => Watch,
+            other => other,
+        }
+    }
+}
+
+/// One state, or several, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Reference {
+    /// The state module, `sls`, or `id` for any.
+    pub module: String,
+    /// The id or name, or the name of the SLS; may be a glob.
+    pub name: String,
+}
+
+impl Reference {
+    /// Whether this is about an SLS and all its states.
+    pub fn is_sls(&self) -> bool {
+        self.module == "sls"
+    }
+
+    /// Whether the name means more than itself.
+    pub fn is_pattern(&self) -> bool {
+        is_pattern(&self.name)
+    }
+
+    /// The places of the chunks that are meant, rising.
+    pub(super) fn find(&self, chunks: &[Chunk], places: &Places) -> Vec<usize> {
+        let is_meant = |place: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*place].state;
+        if let Some(glob) = self.is_pattern().then(|| Glob::new(&self.name).ok()).flatten() {
+            let matches = |text: &String| glob.is_match(text);
+            let fits = |place: &usize| {
+                let chunk = &chunks[*place];
+                if self.is_sls() {
+                    return matches(&chunk.sls) || chunk.included_from.iter().any(matches);
+                }
+                matches(&chunk.id) || matches(&chunk.name)
+            };
+            return (0..chunks.len()).filter(is_meant).filter(fits).collect();
+        }
+        let named = if self.is_sls() { &places.of_sls } else { &places.of_name };
+        named.get(&self.name).into_iter().flatten().copied().filter(is_meant).collect()
+    }
+}
+
+/// Where chunks are, so that a reference costs the same whether there are ten of them or ten thousand.
+pub(super) struct Places {
+    /// By id and name.
+    of_name: HashMap<String, Vec<usize>>,
+    /// By the SLS that they are from, and those that have included it.
+    of_sls: HashMap<String, Vec<usize>>,
+}
+
+impl Places {
+    pub fn of(chunks: &[Chunk]) -> Self {
+        fn note(places: &mut HashMap<String, Vec<usize>>, text: &str, place: usize) {
+            match places.get_mut(text) {
+                Some(all) if all.last() == Some(&place) => {}
+                Some(all) => all.push(place),
+                None => _ = places.insert(text.to_owned(), vec![place]),
+            }
+        }
+        let (mut of_name, mut of_sls) = (HashMap::new(), HashMap::new());
+        for (place, chunk) in chunks.iter().enumerate() {
+            for name in [&chunk.id, &chunk.name] {
+                note(&mut of_name, name, place);
+            }
+            for sls in [&chunk.sls].into_iter().chain(&chunk.included_from) {
+                note(&mut of_sls, sls, place);
+            }
+        }
+        Places { of_name, of_sls }
+    }
+}
+
+/// What a state says about other states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requisite {
+    /// What is asked of them.
+    pub kind: RequisiteKind,
+    /// Which they are.
+    pub reference: Reference,
+    /// The places of the chunks that it means, once all chunks are known.
+    pub chunks: Vec<usize>,
+}
+
+/// Reads the requisites of a kind out of a chunk's arguments. An error is a text in Salt's words.
+pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisite>, String> {
+    let mut found = Vec::new();
+    for item in chunk.args.get(kind.name()).and_then(Value::as_list).unwrap_or_default() {
+        let (module, name) = match item {
+            Value::Map(map) => match map.first() {
+                // The function of a reference is not looked at.
+                Some((module, name)) => (module.to_string().split('.').next().unwrap_or_default().to_owned(), name),
+                None => continue,
+            },
+            bare => ("id".to_owned(), bare),
+        };
+        match name {
+            Value::Nil => {}
+            Value::Str(name) => {
+                let reference = Reference { module, name: name.clone() };
+                found.push(Requisite { kind, reference, chunks: Vec::new() });
+            }
+            _ => {
+                return Err(format!(
+                    "Requisite [{}: {module}] in state [{}] in SLS [{}] must have a string as the value",
+                    kind.name(),
+                    chunk.name,
+                    chunk.told_sls()
+                ));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The items of `listen` or `listen_in`. A bare word, which may mean a state of any module, has no module.
+pub(super) fn heard(value: Option<&Value>) -> Vec<Reference> {
+    let items = value.and_then(Value::as_list).unwrap_or_default().iter();
+    let references = items.flat_map(|item| match item {
+        Value::Map(map) => map.iter().map(|(module, name)| (module.to_string(), name.to_string())).collect(),
+        bare => vec![(String::new(), bare.to_string())],
+    });
+    references.map(|(module, name)| Reference { module, name }).collect()
+}

@@ -1,0 +1,595 @@
+//! Trees of SLS files, and what comes of them.
+
+use std::collections::HashMap;
+
+use brine_value::json::to_json;
+use proptest::prelude::*;
+
+use super::*;
+
+/// SLS files by `environment:path`; base if no environment is named.
+struct Tree(HashMap<String, &'static str>);
+
+impl Tree {
+    fn new(files: &[(&str, &'static str)]) -> Self {
+        let named = |path: &str| if path.contains(':') { path.to_owned() } else { format!("base:{path}") };
+        Tree(files.iter().map(|(path, text)| (named(path), *text)).collect())
+    }
+}
+
+impl SlsSource for Tree {
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+        let paths = [format!("{saltenv}:{sls}"), format!("{saltenv}:{sls}/init")];
+        let Some(text) = paths.iter().find_map(|path| self.0.get(path)) else { return Ok(None) };
+        brine_yaml::load(text).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
+        Ok(saltenv == "base" || !self.available(saltenv).is_empty())
+    }
+
+    fn available(&self, saltenv: &str) -> Vec<String> {
+        let here = |path: &String| path.strip_prefix(&format!("{saltenv}:")).map(ToOwned::to_owned);
+        let mut all: Vec<_> =
+            self.0.keys().filter_map(here).map(|sls| sls.trim_end_matches("/init").to_owned()).collect();
+        all.sort();
+        all
+    }
+
+    fn is_init(&self, sls: &str, saltenv: &str) -> bool {
+        self.0.contains_key(&format!("{saltenv}:{sls}/init"))
+    }
+}
+
+fn everything_acts_on_watch() -> Target<'static> {
+    Target { acts_on_watch: &|_| true, disabled_requisites: &[] }
+}
+
+fn load_tree(files: &[(&str, &'static str)], names: &[&str]) -> (HighData, Vec<String>) {
+    let names = names.iter().map(ToString::to_string).collect();
+    load(&Tree::new(files), &[("base".to_owned(), names)])
+}
+
+fn run(files: &[(&str, &'static str)], names: &[&str]) -> Result<Low, Vec<String>> {
+    let (high, errors) = load_tree(files, names);
+    if errors.is_empty() { compile(high, &everything_acts_on_watch()) } else { Err(errors) }
+}
+
+fn one(text: &'static str) -> Result<Low, Vec<String>> {
+    run(&[("t", text)], &["t"])
+}
+
+fn ids(low: &Low) -> Vec<&str> {
+    low.in_order().map(|chunk| chunk.id.as_str()).collect()
+}
+
+#[test]
+fn includes_come_first_and_requirements_are_pulled_forward() {
+    let files = [
+        ("a", "include: [b, .sub]\na1:\n  test.nop:\n    - require: [{test: z}]\na2: test.nop\nz: test.nop\n"),
+        ("b", "b1: {test.nop: [{order: last}]}\nb2: test.nop\n"),
+        ("sub", "s1: test.nop\n"),
+    ];
+    let low = run(&files, &["a"]).unwrap();
+    assert_eq!(ids(&low), ["b2", "s1", "z", "a1", "a2", "b1"]);
+    let first = low.in_order().next().unwrap();
+    assert_eq!(first.included_from, ["a"]);
+    assert_eq!(first.tag(), "test_|-b2_|-b2_|-nop");
+}
+
+#[test]
+fn order_numbers_are_salts() {
+    // As in a recorded run of Salt.
+    let files = [
+        (
+            "ordered",
+            "include: [inner.one]\nlast: {test: [nop, order: last]}\nplain: test.nop\nminus: {test: [nop, order: -1]}\n\
+             minus_two: {test: [nop, order: -2]}\nfive: {test: [nop, order: 5]}\nfirst: {test: [nop, order: first]}\n\
+             many:\n  test.nop:\n    - names: [x, y, z: [extra: 1, order: 3]]\n    - extra: 9\n\
+             needs_later: {test: [nop, require: [test: later]]}\npulled: {test: [nop, require_in: [test: plain]]}\n\
+             later: test.nop\nboth:\n  test: [nop]\n  cmd.run: [name: 'true']\n",
+        ),
+        ("inner.one", "one: test.nop\ninclude: [.two]\n"),
+        ("inner.two", "two: {test: [nop, require: [test: one]]}\n"),
+    ];
+    let (high, errors) = load_tree(&files, &["ordered"]);
+    assert_eq!(errors, [""; 0]);
+    let low = compile_as_written(&high, &everything_acts_on_watch()).unwrap();
+    let told: Vec<_> = low.in_order().map(|c| format!("{} {} {}", c.state, c.name, c.args["order"])).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    test first 0
+    test z 3.0003
+    test five 5
+    test one 10001
+    test two 10000
+    test plain 10002
+    test x 10003.0001
+    test y 10003.0002
+    test later 10006
+    test needs_later 10004
+    test pulled 10005
+    test both 10007
+    cmd true 10008
+    test minus_two 1010100
+    test minus 1010101
+    test last 1010102
+    ");
+    let low = compile(high, &everything_acts_on_watch()).unwrap();
+    let pulled = ids(&low).iter().position(|id| *id == "pulled");
+    assert_eq!(ids(&low).iter().position(|id| *id == "plain"), pulled.map(|place| place + 1));
+}
+
+#[test]
+fn a_prereq_tries_its_target_out_first() {
+    let text = "a: {test: [succeed_with_changes, prereq: [test: b]]}\n\
+                b: {test.succeed_with_changes: [{require: [{test: c}]}]}\nc: test.nop\n";
+    let low = one(text).unwrap();
+    let told: Vec<_> = low.steps.iter().map(|step| (low.chunks[step.chunk].id.as_str(), step.check)).collect();
+    assert_eq!(told, [("c", false), ("b", true), ("a", false), ("b", false)]);
+    let needs = |step: usize| low.steps[step].needs.iter().map(|need| (need.kind, need.chunk)).collect::<Vec<_>>();
+    assert_eq!(needs(1), [(RequisiteKind::Require, 2)]);
+    assert_eq!(needs(2), [(RequisiteKind::Prereq, 1)]);
+    assert_eq!(needs(3), [(RequisiteKind::Require, 0), (RequisiteKind::Require, 2)]);
+}
+
+#[test]
+fn relative_includes_start_at_the_package() {
+    let files =
+        [("p/init", "include: [.x]\ni: test.nop"), ("p.x", "include: [..q]\nx: test.nop"), ("q", "q: test.nop")];
+    assert_eq!(ids(&run(&files, &["p"]).unwrap()), ["q", "x", "i"]);
+    let beyond = [("t", "include: [..x]")];
+    assert_eq!(
+        run(&beyond, &["t"]).unwrap_err(),
+        ["Attempted relative include of '..x' within SLS 'base:t' goes beyond top level package "]
+    );
+}
+
+#[test]
+fn includes_reach_other_environments_and_globs() {
+    let files = [
+        ("t", "include: ['w*', {dev: x}]\nt: test.nop"),
+        ("w1", "w1: test.nop"),
+        ("w2", "include: [w1]\nw2: test.nop"),
+        ("dev:x", "x: test.nop"),
+    ];
+    let low = run(&files, &["t"]).unwrap();
+    let told: Vec<_> = low.in_order().map(|chunk| (chunk.id.as_str(), chunk.saltenv.as_str())).collect();
+    assert_eq!(told, [("w1", "base"), ("w2", "base"), ("x", "dev"), ("t", "base")]);
+    for (item, error) in [
+        ("{q: x}", "Nonexistent saltenv 'q' found in include of 'x' within SLS 'base:t'"),
+        ("{dev: y}", "Unknown include: Specified SLS dev: y is not available on the salt master in saltenv(s): dev "),
+    ] {
+        let text: &'static str = Box::leak(format!("include: [{item}]").into_boxed_str());
+        let found = run(&[("t", text), ("dev:x", "x: test.nop")], &["t"]);
+        assert_eq!(found.unwrap_err(), [error]);
+    }
+}
+
+#[test]
+fn every_way_to_write_a_state_is_read() {
+    let text = "short: test.nop\nlong:\n  test:\n    - nop\n    - name: n\nseveral:\n  file.managed:\n    - names: [/a, {/b: [{mode: '0600'}]}, /a]\n    - user: root\n  cmd.run: [{name: ls}]\nnumber: {test.nop: [{name: 5}, {state: x}]}\n";
+    let low = one(text).unwrap();
+    let told: Vec<_> = low.in_order().map(|c| format!("{}.{} {} {}", c.state, c.fun, c.name, c.args.len())).collect();
+    assert_eq!(
+        told,
+        [
+            "test.nop short 1",
+            "test.nop n 1",
+            "file.managed /a 2",
+            "file.managed /b 3",
+            "cmd.run ls 1",
+            "test.nop number 1"
+        ]
+    );
+}
+
+#[test]
+fn extend_and_requisites_in_reach_other_files() {
+    let files = [
+        (
+            "a",
+            "include: [b]\nextend:\n  base:\n    file:\n      - mode: '0600'\n      - require: [{test: first}]\n  other:\n    test:\n      - fail\nfirst: {test.nop: [{require_in: [{file: /conf}]}]}\n",
+        ),
+        ("b", "base:\n  file.managed:\n    - name: /conf\n    - mode: '0644'\nother: {test.nop: [{x: 1}]}\n"),
+    ];
+    let low = run(&files, &["a"]).unwrap();
+    assert_eq!(ids(&low), ["first", "base", "other"]);
+    let base = low.in_order().nth(1).unwrap();
+    assert_eq!(base.args.get("mode"), Some(&"0600".into()));
+    assert_eq!(base.requisites.len(), 2);
+    assert_eq!(low.in_order().nth(2).unwrap().fun, "fail");
+}
+
+#[test]
+fn use_copies_arguments_both_ways() {
+    let text = "a: {file.managed: [{name: /a}, {mode: '1'}, {user: root}, {require: [c]}]}\n\
+                b: {file.managed: [{mode: '2'}, {use: [{file: a}]}]}\n\
+                c: {test.nop: [{flavour: x}, {use_in: [{file: b}]}]}\n";
+    let low = one(text).unwrap();
+    let b = low.in_order().find(|chunk| chunk.id == "b").unwrap();
+    let told = |name: &str| b.args.get(name).map(ToString::to_string);
+    assert_eq!(told("mode").as_deref(), Some("2"));
+    assert_eq!(told("user").as_deref(), Some("root"));
+    assert_eq!(told("flavour").as_deref(), Some("x"));
+    assert_eq!((told("require"), b.name.as_str()), (None, "b"));
+}
+
+#[test]
+fn excluded_states_are_gone() {
+    let files = [
+        ("a", "include: [b]\nexclude: [{id: x}, {sls: c*}]\nx: test.nop\ny: test.nop"),
+        ("b", "include: [c1]\nb: test.nop"),
+        ("c1", "c: test.nop"),
+    ];
+    assert_eq!(ids(&run(&files, &["a"]).unwrap()), ["b", "y"]);
+}
+
+#[test]
+fn requisites_name_states_in_many_ways() {
+    for (requisite, needed) in [
+        ("[{test: aaa}]", "aaa"),
+        ("[aaa]", "aaa"),
+        ("[{id: named}]", "bbb"),
+        ("[{test: 'aa*'}]", "aaa"),
+        ("[{test: named}]", "bbb"),
+        ("[{sls: u}]", "uuu"),
+        ("[{sls: 'u*'}]", "uuu"),
+        ("[{sls: 'none*'}]", ""),
+        ("[{test: null}]", ""),
+    ] {
+        let text = format!(
+            "include: [u]\nz: {{test.nop: [{{require: {requisite}}}]}}\naaa: test.nop\nbbb: {{test.nop: [{{name: named}}]}}"
+        );
+        let low = run(&[("t", Box::leak(text.into_boxed_str())), ("u", "uuu: test.nop")], &["t"]).unwrap();
+        let step = low.steps.iter().find(|step| low.chunks[step.chunk].id == "z").unwrap();
+        let needs: Vec<_> = step.needs.iter().map(|need| low.chunks[need.chunk].id.as_str()).collect();
+        assert_eq!(needs.join(","), needed, "{requisite}");
+    }
+}
+
+#[test]
+fn watch_is_require_where_nothing_acts_on_it() {
+    let (high, _) =
+        load_tree(&[("t", "a: {test.nop: [{watch: [b]}, {require: [c]}]}\nb: test.nop\nc: test.nop")], &["t"]);
+    let target = Target { acts_on_watch: &|_| false, disabled_requisites: &[] };
+    let low = compile(high, &target).unwrap();
+    let a = low.in_order().last().unwrap();
+    assert_eq!(a.args.get("watch"), None);
+    assert_eq!(a.args.get("require").map(ToString::to_string).as_deref(), Some("['c', 'b']"));
+}
+
+#[test]
+fn disabled_requisites_are_not_looked_at() {
+    let (high, _) =
+        load_tree(&[("t", "a: {test.nop: [{require: [nope]}]}\nb: {test.nop: [{watch_in: [nope]}]}")], &["t"]);
+    let disabled = ["require".to_owned(), "watch_in".to_owned()];
+    let target = Target { disabled_requisites: &disabled, ..everything_acts_on_watch() };
+    assert_eq!(ids(&compile(high, &target).unwrap()), ["a", "b"]);
+}
+
+#[test]
+fn errors_are_in_salts_words() {
+    for (text, message) in [
+        (
+            "include: [nope]",
+            "Specified SLS nope in saltenv base is not available on the salt master or through a configured fileserver",
+        ),
+        ("extend: [a]", "Extension value in SLS 't' is not a dictionary"),
+        ("exclude: a", "Exclude Declaration in SLS t is not formed as a list"),
+        (
+            "a: {test.nop: [{require: [{file: nope}]}]}",
+            "Referenced state does not exist for requisite [require: (file: nope)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{watch: [{sls: nope}]}]}",
+            "Referenced state does not exist for requisite [watch: (sls: nope)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: 'x*'}]}]}",
+            "Referenced state does not exist for requisite [require: (test: x*)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: 5}]}]}",
+            "Requisite [require: test] in state [a] in SLS [t] must have a string as the value",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: a}]}]}",
+            "Recursive requisites were found: ({'SLS': 't', 'ID': 'a'}, 'require', {'SLS': 't', 'ID': 'a'})",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: b}]}]}\nb: {test.nop: [{name: bee}, {require: [{test: a}]}]}",
+            "Recursive requisites were found: ({'SLS': 't', 'ID': 'b', 'NAME': 'bee'}, 'require', {'SLS': 't', 'ID': 'a'}), ({'SLS': 't', 'ID': 'a'}, 'require', {'SLS': 't', 'ID': 'b', 'NAME': 'bee'})",
+        ),
+        ("a: 5", "ID a in SLS t is not a dictionary"),
+        ("a: {test: [{x: 1}]}", "No function declared in state 'a' in SLS 't'"),
+        (
+            "a: {test: [nop, succeed]}",
+            "Too many functions declared in state 'a' in SLS 't'. Please choose one of the following: nop, succeed",
+        ),
+        (
+            "a: {test.nop: }",
+            "ID 'a' in SLS 't' contains a short declaration (test.nop) with a trailing colon. When not passing any arguments to a state, the colon must be omitted.",
+        ),
+        ("a: {test.nop: {x: 1}}", "State 'a' in SLS 't' is not formed as a list"),
+        (
+            "a: {test.nop: [], test.succeed: []}",
+            "ID 'a' in SLS 't' contains multiple state declarations of the same type",
+        ),
+        ("a: {test.nop: [{require: x}]}", "The require statement in state 'a' in SLS 't' needs to be formed as a list"),
+        ("a: {test.nop: [{names: x}]}", "The 'names' argument in state 'a' in SLS 't' needs to be formed as a list"),
+        (
+            "a: {test.nop: [{require: [{a: b, c: d}]}]}",
+            "Requisite declaration OrderedDict([('a', 'b'), ('c', 'd')]) in state a in SLS t is not formed as a single key dictionary",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: [x]}]}]}",
+            "Illegal requisite \"['x']\" in SLS \"t\", please check your syntax.\n",
+        ),
+        ("a: {test.nop: [{require: [], x: 1}]}", "Multiple dictionaries defined in argument of state 'a' in SLS 't'"),
+        ("7: test.nop", "ID '7' in SLS 't' is not formed as a string, but is type int. It may need to be quoted."),
+        (
+            "a: {test.nop: [{require_in: [{test: zz}]}]}",
+            "Cannot extend ID 'zz' in 'base:t'. It is not part of the high state.\nThis is likely due to a missing include statement or an incorrectly typed ID.\nEnsure that a state with an ID of 'zz' is available\nin environment 'base' and to SLS 't'",
+        ),
+        (
+            "a: {test.nop: [{require: [{test.nop: a}]}]}",
+            "Invalid requisite type 'test.nop' in state 'a', in SLS 't'. Requisite types must not contain dots, did you mean 'test'?",
+        ),
+    ] {
+        assert_eq!(one(text), Err(vec![message.to_owned()]), "{text}");
+    }
+}
+
+#[test]
+fn errors_of_several_files_are_in_salts_words() {
+    assert_eq!(run(&[], &["x"]), Err(vec!["No matching sls found for 'x' in env 'base'".into()]));
+    let twice = [("t", "include: [u]\na: test.nop"), ("u", "a: test.fail")];
+    assert_eq!(
+        run(&twice, &["t"]).unwrap_err(),
+        [
+            "Detected conflicting IDs, SLS IDs need to be globally unique.\n    The conflicting ID is 'a' and is found in SLS 'base:t' and SLS 'base:u'"
+        ]
+    );
+    assert_eq!(
+        run(&[("l", "[a]")], &["l"]).unwrap_err(),
+        ["SLS l does not render to a dictionary", "Error when rendering state with contents: ['a']"]
+    );
+    let (_, errors) =
+        load(&Tree::new(&[("s", "a b"), ("m", "[{a: [{b: 1}]}]")]), &[("base".into(), vec!["s".into(), "m".into()])]);
+    assert_eq!(
+        [&errors[1], &errors[3]],
+        [
+            "Error when rendering state with contents: a b",
+            "Error when rendering state with contents: [OrderedDict([('a', [OrderedDict([('b', 1)])])])]"
+        ]
+    );
+    let (high, errors) = load(&Tree::new(&[("t", "a: [b]\nc: {test: []}")]), &[("base".into(), vec!["t".into()])]);
+    assert_eq!(errors, ["ID a in SLS t is not a dictionary"]);
+    assert_eq!(
+        compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err(),
+        [
+            "ID a in SLS t is not a dictionary",
+            "The type a in ['b'] is not formatted as a dictionary",
+            "No function declared in state 'c' in SLS 't'"
+        ]
+    );
+    assert_eq!(
+        run(&[("t", "include: x\na: test.nop")], &["t"]).unwrap_err(),
+        ["Include Declaration in SLS t is not formed as a list", "ID include in SLS t is not a dictionary"]
+    );
+    let (_, errors) = load(&Tree::new(&[]), &[("q".into(), vec!["x".into()])]);
+    assert_eq!(
+        errors,
+        ["No matching salt environment for environment 'q' found", "No matching sls found for 'x' in env 'q'"]
+    );
+    assert_eq!(ids(&run(&[("e", ""), ("l", "[]")], &["e", "l"]).unwrap()), [""; 0]);
+}
+
+#[test]
+fn what_listens_is_known_from_both_ends() {
+    let low = one("a: {test.nop: [{listen: [{test: b}, c]}]}\nb: {test.nop: [{listen_in: [{test: d}]}]}").unwrap();
+    let told: Vec<_> = low
+        .listeners
+        .iter()
+        .map(|l| format!("{}:{} < {}:{}", l.listener.module, l.listener.name, l.to.module, l.to.name))
+        .collect();
+    assert_eq!(told, ["test:a < test:b", "test:a < :c", "test:d < test:b"]);
+}
+
+#[test]
+fn high_data_and_chunks_are_shown_as_salt_shows_them() {
+    let text = "include: [u]\nextend: {u: {test: [{x: 2}]}}\nexclude: [v]\n\
+                a: {file.managed: [{mode: '1'}, {require: [{test: b}, c]}, {name: /x}]}\nb: test.nop\nc: test.nop";
+    let files = [("t", text), ("u", "u: {test.nop: [{x: 1}]}")];
+    let (high, errors) = load_tree(&files, &["t"]);
+    assert_eq!(errors, [""; 0]);
+    insta::assert_snapshot!(to_json(&high.to_value()).replace("}, \"", "},\n\""), @r#"
+    {"__extend__": [{"u": {"test": [{"x": 2}], "__sls__": "t", "__env__": "base"}}], "__exclude__": ["v"], "a": {"file": [{"mode": "1"}, {"require": [{"test": "b"},
+    "c"]}, {"name": "/x"},
+    "managed", {"order": 10001}], "__sls__": "t", "__env__": "base"},
+    "b": {"__sls__": "t", "__env__": "base", "test": ["nop", {"order": 10002}]},
+    "c": {"__sls__": "t", "__env__": "base", "test": ["nop", {"order": 10003}]},
+    "u": {"test": [{"x": 1},
+    "nop", {"order": 10000}], "__sls__": "u", "__env__": "base", "__sls_included_from__": ["t"]}}
+    "#);
+    let low = compile(high, &everything_acts_on_watch()).unwrap();
+    insta::assert_snapshot!(to_json(&low.to_value()).replace("}, {", "},\n{"), @r#"
+    [{"state": "test", "name": "u", "__sls__": "u", "__env__": "base", "__sls_included_from__": ["t"], "__id__": "u", "x": 2, "order": 10000, "fun": "nop"},
+    {"state": "test", "name": "b", "__sls__": "t", "__env__": "base", "__id__": "b", "order": 10002, "fun": "nop"},
+    {"state": "test", "name": "c", "__sls__": "t", "__env__": "base", "__id__": "c", "order": 10003, "fun": "nop"},
+    {"state": "file", "name": "/x", "__sls__": "t", "__env__": "base", "__id__": "a", "mode": "1", "require": [{"test": "b"}, "c"], "order": 10001, "fun": "managed"}]
+    "#);
+}
+
+#[test]
+fn a_low_chunk_is_read_back() {
+    let low = one("a: {test.nop: [{name: n}, {x: 1}]}").unwrap();
+    let chunk = low.in_order().next().unwrap();
+    let value = chunk.to_value();
+    let read = Chunk::from_value(value.as_map().unwrap()).unwrap();
+    assert_eq!(read.to_value(), value);
+    assert_eq!(Chunk::from_value(&brine_value::map! {"name" => "x"}), None);
+}
+
+/// States `s0` to `s11`, each with requisites of a kind on others.
+fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
+    let mut text = String::new();
+    for id in 0..12 {
+        text += &format!("s{id}:\n  test.nop:\n  - order: {}\n", (id * 7) % 5 + 1);
+        for kind in ["require", "watch", "onchanges", "onfail", "prereq"] {
+            let needs: Vec<_> = edges.iter().filter(|(from, of, _)| *from == id && *of == kind).collect();
+            if !needs.is_empty() {
+                let needs: Vec<_> = needs.iter().map(|(_, _, to)| format!("{{test: s{to}}}")).collect();
+                text += &format!("  - {kind}: [{}]\n", needs.join(", "));
+            }
+        }
+    }
+    let (high, errors) = HighData::from_data(&brine_yaml::load(&text).unwrap(), "t", "base");
+    assert_eq!(errors, [""; 0]);
+    compile(high, &everything_acts_on_watch())
+}
+
+/// What `with_edges` gives without prereqs, slowly: each time the smallest of all that are ready. Nothing if there is
+/// a circle.
+fn slowly_ordered(edges: &[(usize, &str, usize)]) -> Option<Vec<String>> {
+    let own = |id: usize| (id * 7) % 5 + 1;
+    let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|known| *known == kind);
+    let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|known| *known == kind);
+    let pulled = |id: usize| {
+        // As Salt does: whoever waits counts, unless somebody before has a stronger requisite.
+        let mut waiting: Vec<_> = edges.iter().filter(|(_, _, to)| *to == id).collect();
+        waiting.sort_by_key(|(from, kind, _)| (*from, read(kind)));
+        let (mut strongest, mut smallest) = (None, own(id));
+        for (from, kind, _) in waiting {
+            if strongest <= strength(kind) {
+                (strongest, smallest) = (strength(kind), smallest.min(own(*from)));
+            }
+        }
+        smallest
+    };
+    let mut left: Vec<usize> = (0..12).collect();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let is_ready = |id: &&usize| !edges.iter().any(|(from, _, to)| from == *id && left.contains(to));
+        let next = *left.iter().filter(is_ready).min_by_key(|id| (pulled(**id), own(**id), format!("s{id}nop")))?;
+        left.retain(|id| *id != next);
+        order.push(format!("s{next}"));
+    }
+    Some(order)
+}
+
+fn kinds() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["require", "watch", "onchanges", "onfail", "prereq"])
+}
+
+/// What `orders/record` recorded.
+#[test]
+fn states_run_in_salts_order() {
+    type Recorded = (Vec<(usize, String, usize)>, Option<Vec<usize>>);
+    let recorded: Vec<Recorded> = serde_json::from_str(include_str!("orders/orders.json")).unwrap();
+    assert!(recorded.len() > 500);
+    for (edges, expected) in recorded {
+        let edges: Vec<_> = edges.iter().map(|(from, kind, to)| (*from, &**kind, *to)).collect();
+        let order = with_edges(&edges).ok().map(|low| {
+            low.steps.iter().map(|step| low.chunks[step.chunk].id[1..].parse().unwrap()).collect::<Vec<usize>>()
+        });
+        assert_eq!(order, expected, "{edges:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn requisites_come_first_where_there_is_no_circle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
+        // Towards smaller numbers only: there is no circle. A prereq turns the direction around.
+        let edges: Vec<_> = edges
+            .into_iter()
+            .filter(|(from, _, to)| from != to)
+            .map(|(from, kind, to)| {
+                let (small, large) = (from.min(to), from.max(to));
+                if kind == "prereq" { (small, kind, large) } else { (large, kind, small) }
+            })
+            .collect();
+        let low = with_edges(&edges);
+        // A trial needs what its state needs, so that a prereq can still close a circle.
+        if edges.iter().all(|(_, kind, _)| *kind != "prereq") {
+            prop_assert!(low.is_ok(), "{:?}", low);
+        }
+        if let Ok(low) = low {
+            let place = |id: usize| low.in_order().position(|chunk| chunk.id == format!("s{id}")).unwrap();
+            prop_assert_eq!(low.in_order().count(), 12);
+            for (from, kind, to) in edges {
+                let (first, then) = if kind == "prereq" { (from, to) } else { (to, from) };
+                prop_assert!(place(first) < place(then));
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_a_slow_search(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25), falling: bool) {
+        // Half of them without a circle.
+        let edges = edges.into_iter().filter(|(_, kind, _)| *kind != "prereq").filter(|(from, _, to)| !falling || from > to);
+        let edges: Vec<_> = edges.collect();
+        let order = with_edges(&edges).ok().map(|low| low.in_order().map(|chunk| chunk.id.clone()).collect());
+        prop_assert_eq!(order, slowly_ordered(&edges));
+    }
+
+    #[test]
+    fn a_circle_is_told_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
+        let named: Vec<_> = edges.iter().map(|(from, to)| (*from, "require", *to)).collect();
+        // Whoever is on a circle can be reached from itself.
+        let mut reach = [[false; 12]; 12];
+        for (from, to) in &edges { reach[*from][*to] = true; }
+        for k in 0..12 { for i in 0..12 { for j in 0..12 { reach[i][j] |= reach[i][k] && reach[k][j]; } } }
+        let circle = (0..12).any(|id| reach[id][id]);
+        match with_edges(&named) {
+            Ok(_) => prop_assert!(!circle),
+            Err(errors) => {
+                prop_assert!(circle);
+                prop_assert!(errors[0].starts_with("Recursive requisites were found: ("), "{}", errors[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn no_data_ends_the_compiler(text in "[a-z:\\-\\[\\]{} \n,.0-9]{0,80}") {
+        if let Ok(data) = brine_yaml::load(&text) {
+            let (high, errors) = HighData::from_data(&data, "t", "base");
+            if errors.is_empty() {
+                let _ = compile(high, &everything_acts_on_watch());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_tells_all_that_is_wrong_at_once() {
+    let files =
+        [("t", "include: [u]\na: {test.nop: [{use: {test: b}}, {onfail_stop: false}]}\nodd: 5"), ("u", "a: test.nop")];
+    let (high, errors) = load_tree(&files, &["t"]);
+    let told: Vec<String> = compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err();
+    let starts: Vec<&str> = told.iter().map(|error| error.split('.').next().unwrap()).collect();
+    assert_eq!(
+        starts,
+        [
+            "ID odd in SLS t is not a dictionary",
+            "Detected conflicting IDs, SLS IDs need to be globally unique",
+            "The type odd in 5 is not formatted as a dictionary",
+        ]
+    );
+    // As a mapping, `use` is an extension like any other.
+    let high = load_tree(&[("t", "a: {test.nop: [{use: {test: b}}]}")], &["t"]).0;
+    let told = compile(high, &everything_acts_on_watch()).unwrap_err();
+    assert!(told[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{told:?}");
+    assert_eq!(
+        one("a: {test.nop: [{onfail_stop: false}]}").unwrap_err(),
+        ["The onfail_stop statement in state 'a' in SLS 't' needs to be formed as a list"]
+    );
+}
+
+#[test]
+fn extend_and_exclude_are_shown_before_the_first_file_that_has_them() {
+    let (high, _) = load_tree(&[("t", "a: test.nop"), ("u", "b: test.nop\nextend: {a: {test.nop: []}}")], &["t", "u"]);
+    let shown = high.to_value();
+    let keys: Vec<String> = shown.as_map().unwrap().keys().map(ToString::to_string).collect();
+    assert_eq!(keys, ["a", "__extend__", "b"]);
+}

@@ -1,0 +1,255 @@
+//! Texts that are sealed with PGP, opened by the program `gpg`: the renderer `gpg`, and `decrypt_pillar`.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use brine_config::DEFAULT_DIRECTORY;
+use brine_system::processes;
+use brine_value::{FromValue, Map, Value};
+use parking_lot::Mutex;
+use regex::bytes::{Captures, Regex};
+
+/// A sealed text.
+static SEALED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new("(?s)-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----").ok());
+
+/// Why a text stays sealed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GpgError {
+    /// There is no `gpg` here.
+    #[error("GPG unavailable: install gnupg, there are values that are sealed with PGP")]
+    Missing,
+    /// `gpg` could not be run.
+    #[error("gpg cannot be run: {0}")]
+    Run(String),
+    /// `gpg` did not open the text.
+    #[error("Could not decrypt a value with the keys in {keydir}: {told}")]
+    Sealed {
+        /// `gpg_keydir`.
+        keydir: PathBuf,
+        /// What `gpg` said.
+        told: String,
+    },
+}
+
+/// How sealed texts are opened.
+#[derive(Debug)]
+pub struct Gpg {
+    program: PathBuf,
+    /// The folder of the keys.
+    keydir: PathBuf,
+    /// Whether a text that cannot be opened is an error. It stays as it is otherwise.
+    must_succeed: bool,
+    /// For how long an opened text is remembered, if at all. It never goes to a disk.
+    keep: Option<Duration>,
+    opened: Mutex<HashMap<Vec<u8>, Opened>>,
+}
+
+/// When a text was opened, and what it is.
+type Opened = (Instant, Vec<u8>);
+
+impl Default for Gpg {
+    fn default() -> Self {
+        Gpg::of(&brine_value::map! {"config_dir" => DEFAULT_DIRECTORY})
+    }
+}
+
+impl Gpg {
+    /// As the options `gpg_keydir`, `gpg_decrypt_must_succeed`, `gpg_cache` and `gpg_cache_ttl` say.
+    pub fn of(opts: &Map) -> Self {
+        let folder = || opts.get("config_dir").and_then(PathBuf::from_value).unwrap_or_default().join("gpgkeys");
+        let on = |name: &str| opts.get(name).is_some_and(Value::is_truthy);
+        let seconds = opts.get("gpg_cache_ttl").and_then(u64::from_value).unwrap_or(86400);
+        Gpg {
+            program: "gpg".into(),
+            keydir: opts.get("gpg_keydir").and_then(PathBuf::from_value).unwrap_or_else(folder),
+            must_succeed: opts.get("gpg_decrypt_must_succeed").is_none_or(Value::is_truthy),
+            keep: on("gpg_cache").then(|| Duration::from_secs(seconds)),
+            opened: Mutex::default(),
+        }
+    }
+
+    /// Opens all that is sealed in a value, at every depth.
+    pub fn open(&self, value: &mut Value) -> Result<(), GpgError> {
+        match value {
+            Value::Map(map) => map.values_mut().try_for_each(|value| self.open(value)),
+            Value::List(items) => items.iter_mut().try_for_each(|item| self.open(item)),
+            Value::Str(_) | Value::Bytes(_) => {
+                let text = value.as_bytes().unwrap_or_default();
+                if let Some(opened) = self.open_text(text)? {
+                    *value = String::from_utf8(opened).map_or_else(|error| error.into_bytes().into(), Value::from);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The text with what is sealed in it opened, or nothing if there is nothing sealed.
+    fn open_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
+        let Some(sealed) = SEALED.as_ref().filter(|sealed| sealed.is_match(text)) else { return Ok(None) };
+        let mut failed = None;
+        let opened = sealed.replace_all(text, |found: &Captures<'_>| match self.open_one(&found[0]) {
+            Ok(opened) => opened,
+            Err(error) => {
+                failed.get_or_insert(error);
+                found[0].to_vec()
+            }
+        });
+        match failed {
+            Some(error) if self.must_succeed || !matches!(error, GpgError::Sealed { .. }) => return Err(error),
+            Some(error) => tracing::warn!(%error, "a sealed value is handed on as it is"),
+            None => {}
+        }
+        let end = opened.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+        Ok(Some(opened[..end].to_vec()))
+    }
+
+    fn open_one(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
+        // On one line of YAML the ends of lines are written so.
+        let sealed = match std::str::from_utf8(sealed) {
+            Ok(text) => text.replace("\\n", "\n").into_bytes(),
+            Err(_) => sealed.to_vec(),
+        };
+        let Some(keep) = self.keep else { return self.run(&sealed) };
+        if let Some((when, opened)) = self.opened.lock().get(&sealed)
+            && when.elapsed() < keep
+        {
+            return Ok(opened.clone());
+        }
+        let opened = self.run(&sealed)?;
+        let mut remembered = self.opened.lock();
+        remembered.retain(|_, (when, _)| when.elapsed() < keep);
+        remembered.insert(sealed, (Instant::now(), opened.clone()));
+        Ok(opened)
+    }
+
+    fn run(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => GpgError::Missing,
+            _ => GpgError::Run(error.to_string()),
+        };
+        let mut command = Command::new(&self.program);
+        command
+            .arg("--homedir")
+            .arg(&self.keydir)
+            // Nobody is there to type a passphrase.
+            .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
+        let output = processes::output_of(&mut command, sealed).map_err(failed)?;
+        if !output.status.success() || output.stdout.is_empty() {
+            let told = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+            return Err(GpgError::Sealed { keydir: self.keydir.clone(), told });
+        }
+        Ok(output.stdout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+    use std::process::Stdio;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::render::Sls;
+    use brine_jinja::{Context, Host, NoHost};
+    use brine_value::{list, map};
+
+    /// Keys of a home of its own, and a text sealed for them.
+    struct Keys(tempfile::TempDir);
+
+    impl Keys {
+        fn new() -> Self {
+            let private = std::fs::Permissions::from_mode(0o700);
+            let keys = Keys(tempfile::Builder::new().permissions(private).tempdir().unwrap());
+            keys.gpg(
+                &["--passphrase", "", "--quick-generate-key", "me@example.com", "default", "default", "never"],
+                "",
+            );
+            keys
+        }
+
+        fn gpg(&self, args: &[&str], input: &str) -> String {
+            let mut child = Command::new("gpg")
+                .arg("--homedir")
+                .arg(self.0.path())
+                .args(["--batch", "--quiet", "--trust-model", "always", "--pinentry-mode", "loopback"])
+                .args(args)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("gpg is not installed: run tests/run, or apt-get install gnupg");
+            child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        }
+
+        fn seal(&self, text: &str) -> String {
+            self.gpg(&["--armor", "--encrypt", "--recipient", "me@example.com"], text)
+        }
+
+        fn opts(&self) -> Map {
+            map! {"gpg_keydir" => self.0.path().to_owned()}
+        }
+    }
+
+    impl Drop for Keys {
+        fn drop(&mut self) {
+            _ = Command::new("gpgconf").arg("--homedir").arg(self.0.path()).args(["--kill", "all"]).status();
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_is_opened_wherever_it_is() {
+        let keys = Keys::new();
+        let (word, line) = (keys.seal("swordfish\n"), keys.seal("two").trim().replace('\n', "\\n"));
+        let gpg = Gpg::of(&keys.opts());
+        let mut value = map! {"a" => list![word.as_str(), 7], "b" => map! {"c" => format!("one {line} three")}}.into();
+        gpg.open(&mut value).unwrap();
+        assert_eq!(value, map! {"a" => list!["swordfish", 7], "b" => map! {"c" => "one two three"}}.into());
+
+        let sls = format!("#!yaml|gpg\na: |\n  {}\n", word.trim().replace('\n', "\n  "));
+        let sls = Sls::compile("s", &sls, "jinja|yaml").unwrap().with_gpg(Arc::new(Gpg::of(&keys.opts())));
+        let host: Arc<dyn Host> = Arc::new(NoHost);
+        assert_eq!(sls.render(&Context::new("base"), &host), Ok(map! {"a" => "swordfish"}.into()));
+
+        let mut opts = keys.opts();
+        opts.insert("gpg_cache".into(), true.into());
+        let remembering = Gpg::of(&opts);
+        remembering.open(&mut word.as_str().into()).unwrap();
+        drop(keys);
+        let mut again = word.as_str().into();
+        remembering.open(&mut again).unwrap();
+        assert_eq!(again, "swordfish".into());
+    }
+
+    #[test]
+    fn what_cannot_be_opened_stays_or_is_an_error() {
+        let (keys, others) = (Keys::new(), Keys::new());
+        let sealed = others.seal("swordfish");
+        let mut value = Value::from(sealed.trim());
+        let mut opts = keys.opts();
+        opts.insert("gpg_decrypt_must_succeed".into(), false.into());
+        Gpg::of(&opts).open(&mut value).unwrap();
+        assert_eq!(value, sealed.trim().into());
+
+        let error = Gpg::of(&keys.opts()).open(&mut value).unwrap_err();
+        assert!(matches!(&error, GpgError::Sealed { told, .. } if told.contains("No secret key")), "{error}");
+    }
+
+    #[test]
+    fn a_missing_program_is_always_an_error() {
+        let sealed = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
+        let opts = map! {"gpg_decrypt_must_succeed" => false};
+        let gpg = Gpg { program: Path::new("/nonexistent/gpg").into(), ..Gpg::of(&opts) };
+        assert_eq!(gpg.open(&mut sealed.into()), Err(GpgError::Missing));
+        assert_eq!(gpg.open(&mut "not sealed".into()), Ok(()));
+    }
+}

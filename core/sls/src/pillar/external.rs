@@ -1,0 +1,216 @@
+//! `ext_pillar`: pillar from elsewhere than files of SLS. A module is one line in [`MODULES`].
+//!
+//! One that is not there, or that fails, is an error of the pillar: half of one would be taken for the whole.
+
+use std::path::Path;
+
+use brine_function::{Args, CallError};
+use brine_system::processes;
+use brine_target::{Target, TargetKind};
+use brine_text::shell;
+use brine_value::{Map, Value, json};
+
+use super::{PillarFacts, PillarRequest, PillarSource, file_tree, git, http};
+
+/// What one module is called with.
+pub(super) struct Call<'a> {
+    pub source: &'a PillarSource,
+    pub request: &'a PillarRequest<'a>,
+    /// The pillar so far.
+    pub pillar: &'a Map,
+    /// Its arguments, as they are written below its name.
+    pub args: Args,
+}
+
+type Module = fn(&Call<'_>) -> Result<Map, String>;
+
+/// All modules.
+const MODULES: &[(&str, Module)] = &[
+    ("cmd_json", cmd_json),
+    ("cmd_yaml", cmd_yaml),
+    ("file_tree", file_tree::pillar),
+    ("git", git::pillar),
+    ("gpg", gpg),
+    ("http_json", http::json),
+    ("http_yaml", http::yaml),
+    ("nodegroups", nodegroups),
+];
+
+/// Examines the options of pillar before any is rendered, and returns why every pillar would have errors: state runs
+/// refuse those.
+pub fn check(opts: &Map) -> Vec<String> {
+    let mut errors = Vec::new();
+    let entries = match opts.get("ext_pillar") {
+        None | Some(Value::Nil) => &[],
+        Some(Value::List(entries)) => &entries[..],
+        Some(other) => {
+            let got = other.type_name();
+            errors.push(format!("option 'ext_pillar' is invalid: expected a list of one-key mappings, got {got}"));
+            &[]
+        }
+    };
+    let excluded = opts.get("exclude_ext_pillar").and_then(Value::as_list).unwrap_or_default();
+    let known = || MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    for entry in entries {
+        let Some(entry) = entry.as_map() else {
+            errors.push(format!("option 'ext_pillar' is invalid: expected a mapping, got {entry}"));
+            continue;
+        };
+        for name in entry.keys().filter(|name| !excluded.contains(name)).map(ToString::to_string) {
+            if !MODULES.iter().any(|(known, _)| *known == name) {
+                errors.push(format!(
+                    "option 'ext_pillar': '{name}' is not supported: every state run fails; remove it, supported are {}",
+                    known()
+                ));
+            } else if name == "git" && processes::find(Path::new("git")).is_none() {
+                errors.push(
+                    "option 'ext_pillar': the program git is not in the PATH: every state run fails; install git"
+                        .to_owned(),
+                );
+            }
+        }
+    }
+    if let Some(Value::Map(paths)) = opts.get("decrypt_pillar") {
+        let other = paths.iter().filter(|(_, renderer)| renderer.is_truthy() && renderer.as_str() != Some("gpg"));
+        errors.extend(other.map(|(path, renderer)| {
+            format!("option 'decrypt_pillar': '{path}': the renderer '{renderer}' is not supported: use gpg")
+        }));
+    }
+    errors
+}
+
+/// Merges what all entries of `ext_pillar` say over the pillar.
+pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
+    let malformed = || "The \"ext_pillar\" option is malformed".to_owned();
+    let entries = match source.opts.get("ext_pillar") {
+        None | Some(Value::Nil) => return,
+        Some(Value::List(entries)) => entries,
+        Some(_) => return errors.push(malformed()),
+    };
+    let excluded = source.opts.get("exclude_ext_pillar").and_then(Value::as_list).unwrap_or_default();
+    source.merging.merge(pillar, request.over.clone());
+    for entry in entries {
+        let Some(entry) = entry.as_map() else { return errors.push(malformed()) };
+        if entry.first().is_some_and(|(name, _)| excluded.contains(name)) {
+            continue;
+        }
+        for (name, args) in entry {
+            let name = name.to_string();
+            let Some((_, module)) = MODULES.iter().find(|(known, _)| *known == name) else {
+                let known: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
+                errors.push(format!(
+                    "ext_pillar interface named {name} is unavailable: take it out of 'ext_pillar', there are {}",
+                    known.join(", ")
+                ));
+                continue;
+            };
+            let args = match args {
+                Value::Map(keyword) => Args::keyword(keyword.clone()),
+                Value::List(positional) => Args::positional(positional.iter().cloned()),
+                one => Args::positional([one.clone()]),
+            };
+            match module(&Call { source, request, pillar, args }) {
+                Ok(mut data) => {
+                    if let Some(Value::List(more)) = data.shift_remove("_errors") {
+                        errors.extend(more.iter().map(ToString::to_string));
+                    }
+                    source.merging.merge(pillar, data);
+                }
+                Err(error) => errors.push(format!("Failed to load ext_pillar {name}: {error}")),
+            }
+        }
+    }
+}
+
+impl Call<'_> {
+    /// An argument by its place or name.
+    pub fn argument(&self, place: usize, name: &str) -> Option<&Value> {
+        self.args.keyword.get(name).or_else(|| self.args.positional.get(place))
+    }
+
+    /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.
+    fn output(&self, function: &str, shell: bool) -> Result<String, String> {
+        let command = self.argument(0, "command").ok_or("the command is missing")?;
+        let command = with_id(&command.to_string(), self.request.id.as_str())?;
+        let functions = self.request.functions.as_ref().ok_or("no commands can be run here")?;
+        let args = Args { positional: vec![command.into()], keyword: brine_value::map! {"python_shell" => shell} };
+        functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
+    }
+
+    /// The groups of minions that the minion is in, by name.
+    pub fn nodegroups(&self) -> Vec<String> {
+        let facts = PillarFacts { request: self.request, pillar: self.pillar };
+        let groups = &self.source.nodegroups;
+        let is_in = |name: &str| {
+            Target::parse(TargetKind::Nodegroup, name, ":", groups).is_ok_and(|target| target.matches(&facts))
+        };
+        groups.keys().map(ToString::to_string).filter(|name| is_in(name)).collect()
+    }
+}
+
+/// Puts a minion's id into a command, quoted: a minion chooses its id, and must not choose what runs.
+fn with_id(command: &str, id: &str) -> Result<String, String> {
+    let id = shell::quote(id);
+    let mut parts = command.split("%s");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if !shell::is_plain(&id) && shell::is_open(&whole) {
+            return Err(format!("the command is invalid for minion id {id}: write %s without quotes around it"));
+        }
+        whole.push_str(&id);
+        whole.push_str(part);
+    }
+    Ok(whole)
+}
+
+pub(super) fn mapping(value: Value) -> Result<Map, String> {
+    match value {
+        Value::Map(map) => Ok(map),
+        Value::Nil => Ok(Map::new()),
+        other => Err(format!("its output is of type {}, not a mapping", other.type_name())),
+    }
+}
+
+/// A command whose output is JSON. As in Salt, without a shell.
+fn cmd_json(call: &Call<'_>) -> Result<Map, String> {
+    let output = call.output("cmd.run", false)?;
+    mapping(json::from_json(&output).map_err(|error| format!("the output is not JSON: {error}"))?)
+}
+
+/// A command whose output is YAML, run by a shell.
+fn cmd_yaml(call: &Call<'_>) -> Result<Map, String> {
+    let output = call.output("cmd.run_stdout", true)?;
+    mapping(brine_yaml::load(&output).map_err(|error| format!("the output is not YAML: {error}"))?)
+}
+
+/// The pillar so far, with what is sealed opened.
+fn gpg(call: &Call<'_>) -> Result<Map, String> {
+    let mut opened = Value::Map(call.pillar.clone());
+    call.source.gpg.open(&mut opened).map_err(|error| error.to_string())?;
+    mapping(opened)
+}
+
+/// The names of the nodegroups that the minion is in.
+fn nodegroups(call: &Call<'_>) -> Result<Map, String> {
+    let name = call.argument(0, "pillar_name").filter(|name| name.is_truthy());
+    Ok(brine_value::map! {name.map_or_else(|| "nodegroups".to_owned(), ToString::to_string) => call.nodegroups()})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_go_into_commands_as_one_argument() {
+        for (command, id, whole) in [
+            ("who %s", "web1", Ok("who web1")),
+            ("who '%s' %s", "web1", Ok("who 'web1' web1")),
+            ("who %s", "$(id)", Ok("who '$(id)'")),
+            ("who %s;x", "a;b c", Ok("who 'a;b c';x")),
+            ("who '%s'", "$(id)", Err(())),
+            ("who \"%s\"", "$(id)", Err(())),
+        ] {
+            assert_eq!(with_id(command, id).map_err(|_| ()), whole.map(str::to_owned), "{command} {id}");
+        }
+    }
+}

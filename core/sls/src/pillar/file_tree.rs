@@ -1,0 +1,115 @@
+//! `ext_pillar` `file_tree`: folders and files as mappings and texts, for a minion and for the groups it is in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_jinja::{Context, Host, Limits, NoHost};
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value};
+
+use super::external::Call;
+use super::merge_deep;
+use crate::render::Sls;
+
+/// Folders inside each other: links may lead in circles.
+const MAX_DEPTH: usize = 64;
+
+/// How files are read.
+struct Reading<'a> {
+    call: &'a Call<'a>,
+    follow_links: bool,
+    /// Files that keep the end of their last line: all, or by globs of their paths.
+    keep_newline: Value,
+    /// The renderers of files, if they are templates.
+    template: Option<String>,
+}
+
+/// The files below `<root_dir>/nodegroups/<group>` of each group, and over them those below `<root_dir>/hosts/<id>`.
+pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
+    let root = call.argument(0, "root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
+    let on = |place: usize, name: &str| call.argument(place, name).is_some_and(Value::is_truthy);
+    let renderer = call.argument(4, "render_default").map_or_else(|| call.source.renderer.clone(), ToString::to_string);
+    let reading = Reading {
+        call,
+        follow_links: on(1, "follow_dir_links"),
+        keep_newline: call.argument(3, "keep_newline").cloned().unwrap_or_default(),
+        template: on(7, "template").then_some(renderer),
+    };
+    let roots = if root.is_absolute() {
+        vec![root]
+    } else {
+        // A relative folder is below the pillar roots of the environment.
+        let pillarenv = call.request.pillarenv.ok_or("root_dir is relative, and there is no pillarenv")?;
+        let roots = call.source.roots.get(pillarenv).ok_or_else(|| format!("pillarenv '{pillarenv}' has no roots"))?;
+        roots.iter().map(|folder| folder.join(&root)).collect()
+    };
+    let mut all = Map::new();
+    for root in roots {
+        if !root.is_dir() {
+            return Err(format!("root_dir {} is no folder", root.display()));
+        }
+        let mut folders: Vec<PathBuf> =
+            call.nodegroups().iter().map(|group| root.join("nodegroups").join(group)).collect();
+        folders.push(root.join("hosts").join(call.request.id.as_str()));
+        for folder in folders.iter().filter(|folder| folder.is_dir()) {
+            merge_deep(&mut all, &reading.folder(folder, "", 0)?, false);
+        }
+    }
+    Ok(all)
+}
+
+impl Reading<'_> {
+    /// What is in a folder; `below` is its path from the top.
+    fn folder(&self, folder: &Path, below: &str, depth: usize) -> Result<Map, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("{} has more than {MAX_DEPTH} folders inside each other", folder.display()));
+        }
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        let mut entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        let mut found = Map::new();
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            let relative = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let value = if path.is_dir() {
+                let leads_out = is_link && !self.follow_links;
+                let inside = if leads_out { Map::new() } else { self.folder(&path, &relative, depth + 1)? };
+                inside.into()
+            } else if path.is_file() {
+                self.file(&path, &relative)?
+            } else {
+                tracing::error!(path = %path.display(), "file_tree: not a regular file");
+                continue;
+            };
+            found.insert(name.into(), value);
+        }
+        Ok(found)
+    }
+
+    fn file(&self, path: &Path, relative: &str) -> Result<Value, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let mut content = std::fs::read(path).map_err(|error| failed(&error))?;
+        let keeps = match &self.keep_newline {
+            Value::List(globs) => globs.iter().any(|glob| fnmatch(&glob.to_string(), relative)),
+            other => other.is_truthy(),
+        };
+        if content.last() == Some(&b'\n') && !keeps {
+            content.pop();
+        }
+        let text = match String::from_utf8(content) {
+            Ok(text) => text,
+            Err(error) => return Ok(error.into_bytes().into()),
+        };
+        let Some(renderer) = &self.template else { return Ok(text.into()) };
+        let source = self.call.source;
+        let mut context = Context::new(self.call.request.pillarenv.unwrap_or("base"));
+        context.set_limits(Limits::of(&source.opts));
+        context.set_shared("grains", Arc::clone(self.call.request.grains));
+        context.set_shared("opts", Arc::clone(&source.opts));
+        context.set("pillar", &self.call.pillar.clone().into());
+        let host = self.call.request.functions.clone().unwrap_or_else(|| Arc::new(NoHost) as Arc<dyn Host>);
+        let sls = Sls::compile(relative, &text, renderer).map_err(|error| failed(&error))?;
+        sls.with_gpg(Arc::clone(&source.gpg)).render(&context, &host).map_err(|error| failed(&error))
+    }
+}

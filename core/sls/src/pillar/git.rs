@@ -1,0 +1,129 @@
+//! `ext_pillar` `git`: pillar files in branches of repositories, with a top file of their own.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use brine_config::Roots;
+use brine_fileserver::{GitError, OwnOptions, Repository, Tree, named_with_options};
+use brine_value::{FromValue, Map, Value};
+use parking_lot::Mutex;
+
+use super::PillarSource;
+use super::external::Call;
+
+/// A branch that is the environment that is asked for.
+const ANY_BRANCH: &str = "__env__";
+
+/// When the repositories were fetched. Held while they are fetched and unpacked.
+#[derive(Debug, Default)]
+pub(super) struct Fetched(Mutex<HashMap<PathBuf, Instant>>);
+
+/// One remote, as it is for one minion.
+struct Remote {
+    repository: Repository,
+    branch: String,
+    fallback: Option<String>,
+    environment: String,
+    root: String,
+    mountpoint: String,
+    kinds: Vec<String>,
+    interval: Duration,
+}
+
+/// What the top files of all remotes have for the minion, later remotes over earlier ones.
+pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
+    let keyword =
+        call.args.keyword.iter().map(|(name, own)| Value::Map(brine_value::map! {name.clone() => own.clone()}));
+    let items = call.args.positional.iter().cloned().chain(keyword);
+    let remotes = items.map(|item| Remote::read(&item, call)).collect::<Result<Vec<_>, _>>()?;
+    let mut folders = Vec::new();
+    for remote in &remotes {
+        folders.push((remote.environment.as_str(), remote.folder(&call.source.fetched.0)?));
+    }
+    let includes = call.source.is_on("git_pillar_includes", true);
+    let (mut all, mut errors) = (Map::new(), Vec::new());
+    for (number, (environment, folder)) in folders.iter().enumerate() {
+        if call.request.pillarenv.is_some_and(|only| only != *environment) {
+            continue;
+        }
+        // What it includes may be in other repositories.
+        let others =
+            folders.iter().enumerate().filter(|(other, (of, _))| includes && *other != number && of == environment);
+        let mut paths = vec![folder.clone()];
+        paths.extend(others.map(|(_, (_, folder))| folder.clone()));
+        let source = PillarSource { roots: Roots::from([((*environment).to_owned(), paths)]), ..call.source.clone() };
+        let mut request = call.request.clone();
+        request.saltenv = Some(environment);
+        let (data, more) = source.of_files(&request);
+        source.merging.merge(&mut all, data);
+        errors.extend(more);
+    }
+    if !errors.is_empty() {
+        all.insert("_errors".into(), errors.into());
+    }
+    Ok(all)
+}
+
+impl Remote {
+    fn read(item: &Value, call: &Call<'_>) -> Result<Self, String> {
+        let (written, own) = named_with_options(item).ok_or("a remote has no URL")?;
+        let options = OwnOptions { own, all: &call.source.opts, prefix: "git_pillar_" };
+        let base = options.text("base").unwrap_or_else(|| "master".into());
+        let words: Vec<&str> = written.split_whitespace().collect();
+        let (branch, url) = match words[..] {
+            [url] => (options.text("branch").unwrap_or_else(|| base.clone()), url),
+            [branch, url] => (branch.to_owned(), url),
+            _ => return Err(format!("'{written}' is not a branch and a URL")),
+        };
+        let asked = call.request.pillarenv.or(call.request.saltenv);
+        let (branch, environment) = match asked {
+            _ if branch == base => (branch, "base".to_owned()),
+            _ if branch != ANY_BRANCH => (branch.clone(), branch),
+            None | Some("base") => (base, "base".to_owned()),
+            Some(asked) => (asked.to_owned(), asked.to_owned()),
+        };
+        let cache = call.source.opts.get("cachedir").and_then(PathBuf::from_value).ok_or("there is no cachedir")?;
+        let kinds = options.get("ref_types").and_then(|kinds| Vec::from_value(&kinds));
+        let interval = options.get("update_interval").and_then(|seconds| u64::from_value(&seconds)).unwrap_or(60);
+        Ok(Remote {
+            repository: Repository::new(url, &options, &cache.join("git_pillar")).map_err(|error| error.to_string())?,
+            branch,
+            fallback: options.text("fallback"),
+            environment: options.text("env").unwrap_or(environment),
+            root: options.text("root").unwrap_or_default(),
+            mountpoint: options.text("mountpoint").unwrap_or_default(),
+            kinds: kinds.unwrap_or_else(|| ["branch", "tag", "sha"].map(str::to_owned).into()),
+            interval: Duration::from_secs(interval),
+        })
+    }
+
+    /// The folder with the files of the branch. Without the remote, what it had before counts.
+    fn folder(&self, fetched: &Mutex<HashMap<PathBuf, Instant>>) -> Result<PathBuf, String> {
+        let told = |error: GitError| error.to_string();
+        let mut fetched = fetched.lock();
+        let place = self.repository.place();
+        if fetched.get(place).is_none_or(|when| when.elapsed() >= self.interval) {
+            match self.repository.fetch() {
+                Ok(()) => _ = fetched.insert(place.to_owned(), Instant::now()),
+                Err(error) if self.repository.references(&self.kinds).is_ok_and(|known| known.is_empty()) => {
+                    return Err(told(error));
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a git_pillar remote cannot be fetched: what it had before counts");
+                }
+            }
+        }
+        let references = self.repository.references(&self.kinds).map_err(told)?;
+        let is_commit = |name: &str| {
+            name.len() == 40
+                && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && self.kinds.iter().any(|kind| kind == "sha")
+        };
+        let find = |name: &String| references.get(name).cloned().or_else(|| is_commit(name).then(|| name.clone()));
+        let commit = find(&self.branch).or_else(|| self.fallback.as_ref().and_then(find));
+        let commit =
+            commit.ok_or_else(|| format!("{} has no branch or tag '{}'", self.repository.told(), self.branch))?;
+        self.repository.unpacked(&Tree::new(&commit, &self.root, &self.mountpoint)).map_err(told)
+    }
+}

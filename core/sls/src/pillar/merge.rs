@@ -1,0 +1,99 @@
+//! How pillar that comes later goes over what was there.
+
+use brine_value::{FromValue, Map, Value};
+
+/// `pillar_source_merging_strategy`, with `pillar_merge_lists`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merging {
+    strategy: Strategy,
+    lists: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strategy {
+    /// Mappings at every depth: `smart` and `recurse`.
+    Deep,
+    /// The top level alone: `overwrite`, and `aggregate` where nothing is marked.
+    Top,
+    /// One environment alone, its SLS files deep.
+    None,
+}
+
+impl Merging {
+    /// As the options say.
+    pub fn of(opts: &Map) -> Self {
+        let strategy = match opts.get("pillar_source_merging_strategy").and_then(Value::as_str).unwrap_or("smart") {
+            "smart" | "recurse" | "" => Strategy::Deep,
+            "overwrite" | "aggregate" => Strategy::Top,
+            "none" => Strategy::None,
+            other => {
+                tracing::warn!(
+                    "pillar_source_merging_strategy '{other}' is not known (smart, recurse, overwrite, aggregate and \
+                     none are): taken as recurse"
+                );
+                Strategy::Deep
+            }
+        };
+        Merging { strategy, lists: opts.get("pillar_merge_lists").and_then(bool::from_value).unwrap_or_default() }
+    }
+
+    /// Whether the environments are kept apart.
+    pub fn keeps_environments_apart(self) -> bool {
+        self.strategy == Strategy::None
+    }
+
+    /// Merges.
+    pub fn merge(self, into: &mut Map, from: Map) {
+        match self.strategy {
+            Strategy::Top => into.extend(from),
+            Strategy::Deep | Strategy::None => merge_deep(into, &from, self.lists),
+        }
+    }
+}
+
+/// Merges mappings at every depth; anything else replaces what was there.
+pub fn merge(into: &mut Map, from: &Map) {
+    merge_deep(into, from, false);
+}
+
+/// As [`merge`]; with `lists`, lists get what they do not have instead of being replaced.
+pub fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
+    for (key, value) in from {
+        match (into.get_mut(key), value) {
+            (Some(Value::Map(have)), Value::Map(more)) => merge_deep(have, more, lists),
+            (Some(Value::List(have)), Value::List(more)) if lists => {
+                for item in more {
+                    if !have.contains(item) {
+                        have.push(item.clone());
+                    }
+                }
+            }
+            _ => _ = into.insert(key.clone(), value.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    #[test]
+    fn strategies_say_how_deep() {
+        let under = map! {"a" => map! {"x" => 1, "y" => 2}, "l" => list![1, 2], "s" => "old"};
+        let over = map! {"a" => map! {"y" => 3, "z" => 4}, "l" => list![2, 3], "s" => map! {"n" => 1}};
+        let deep = map! {"x" => 1, "y" => 3, "z" => 4};
+        for (strategy, lists, a, l) in [
+            ("smart", false, deep.clone(), list![2, 3]),
+            ("recurse", true, deep.clone(), list![1, 2, 3]),
+            ("none", false, deep.clone(), list![2, 3]),
+            ("nonsense", false, deep, list![2, 3]),
+            ("overwrite", true, map! {"y" => 3, "z" => 4}, list![2, 3]),
+        ] {
+            let opts = map! {"pillar_source_merging_strategy" => strategy, "pillar_merge_lists" => lists};
+            let mut merged = under.clone();
+            Merging::of(&opts).merge(&mut merged, over.clone());
+            assert_eq!(merged, map! {"a" => a, "l" => l, "s" => map! {"n" => 1}}, "{strategy}");
+        }
+    }
+}

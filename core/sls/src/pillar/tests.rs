@@ -1,0 +1,324 @@
+use std::sync::Arc;
+
+use brine_function::{Args, CallError};
+use brine_value::{list, map};
+
+use super::*;
+
+/// A master's files and options.
+struct Master {
+    folder: tempfile::TempDir,
+    opts: Map,
+}
+
+impl Master {
+    fn new(files: &[(&str, &str)], opts: Map) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let roots = ["base", "dev"].map(|name| (name.to_owned(), vec![folder.path().join(name)]));
+        let mut all = map! {"pillar_roots" => Roots::from(roots)};
+        all.extend(opts);
+        Master { folder, opts: all }
+    }
+
+    fn pillar(&self, id: &str, pillarenv: Option<&str>, over: &Map) -> Map {
+        let grains = Arc::new(map! {"id" => id, "os" => "Debian"});
+        PillarSource::new(Arc::new(self.opts.clone())).render(&PillarRequest {
+            id: &id.parse().unwrap(),
+            grains: &grains,
+            saltenv: None,
+            pillarenv,
+            over,
+            functions: Some(Arc::new(Commands)),
+        })
+    }
+
+    fn of(&self, id: &str) -> Map {
+        self.pillar(id, None, &Map::new())
+    }
+}
+
+/// Commands that say what they are told to.
+struct Commands;
+
+impl Host for Commands {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        if function == "http.query" {
+            return Ok(match args.keyword["url"].as_str() {
+                Some("http://pillar/web1") => map! {"dict" => map! {"said" => args.keyword}}.into(),
+                Some("http://pillar/list") => map! {"dict" => list![1]}.into(),
+                Some("http://pillar/text") => map! {"body" => "no data"}.into(),
+                url => map! {"error" => format!("HTTP 404: Not Found: {url:?}"), "status" => 404}.into(),
+            });
+        }
+        let command = args.positional[0].to_string();
+        match (function, args.keyword.get("python_shell")) {
+            ("cmd.run", Some(Value::Bool(false))) | ("cmd.run_stdout", Some(Value::Bool(true))) => {
+                command.strip_prefix("echo ").map(Value::from).ok_or_else(|| format!("{command}: not found").into())
+            }
+            _ => Err(format!("unexpected call of {function}").into()),
+        }
+    }
+
+    fn has(&self, _: &str) -> bool {
+        true
+    }
+
+    fn template(&self, _: &str, _: &str) -> Result<Option<String>, String> {
+        Ok(None)
+    }
+}
+
+const ENVIRONMENTS: &[(&str, &str)] = &[
+    ("base/top.sls", "base: {'*': [a, gone*]}\ndev: {'*': [d]}\n"),
+    ("base/a.sls", "from: {base: 1}\nlist: [1]\n"),
+    ("dev/top.sls", "dev: {'web*': [e]}\n"),
+    ("dev/d.sls", "from: {d: 1}\nlist: [2]\n"),
+    ("dev/e.sls", "from: {e: 1}\n"),
+];
+
+#[test]
+fn all_environments_are_merged_unless_one_is_asked_for() {
+    let missing = "Specified SLS 'gone*' in environment 'base' is not available on the salt master";
+    let base = map! {"from" => map! {"base" => 1}, "list" => list![1], "_errors" => list![missing]};
+    for (opts, pillarenv, id, expected) in [
+        (
+            map! {},
+            None,
+            "web1",
+            map! {"from" => map! {"base" => 1, "d" => 1, "e" => 1}, "list" => list![2], "_errors" => list![missing]},
+        ),
+        (
+            map! {"pillar_merge_lists" => true, "env_order" => list!["dev", "base"]},
+            None,
+            "db1",
+            map! {"from" => map! {"d" => 1, "base" => 1}, "list" => list![2, 1], "_errors" => list![missing]},
+        ),
+        (map! {}, Some("base"), "web1", base.clone()),
+        (map! {}, Some("dev"), "web1", map! {"from" => map! {"e" => 1}}),
+        (map! {}, Some("nowhere"), "web1", map! {}),
+        (
+            map! {"pillar_source_merging_strategy" => "overwrite"},
+            None,
+            "web1",
+            map! {"from" => map! {"e" => 1}, "list" => list![2], "_errors" => list![missing]},
+        ),
+    ] {
+        let pillar = Master::new(ENVIRONMENTS, opts.clone()).pillar(id, pillarenv, &Map::new());
+        assert_eq!(pillar, expected, "{opts:?} {pillarenv:?}");
+    }
+}
+
+#[test]
+fn includes_have_defaults_and_keys() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a, b]}"),
+        ("base/a.sls", "include:\n- c: {defaults: {word: one}, key: 'x:y'}\n- c: {key: z}\n- b\nv: a\nw: a\n"),
+        ("base/b.sls", "v: b\n"),
+        ("base/c.sls", "word: {{ word }}\n"),
+    ];
+    let word = map! {"word" => "one"};
+    let expected = map! {"x" => map! {"y" => word.clone()}, "z" => word, "v" => "b", "w" => "a"};
+    assert_eq!(Master::new(&files, map! {}).of("m"), expected);
+    let opts = map! {"pillar_includes_override_sls" => true};
+    let files = [files[0], ("base/a.sls", "include: [b]\nv: a\n"), files[2]];
+    assert_eq!(Master::new(&files[..2], opts.clone()).of("m").get("v"), Some(&"a".into()));
+    assert_eq!(Master::new(&files, opts).of("m").get("v"), Some(&"b".into()));
+}
+
+#[test]
+fn what_is_wrong_with_an_include_is_told_as_often_as_salt_finds_it() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a]}"),
+        ("base/a/init.sls", "include: [.b, a.bad, nope, a.c]\n"),
+        ("base/a/b.sls", "b: 1\n"),
+        ("base/a/c.sls", "c: 1\n"),
+        ("base/a/bad.sls", "x: {{ no }}\n"),
+        // Names are looked for without their dots, too.
+        ("base/b.sls", "top: 1\n"),
+    ];
+    let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.";
+    let nope = "Specified SLS 'nope' in environment 'base' is not available on the salt master";
+    let expected = map! {"top" => 1, "b" => 1, "c" => 1, "_errors" => list![bad, bad, nope]};
+    assert_eq!(Master::new(&files, map! {}).of("m"), expected);
+}
+
+#[test]
+fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
+    let files = [
+        ("base/top.sls", "base: {'*': [a], 'I@role:web': [w]}"),
+        ("base/a.sls", "who: file\nseen: {{ pillar.get('role') }} {{ salt['pillar.get']('m:n', 'none') }}\n"),
+        ("base/w.sls", "web: true\n"),
+    ];
+    let external = list![
+        map! {"cmd_json" => "echo {\"who\": \"%s\", \"role\": \"web\"}"},
+        map! {"cmd_yaml" => "echo {m: {n: 1}}"},
+        map! {"nodegroups" => map! {"pillar_name" => "groups"}},
+    ];
+    let nodegroups = map! {"debians" => "G@os:Debian", "others" => "L@x"};
+    let mut opts = map! {"ext_pillar" => external, "nodegroups" => nodegroups};
+    let after = Master::new(&files, opts.clone()).of("m1");
+    let both = map! {"role" => "web", "m" => map! {"n" => 1}, "groups" => list!["debians"]};
+    let mut expected = map! {"who" => "m1", "seen" => "None none"};
+    expected.extend(both.clone());
+    assert_eq!(after, expected);
+
+    opts.insert("ext_pillar_first".into(), true.into());
+    let before = Master::new(&files, opts).pillar("m1", None, &map! {"over" => 1});
+    let mut expected = map! {"who" => "file", "seen" => "web 1", "web" => true, "over" => 1};
+    expected.extend(both);
+    assert_eq!(before, expected);
+}
+
+#[test]
+fn no_source_is_left_out_in_silence() {
+    let known = "take it out of 'ext_pillar', there are cmd_json, cmd_yaml, file_tree, git, gpg, http_json, http_yaml, nodegroups";
+    for (external, errors) in [
+        (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
+        (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),
+        ("x".into(), vec!["The \"ext_pillar\" option is malformed".to_owned()]),
+        (
+            list![map! {"cmd_yaml" => "echo a: b: c"}, map! {"cmd_json" => "nonsense"}],
+            vec![
+                "Failed to load ext_pillar cmd_yaml: the output is not YAML: line 1, column 5: mapping values are not \
+                 allowed in this context"
+                    .to_owned(),
+                "Failed to load ext_pillar cmd_json: nonsense: not found".to_owned(),
+            ],
+        ),
+        (
+            list![map! {"cmd_json" => "echo [1]"}],
+            vec!["Failed to load ext_pillar cmd_json: its output is of type list, not a mapping".to_owned()],
+        ),
+    ] {
+        let pillar = Master::new(&[], map! {"ext_pillar" => external}).of("m1");
+        assert_eq!(pillar, map! {"_errors" => errors});
+    }
+    let opts = map! {"ext_pillar" => list![map! {"vault" => "x"}], "exclude_ext_pillar" => list!["vault"]};
+    assert_eq!(Master::new(&[], opts).of("m1"), map! {});
+}
+
+#[test]
+fn a_file_tree_is_for_one_minion_and_its_groups() {
+    let files = [
+        ("tree/hosts/m1/a/word", "one\n"),
+        ("tree/hosts/m1/kept", "two\n"),
+        ("tree/hosts/m2/secret", "three"),
+        ("tree/nodegroups/debians/a/word", "group\n"),
+        ("tree/nodegroups/debians/os", "{{ grains.os }}\n"),
+        ("tree/nodegroups/others/x", "x"),
+    ];
+    let mut master = Master::new(&files, map! {"nodegroups" => map! {"debians" => "G@os:Debian", "others" => "x*"}});
+    let tree = |more: Map| {
+        let mut args = map! {"root_dir" => master.folder.path().join("tree")};
+        args.extend(more);
+        list![map! {"file_tree" => args}]
+    };
+    let (plain, rendered) = (
+        tree(map! {"keep_newline" => list!["ke*"]}),
+        tree(map! {"template" => true, "render_default" => "jinja|text"}),
+    );
+    master.opts.insert("ext_pillar".into(), plain);
+    let expected = map! {"a" => map! {"word" => "one"}, "os" => "{{ grains.os }}", "kept" => "two\n"};
+    assert_eq!(master.of("m1"), expected);
+    master.opts.insert("ext_pillar".into(), rendered);
+    assert_eq!(master.of("m1").get("os"), Some(&"Debian".into()));
+    assert_eq!(master.of("m3").keys().collect::<Vec<_>>(), [&Value::from("a"), &"os".into()]);
+}
+
+#[test]
+fn paths_that_are_sealed_are_named_when_they_stay_so() {
+    let text = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
+    let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "c: 1")];
+    let master = |decrypt: Value| {
+        let keys = tempfile::tempdir().unwrap();
+        let opts = map! {
+            "decrypt_pillar" => decrypt, "gpg_decrypt_must_succeed" => true, "gpg_keydir" => keys.path().to_owned(),
+        };
+        Master::new(&files, opts).pillar("m", None, &map! {"a" => map! {"b" => text}})
+    };
+    let told = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
+    let error = told(master(list!["a:b"])).unwrap();
+    assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
+    let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
+    assert_eq!(told(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
+    assert_eq!(told(master(list!["a:c"])), None);
+}
+
+#[test]
+fn web_servers_are_asked_for_a_minion() {
+    let of = |name: &str, args: Value| {
+        let opts = map! {"ext_pillar" => list![map! {name => args}]};
+        Master::new(&[], opts).of("web1")
+    };
+    let asked = |kind: &str| map! {"url" => "http://pillar/web1", "decode" => true, "decode_type" => kind};
+    assert_eq!(of("http_json", "http://pillar/%s".into()), map! {"said" => asked("json")});
+    let said = of("http_yaml", map! {"username" => "u", "url" => "http://pillar/%s", "namespace" => "n"}.into());
+    let mut wanted = map! {"username" => "u"};
+    wanted.extend(asked("yaml"));
+    assert_eq!(said, map! {"n" => map! {"said" => wanted}});
+    for (url, error) in [
+        ("http://pillar/list", "its output is of type list, not a mapping"),
+        ("http://pillar/text", "the answer is not json"),
+        ("http://pillar/none", "HTTP 404: Not Found: Some(\"http://pillar/none\")"),
+    ] {
+        let wanted = format!("Failed to load ext_pillar http_json: {error}");
+        assert_eq!(of("http_json", url.into()), map! {"_errors" => list![wanted]}, "{url}");
+    }
+}
+
+/// A repository with the branches `master`, which has a folder `sub`, and `dev`.
+fn repository(folder: &std::path::Path) -> String {
+    let command = "git init -q --initial-branch=master . && mkdir sub && \
+        echo \"base: {'*': [a]}\" | tee top.sls > sub/top.sls && echo 'a: {m: 1, l: [1]}' > a.sls && \
+        echo 'sub: {{ saltenv }} {{ opts.id }}' > sub/a.sls && git add . && git commit -qm one && git checkout -qb dev && \
+        echo \"dev: {'web*': [a]}\" > top.sls && echo 'a: {d: 1, l: [2]}' > a.sls && git commit -qam two";
+    let who =
+        ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
+    let done = std::process::Command::new("sh").args(["-c", command]).current_dir(folder).envs(who).status().unwrap();
+    assert!(done.success());
+    format!("file://{}", folder.display())
+}
+
+#[test]
+fn branches_of_repositories_are_environments_of_pillar() {
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let url = repository(folder.path());
+    let branch = |name: &str| Value::from(format!("{name} {url}"));
+    let with = |name: &str, own: Value| -> Value { map! {branch(name) => own}.into() };
+    let of = |remotes: Value, more: Map, pillarenv: Option<&str>| {
+        let mut opts = map! {"ext_pillar" => list![map! {"git" => remotes}], "cachedir" => cache.path().to_owned()};
+        opts.extend(more);
+        Master::new(&[], opts).pillar("web1", pillarenv, &Map::new())
+    };
+    let master = map! {"a" => map! {"m" => 1, "l" => list![1]}};
+    let dev = map! {"a" => map! {"d" => 1, "l" => list![2]}};
+    let both = |list: Value| map! {"a" => map! {"m" => 1, "l" => list, "d" => 1}};
+    let error = |text: String| map! {"_errors" => list![format!("Failed to load ext_pillar git: {text}")]};
+    let none = Map::new;
+    for (remotes, more, pillarenv, wanted) in [
+        (list![branch("master")], none(), None, master.clone()),
+        (list![url.clone()], none(), None, master.clone()),
+        (branch("dev"), none(), None, dev.clone()),
+        (list![branch("master"), branch("dev")], none(), None, both(list![2])),
+        (list![branch("master"), branch("dev")], map! {"pillar_merge_lists" => true}, None, both(list![1, 2])),
+        (list![branch("master"), branch("dev")], none(), Some("dev"), dev.clone()),
+        (list![branch("__env__")], none(), None, master.clone()),
+        (list![branch("__env__")], none(), Some("dev"), dev.clone()),
+        (list![with("master", list![map! {"root" => "sub"}])], none(), None, map! {"sub" => "base web1"}),
+        (list![branch("master")], map! {"git_pillar_root" => "sub"}, None, map! {"sub" => "base web1"}),
+        (list![with("master", list![map! {"env" => "other"}])], none(), None, none()),
+        (list![with("none", list![map! {"fallback" => "dev"}, map! {"env" => "dev"}])], none(), None, dev.clone()),
+        (list![branch("none")], none(), None, error(format!("{url} has no branch or tag 'none'"))),
+        (list!["a b c"], none(), None, error("'a b c' is not a branch and a URL".into())),
+    ] {
+        assert_eq!(of(remotes.clone(), more.clone(), pillarenv), wanted, "{remotes} {more:?} {pillarenv:?}");
+    }
+    let told = of(list![format!("master {url}/none")], none(), None);
+    let text = told["_errors"].as_list().unwrap()[0].to_string();
+    assert!(text.starts_with("Failed to load ext_pillar git: the git remote"), "{text}");
+}

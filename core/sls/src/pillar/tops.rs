@@ -1,0 +1,166 @@
+//! The top files of pillar, of all environments: which SLS files are for a minion.
+
+use brine_target::Facts;
+use brine_value::{Map, Value};
+use indexmap::IndexMap;
+
+use super::tree::Tree;
+use super::{PillarRequest, PillarSource};
+use crate::top::is_meant;
+
+/// What the top files say for each environment: targets with what they get.
+pub(super) type Sections = IndexMap<String, IndexMap<Value, Value>>;
+
+/// Reads the top files, and those that they include, and puts their sections together: a target that comes again is as
+/// it was written last.
+pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
+    let Tree { source, request, .. } = tree;
+    let mut sections = Sections::new();
+    for environment in environments(source, request) {
+        let mut waiting = vec![(source.state_top.clone(), "top".to_owned())];
+        let mut seen: Vec<String> = Vec::new();
+        while let Some((path, sls)) = waiting.pop() {
+            let top = match tree.file(&path, &sls, &environment, &Map::new()) {
+                Ok(None | Some(Value::Nil)) => continue,
+                Ok(Some(Value::Map(top))) => top,
+                Ok(Some(other)) => {
+                    tracing::error!(path, "a pillar top file renders to {}, not to a mapping", other.type_name());
+                    errors.push("Error encountered while rendering pillar top file.".to_owned());
+                    continue;
+                }
+                Err(error) => {
+                    errors.push(format!("Rendering Primary Top file failed, render error:\n{error}"));
+                    continue;
+                }
+            };
+            for (name, body) in top {
+                match (name.as_str(), body) {
+                    (Some("include"), included) => {
+                        for name in included.as_list().unwrap_or_default().iter().map(ToString::to_string) {
+                            if !seen.contains(&name) {
+                                let paths = crate::top::candidates(&name);
+                                let path = paths.into_iter().find(|path| tree.find(path, &environment).is_some());
+                                waiting.extend(path.map(|path| (path, name.clone())));
+                                seen.push(name);
+                            }
+                        }
+                    }
+                    (_, Value::Map(targets)) => sections.entry(name.to_string()).or_default().extend(targets),
+                    (_, Value::Nil) => {}
+                    (_, other) => {
+                        tracing::error!(
+                            "section '{name}' of a pillar top file is not a mapping: {}",
+                            other.type_name()
+                        );
+                        errors.push("Error encountered while rendering pillar top file.".to_owned());
+                    }
+                }
+            }
+        }
+    }
+    sections
+}
+
+/// The environments whose top files count.
+fn environments(source: &PillarSource, request: &PillarRequest<'_>) -> Vec<String> {
+    let known = |name: &str| source.roots.contains_key(name).then(|| name.to_owned());
+    if let Some(only) = request.pillarenv {
+        return known(only).into_iter().collect();
+    }
+    if source.merging.keeps_environments_apart() {
+        return known(request.saltenv.unwrap_or("base")).into_iter().collect();
+    }
+    let mut all: Vec<String> = source.roots.keys().cloned().collect();
+    all.sort_by_key(|name| name != "base");
+    all
+}
+
+/// The SLS files of one environment that a minion gets, each once.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Matched {
+    pub names: Vec<String>,
+    /// Those that need not be there.
+    pub may_be_missing: Vec<String>,
+}
+
+/// The SLS files by environment, in the order in which they are merged.
+pub(super) fn matched(
+    sections: &Sections,
+    pillarenv: Option<&str>,
+    facts: &impl Facts,
+    nodegroups: &Map,
+    errors: &mut Vec<String>,
+) -> IndexMap<String, Matched> {
+    let mut found: IndexMap<String, Matched> = IndexMap::new();
+    for (environment, targets) in sections {
+        if pillarenv.is_some_and(|only| only != environment) {
+            continue;
+        }
+        let mut targets: Vec<(&Value, &[Value])> = targets
+            .iter()
+            .map(|(target, items)| (target, items.as_list().unwrap_or(std::slice::from_ref(items))))
+            .collect();
+        let order = |items: &[Value]| items.iter().find_map(|item| item.get("order")?.as_i64()).unwrap_or(0);
+        targets.sort_by_key(|(_, items)| order(items));
+        for (target, items) in targets {
+            let kind =
+                items.iter().find_map(|item| item.get("match")).map_or("compound".to_owned(), ToString::to_string);
+            match is_meant(&target.to_string(), &kind, facts, nodegroups) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => {
+                    errors.push(error.to_string());
+                    continue;
+                }
+            }
+            let ignore = items.iter().any(|item| item.get("ignore_missing").is_some_and(Value::is_truthy));
+            let matched = found.entry(environment.clone()).or_default();
+            for sls in items.iter().filter_map(Value::as_str) {
+                if ignore {
+                    matched.may_be_missing.push(sls.to_owned());
+                }
+                if !matched.names.iter().any(|have| have == sls) {
+                    matched.names.push(sls.to_owned());
+                }
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Minion;
+
+    impl Facts for Minion {
+        fn id(&self) -> &'static str {
+            "web1"
+        }
+
+        fn grains(&self) -> Option<&Map> {
+            static GRAINS: std::sync::LazyLock<Map> = std::sync::LazyLock::new(|| brine_value::map! {"os" => "Debian"});
+            Some(&GRAINS)
+        }
+
+        fn pillar(&self) -> Option<&Map> {
+            None
+        }
+    }
+
+    #[test]
+    fn targets_of_all_kinds_are_matched_in_order() {
+        let top = "'*': [common, users]\n'web*': [nginx, common]\n'db*': [pg]\n'G@os:Debian and web*': deb\n\
+                   'os:Debian':\n  - match: grain\n  - ignore_missing: True\n  - grained\n'w*': [{order: -1}, first]\n\
+                   'x': [{match: nonsense}, a]\n";
+        let Value::Map(targets) = brine_yaml::load(top).unwrap() else { panic!("{top}") };
+        let sections = ["base", "dev"].map(|name| (name.to_owned(), targets.clone().into_iter().collect()));
+        let mut errors = Vec::new();
+        let found = matched(&sections.into(), Some("base"), &Minion, &Map::new(), &mut errors);
+        let names = ["first", "common", "users", "nginx", "deb", "grained"].map(str::to_owned).to_vec();
+        let expected = Matched { names, may_be_missing: vec!["grained".to_owned()] };
+        assert_eq!(found, [("base".to_owned(), expected)].into());
+        assert!(errors[0].starts_with("target 'x' of the top file: "), "{errors:?}");
+    }
+}

@@ -1,0 +1,295 @@
+//! The SLS files of pillar, rendered with the minion's grains, and what they include.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_jinja::{Context, Host, Limits};
+use brine_system::files;
+use brine_text::glob::{fnmatch, is_pattern};
+use brine_value::{FromValue, Map, Value};
+use indexmap::IndexMap;
+
+use super::host::PillarHost;
+use super::tops::{self, Matched, Sections};
+use super::{PillarFacts, PillarRequest, PillarSource};
+use crate::render::{Sls, sls_variables};
+use crate::top;
+
+/// One rendering of all files that a minion gets.
+pub(super) struct Tree<'a> {
+    pub source: &'a PillarSource,
+    pub request: &'a PillarRequest<'a>,
+    /// `opts` in the templates.
+    opts: Arc<Map>,
+    /// `pillar` in the templates: what there is before the files.
+    pillar: Arc<Map>,
+    /// What is wrong, in Salt's words.
+    pub errors: Vec<String>,
+}
+
+/// The files of one environment, as they are rendered.
+struct Environment<'a> {
+    name: &'a str,
+    roots: &'a [PathBuf],
+    /// All SLS that there are, once a glob is to be matched: there may be many thousands.
+    available: OnceCell<Vec<String>>,
+    may_be_missing: &'a [String],
+    /// What each that is rendered says by itself.
+    done: IndexMap<String, Map>,
+}
+
+impl<'a> Tree<'a> {
+    pub fn new(source: &'a PillarSource, request: &'a PillarRequest<'a>, opts: &Arc<Map>, pillar: &Map) -> Self {
+        Tree { source, request, opts: Arc::clone(opts), pillar: Arc::new(pillar.clone()), errors: Vec::new() }
+    }
+
+    /// What the files say that the top files have for the minion, later ones over earlier ones.
+    pub fn render(&mut self, sections: &Sections) -> Map {
+        let pillar = Arc::clone(&self.pillar);
+        let facts = PillarFacts { request: self.request, pillar: &pillar };
+        let nodegroups = &self.source.nodegroups;
+        let matched = tops::matched(sections, self.request.pillarenv, &facts, nodegroups, &mut self.errors);
+        let mut all = Map::new();
+        for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
+            // `base` always is.
+            let folders = self.source.roots.get(&name).map(Vec::as_slice).or((name == "base").then_some(&[]));
+            let Some(roots) = folders else {
+                self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
+                continue;
+            };
+            let may_be_missing = &may_be_missing;
+            let mut environment =
+                Environment { name: &name, roots, available: OnceCell::new(), may_be_missing, done: IndexMap::new() };
+            let meant: Vec<String> = names.iter().flat_map(|name| environment.meant(name)).collect();
+            for sls in meant {
+                let data = self.sls(&sls, &mut environment, &Map::new());
+                self.source.merging.merge(&mut all, data);
+            }
+        }
+        all
+    }
+
+    /// What an SLS says, over what it includes. `defaults` are variables of its template.
+    fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
+        let known = environment.done.len();
+        let data = self.read(sls, environment, defaults);
+        // What has failed is not tried again for who includes it later.
+        if environment.done.len() == known {
+            environment.done.entry(sls.to_owned()).or_default();
+        }
+        data
+    }
+
+    fn read(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
+        let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
+        else {
+            // As in Salt, nothing is missed in an environment without folders.
+            let has_folders = self.source.roots.get(environment.name).is_some_and(|folders| !folders.is_empty());
+            if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+                self.errors.push(format!(
+                    "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
+                    environment.name
+                ));
+            }
+            return Map::new();
+        };
+        let mut data = match self.file(&path, sls, environment.name, defaults) {
+            Ok(Some(Value::Map(data))) => data,
+            Ok(None | Some(Value::Nil)) => return Map::new(),
+            Ok(Some(_)) => {
+                self.errors.push(format!("SLS '{sls}' does not render to a dictionary"));
+                return Map::new();
+            }
+            Err(error) => {
+                tracing::error!(sls, error, "a pillar SLS does not render");
+                // The minion is not told by default: the error shows what stands around it in the file.
+                self.errors.push(if self.source.is_on("pillar_safe_render_error", true) {
+                    format!("Rendering SLS '{sls}' failed. Please see master log for details.")
+                } else {
+                    format!("Rendering SLS '{sls}' failed, render error:\n{error}")
+                });
+                return Map::new();
+            }
+        };
+        let includes = data.shift_remove("include");
+        environment.done.insert(sls.to_owned(), data.clone());
+        let includes = match includes {
+            None | Some(Value::Nil) => return data,
+            Some(Value::List(includes)) => includes,
+            Some(other) => {
+                data.insert("include".into(), other);
+                self.errors.push(format!("Include Declaration in SLS '{sls}' is not formed as a list"));
+                return data;
+            }
+        };
+        let mut under = Map::new();
+        // As in Salt, the defaults of one include are those of the next ones that have none.
+        let mut included =
+            Included { by: sls, is_init: path.ends_with("/init.sls"), defaults: defaults.clone(), errors: Vec::new() };
+        for include in &includes {
+            let data = self.include(include, environment, &mut included);
+            self.source.merging.merge(&mut under, data);
+        }
+        let (mut under, over) =
+            if self.source.is_on("pillar_includes_override_sls", false) { (data, under) } else { (under, data) };
+        self.source.merging.merge(&mut under, over);
+        under
+    }
+
+    /// What an item of `include` says: a name, or a name with `defaults` and the `key` that all of it goes below.
+    fn include(&mut self, item: &Value, environment: &mut Environment<'_>, included: &mut Included<'_>) -> Map {
+        let (name, options) = match item {
+            Value::Map(map) => match map.first() {
+                Some((name, options)) => {
+                    included.defaults = options.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default();
+                    (name.to_string(), options.clone())
+                }
+                None => return Map::new(),
+            },
+            name => (name.to_string(), Value::Nil),
+        };
+        let mut all = Map::new();
+        for sls in self.included(&name.replace('/', "."), environment, included) {
+            let mut data = if let Some(data) = environment.done.get(&sls) {
+                // As in Salt, where the errors of the last one that was rendered stand.
+                self.errors.extend_from_slice(&included.errors);
+                data.clone()
+            } else {
+                let before = self.errors.len();
+                let data = self.sls(&sls, environment, &included.defaults);
+                included.errors = self.errors.get(before..).unwrap_or_default().to_vec();
+                data
+            };
+            if let Some(key) = options.get("key").filter(|key| key.is_truthy() && !data.is_empty()) {
+                for part in key.to_string().split(':').rev() {
+                    data = brine_value::map! {part => data};
+                }
+            }
+            self.source.merging.merge(&mut all, data);
+        }
+        all
+    }
+
+    /// The SLS that an included name means. As in Salt it is looked for twice: as it is, without dots in front, and from
+    /// where the includer is. One that is found both times counts twice, errors included.
+    fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
+        let meant = absolute(name, included.by, included.is_init);
+        let found: Vec<String> = [name.trim_start_matches('.'), &meant]
+            .into_iter()
+            .flat_map(|name| environment.meant(name))
+            .filter(|sls| top::candidates(sls).iter().any(|path| self.find(path, environment.name).is_some()))
+            .collect();
+        if found.is_empty() { vec![meant] } else { found }
+    }
+
+    /// Renders a file of the environment's first root that has it.
+    pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
+        let Some(file) = self.find(relative, environment) else { return Ok(None) };
+        let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile(relative, &source, &self.source.renderer).map_err(|error| error.to_string())?;
+        let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
+        let grains = self.request.grains;
+        let mut context = Context::new(environment);
+        context.set_limits(Limits::of(&self.source.opts));
+        context.set_all(&sls_variables(sls, relative));
+        context.set_shared("grains", Arc::clone(grains));
+        context.set_shared("opts", Arc::clone(&self.opts));
+        context.set_shared("pillar", Arc::clone(&self.pillar));
+        context.set_all(defaults);
+        let host: Arc<dyn Host> = Arc::new(PillarHost {
+            grains: Arc::clone(grains),
+            pillar: Arc::clone(&self.pillar),
+            roots: self.source.roots.get(environment).cloned().unwrap_or_default(),
+            functions: self.request.functions.clone(),
+        });
+        compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
+    }
+
+    pub fn find(&self, relative: &str, environment: &str) -> Option<PathBuf> {
+        find_in(self.source.roots.get(environment)?, relative)
+    }
+}
+
+/// Where includes are read, and what the ones before have left.
+struct Included<'a> {
+    by: &'a str,
+    is_init: bool,
+    defaults: Map,
+    /// The errors of the last one that was rendered.
+    errors: Vec<String>,
+}
+
+/// The names of all SLS in these folders, sorted.
+fn available(roots: &[PathBuf]) -> Vec<String> {
+    let mut names = Vec::new();
+    for root in roots {
+        let mut waiting = vec![(root.clone(), String::new())];
+        while let Some((folder, prefix)) = waiting.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+                // A link to a folder could lead in circles.
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    waiting.push((path, format!("{prefix}{name}.")));
+                } else if let Some(name) = name.strip_suffix(".sls") {
+                    let is_init = name == "init" && !prefix.is_empty();
+                    names.push(if is_init { prefix.trim_end_matches('.').into() } else { format!("{prefix}{name}") });
+                }
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+impl Environment<'_> {
+    /// The SLS that a name means, which may be a glob; one that means nothing stands for itself.
+    fn meant(&self, name: &str) -> Vec<String> {
+        if !is_pattern(name) {
+            return vec![name.to_owned()];
+        }
+        let available = self.available.get_or_init(|| available(self.roots));
+        let found: Vec<String> = available.iter().filter(|sls| fnmatch(name, sls)).cloned().collect();
+        if found.is_empty() { vec![name.to_owned()] } else { found }
+    }
+}
+
+/// The environments as `env_order` has them, the others behind.
+fn in_order(matched: IndexMap<String, Matched>, opts: &Map) -> IndexMap<String, Matched> {
+    let order = opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default();
+    let mut matched = matched;
+    matched.sort_by_cached_key(|name, _| order.iter().position(|have| have == name).unwrap_or(order.len()));
+    matched
+}
+
+pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
+    roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
+}
+
+/// The name that an `include` means: with a dot in front, from where the includer is. As in Salt, a second dot does not go
+/// up a folder, unlike in state files.
+fn absolute(name: &str, includer: &str, is_init: bool) -> String {
+    let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
+    // An `init.sls` is in the folder of its name.
+    let folder = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(folder, _)| folder) };
+    folder.map_or_else(|| beside.to_owned(), |folder| format!("{folder}.{beside}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_names_start_where_the_includer_is() {
+        for (name, includer, is_init, meant) in [
+            ("x.y", "a.b", false, "x.y"),
+            (".x", "a.b", false, "a.x"),
+            (".x", "a.b", true, "a.b.x"),
+            ("..x", "a.b.c", false, "a.b..x"),
+            (".x", "a", false, "x"),
+        ] {
+            assert_eq!(absolute(name, includer, is_init), meant, "{name} in {includer}");
+        }
+    }
+}

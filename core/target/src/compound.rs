@@ -1,0 +1,238 @@
+//! Compound targets: `G@os:Debian and ( web* or not L@db1,db2 )`.
+//!
+//! Words are split at blanks. `not` binds closer than `and`, `and` closer than `or`; `not` after a
+//! term means `and not`.
+
+use std::borrow::Cow;
+
+use brine_value::{Map, Value};
+
+use super::lookup::Comparison;
+use super::{Facts, Match, Matcher, TargetError};
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub(super) enum Expression {
+    Term(Matcher),
+    Not(Box<Expression>),
+    All(Vec<Expression>),
+    Any(Vec<Expression>),
+}
+
+impl Expression {
+    pub fn parse(words: &[&str], nodegroups: &Map) -> Result<Self, TargetError> {
+        let mut expanded = Vec::new();
+        expand(words, nodegroups, &mut Vec::new(), &mut expanded)?;
+        let words: Vec<&str> = expanded.iter().map(AsRef::as_ref).collect();
+        Parser { words: &words, at: 0, depth: 0 }.whole()
+    }
+
+    /// Takes wildcards in pillar values for what they are.
+    pub fn compare_pillar_exactly(&mut self) {
+        match self {
+            Expression::Term(Matcher::Pillar(lookup)) => lookup.compare_exactly(),
+            Expression::Term(_) => {}
+            Expression::Not(inner) => inner.compare_pillar_exactly(),
+            Expression::All(parts) | Expression::Any(parts) => {
+                parts.iter_mut().for_each(Expression::compare_pillar_exactly);
+            }
+        }
+    }
+
+    /// Whether the facts are in, as far as they are known.
+    pub fn check(&self, facts: &impl Facts) -> Match {
+        match self {
+            Expression::Term(matcher) => matcher.check(facts),
+            Expression::Not(inner) => match inner.check(facts) {
+                Match::Yes => Match::No,
+                Match::No => Match::Yes,
+                Match::Unknown => Match::Unknown,
+            },
+            Expression::All(parts) => first_or(parts, facts, Match::No, Match::Yes),
+            Expression::Any(parts) => first_or(parts, facts, Match::Yes, Match::No),
+        }
+    }
+}
+
+/// `decides` if any part says so, else unknown if any part does not know, else `otherwise`.
+fn first_or(parts: &[Expression], facts: &impl Facts, decides: Match, otherwise: Match) -> Match {
+    let mut sum = otherwise;
+    for part in parts {
+        match part.check(facts) {
+            found if found == decides => return decides,
+            Match::Unknown => sum = Match::Unknown,
+            _ => {}
+        }
+    }
+    sum
+}
+
+/// Words in one expression, all node groups expanded.
+const MAX_WORDS: usize = 20_000;
+
+/// Parentheses and node groups inside each other.
+const MAX_DEPTH: usize = 100;
+
+/// Writes out the words with the definitions of node groups in place of their names.
+///
+/// As in Salt, a definition stands there without parentheses, unless one group uses another: with
+/// `web: a or b`, `N@web and c` means `a or b and c`.
+fn expand<'a>(
+    words: &[&'a str],
+    nodegroups: &'a Map,
+    inside: &mut Vec<&'a str>,
+    out: &mut Vec<Cow<'a, str>>,
+) -> Result<(), TargetError> {
+    for word in words {
+        if out.len() >= MAX_WORDS {
+            return Err(TargetError::TooLarge(words.join(" ")));
+        }
+        let Some(name) = word.strip_prefix("N@") else {
+            out.push(Cow::Borrowed(word));
+            continue;
+        };
+        if inside.contains(&name) || inside.len() >= MAX_DEPTH {
+            return Err(TargetError::NodegroupLoop(name.to_owned()));
+        }
+        let unknown = || TargetError::UnknownNodegroup(name.to_owned());
+        let definition: Vec<&str> = match nodegroups.get(name).ok_or_else(unknown)? {
+            Value::Str(text) => text.split_whitespace().collect(),
+            Value::List(items) => items.iter().filter_map(Value::as_str).collect(),
+            _ => return Err(unknown()),
+        };
+        if !definition.is_empty() && definition.iter().all(|word| is_plain_id(word)) {
+            out.push(Cow::Owned(format!("L@{}", definition.join(","))));
+            continue;
+        }
+        let in_parentheses = !inside.is_empty() || definition.iter().any(|word| word.starts_with("N@"));
+        inside.push(name);
+        out.extend(in_parentheses.then_some(Cow::Borrowed("(")));
+        expand(&definition, nodegroups, inside, out)?;
+        out.extend(in_parentheses.then_some(Cow::Borrowed(")")));
+        inside.pop();
+    }
+    Ok(())
+}
+
+/// Whether a word of a node group can only be a minion's id.
+fn is_plain_id(word: &str) -> bool {
+    !matches!(word, "and" | "or" | "not" | "(" | ")") && !word.contains(['@', '*', '?', '[', ']', '(', ')', ',', ' '])
+}
+
+struct Parser<'a> {
+    words: &'a [&'a str],
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Parser<'a> {
+    fn whole(&mut self) -> Result<Expression, TargetError> {
+        let expression = self.any()?;
+        match self.peek() {
+            None => Ok(expression),
+            Some(")") => Err(self.wrong("there is no '(' for this ')'")),
+            Some(_) => Err(self.wrong("two terms need 'and' or 'or' between them")),
+        }
+    }
+
+    fn any(&mut self) -> Result<Expression, TargetError> {
+        let mut parts = vec![self.all()?];
+        while self.take("or") {
+            parts.push(self.all()?);
+        }
+        Ok(one_or(parts, Expression::Any))
+    }
+
+    fn all(&mut self) -> Result<Expression, TargetError> {
+        let mut parts = vec![self.not()?];
+        while self.take("and") || self.peek() == Some("not") {
+            parts.push(self.not()?);
+        }
+        Ok(one_or(parts, Expression::All))
+    }
+
+    fn not(&mut self) -> Result<Expression, TargetError> {
+        if self.take("not") { Ok(Expression::Not(Box::new(self.primary()?))) } else { self.primary() }
+    }
+
+    fn primary(&mut self) -> Result<Expression, TargetError> {
+        match self.peek() {
+            None => Err(self.wrong("a term is missing at the end")),
+            Some("and" | "or" | "not" | ")") => Err(self.wrong("a term is missing before this")),
+            Some("(") if self.depth >= MAX_DEPTH => Err(TargetError::TooLarge(self.words.join(" "))),
+            Some("(") => {
+                self.at += 1;
+                self.depth += 1;
+                let inner = self.any()?;
+                self.depth -= 1;
+                if self.take(")") { Ok(inner) } else { Err(self.wrong("a '(' is not closed")) }
+            }
+            Some(word) => {
+                let term = term(word)?;
+                self.at += 1;
+                Ok(term)
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<&'a str> {
+        self.words.get(self.at).copied()
+    }
+
+    fn take(&mut self, word: &str) -> bool {
+        let found = self.peek() == Some(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn wrong(&self, reason: &'static str) -> TargetError {
+        let word = self.peek().unwrap_or_default().to_owned();
+        TargetError::Compound { expression: self.words.join(" "), place: self.at + 1, word, reason }
+    }
+}
+
+fn term(word: &str) -> Result<Expression, TargetError> {
+    let (letter, delimiter, text) = split_term(word);
+    let matcher = match letter {
+        None => Matcher::glob(text),
+        Some('G') => Matcher::grain(text, delimiter, Comparison::Glob),
+        Some('P') => Matcher::grain(text, delimiter, Comparison::Pcre),
+        Some('I') => Matcher::pillar(text, delimiter, Comparison::Glob),
+        Some('J') => Matcher::pillar(text, delimiter, Comparison::Pcre),
+        Some('E') => Matcher::pcre(text),
+        Some('S') => Matcher::network(text),
+        Some('L') => Ok(Matcher::list(text.split(','))),
+        Some(other) => Err(TargetError::Unsupported(format!("{other}@"))),
+    };
+    matcher.map(Expression::Term)
+}
+
+fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {
+    match parts.pop() {
+        Some(only) if parts.is_empty() => only,
+        Some(last) => {
+            parts.push(last);
+            many(parts)
+        }
+        None => many(parts),
+    }
+}
+
+/// The letter, the delimiter and the rest of `G@os:x` or `G|@os|x`. A word without a letter that
+/// Salt knows is a glob as it stands.
+fn split_term(word: &str) -> (Option<char>, &str, &str) {
+    let glob = (None, ":", word);
+    let Some((engine, text)) = word.split_once('@') else { return glob };
+    let mut chars = engine.chars();
+    match (chars.next(), chars.as_str()) {
+        (Some('G' | 'P' | 'I' | 'J'), "") if text.starts_with('@') && text.len() > 1 => {
+            // `G@@os@x`: the delimiter is itself an at sign.
+            (engine.chars().next(), "@", &text[1..])
+        }
+        (Some(letter @ ('G' | 'P' | 'I' | 'J' | 'L' | 'S' | 'E' | 'R' | 'T' | 'M')), "") => (Some(letter), ":", text),
+        (Some(letter @ ('G' | 'P' | 'I' | 'J')), delimiter) if delimiter.chars().count() == 1 => {
+            (Some(letter), delimiter, text)
+        }
+        _ => glob,
+    }
+}

@@ -1,0 +1,333 @@
+//! The targeting language: which minions are meant. Parsed once, matched against [`Facts`].
+//!
+//! The master asks with what it has stored of its minions, a minion asks with its own facts.
+//!
+//! ```
+//! use brine_target::{Facts, Target, TargetKind};
+//! use brine_value::{Map, map};
+//!
+//! struct Minion(&'static str, Map);
+//! impl Facts for Minion {
+//!     fn id(&self) -> &str { self.0 }
+//!     fn grains(&self) -> Option<&Map> { Some(&self.1) }
+//!     fn pillar(&self) -> Option<&Map> { None }
+//! }
+//!
+//! let target = Target::parse(TargetKind::Compound, "G@os:Debian and not db*", ":", &Map::new()).unwrap();
+//! assert!(target.matches(&Minion("web1", map! {"os" => "Debian"})));
+//! assert!(!target.matches(&Minion("db1", map! {"os" => "Debian"})));
+//! ```
+
+mod compound;
+mod lookup;
+mod network;
+mod pcre;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::str::FromStr;
+
+use brine_text::glob::Glob;
+use brine_value::{Map, Value};
+use indexmap::IndexSet;
+
+use compound::Expression;
+use lookup::{Comparison, Lookup};
+use network::Network;
+pub use pcre::Pcre;
+
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {
+        /// What an expression is matched with: Salt's `tgt_type`, `expr_form` of old.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+        pub enum TargetKind {
+            $($(#[$meta])* $kind,)*
+        }
+
+        impl TargetKind {
+            /// All kinds.
+            pub const ALL: &[TargetKind] = &[$(TargetKind::$kind),*];
+
+            /// Salt's name for it, such as `grain_pcre`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(TargetKind::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A shell glob on the id.
+    #[default]
+    Glob = "glob",
+    /// Ids, separated by commas or blanks.
+    List = "list",
+    /// A regular expression at the start of the id.
+    Pcre = "pcre",
+    /// `key:sub:glob` in the grains.
+    Grain = "grain",
+    /// `key:sub:regex` in the grains.
+    GrainPcre = "grain_pcre",
+    /// `key:sub:glob` in the pillar.
+    Pillar = "pillar",
+    /// `key:sub:regex` in the pillar.
+    PillarPcre = "pillar_pcre",
+    /// `key:sub:value` in the pillar, without wildcards.
+    PillarExact = "pillar_exact",
+    /// An address or network.
+    IpCidr = "ipcidr",
+    /// A name from the `nodegroups` of the configuration.
+    Nodegroup = "nodegroup",
+    /// Terms of the other kinds with `and`, `or`, `not` and parentheses.
+    Compound = "compound",
+    /// An expression for a range server, which Brine does not ask.
+    Range = "range",
+}
+
+impl fmt::Display for TargetKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TargetKind {
+    type Err = TargetError;
+
+    fn from_str(name: &str) -> Result<Self, TargetError> {
+        let found = TargetKind::ALL.iter().copied().find(|kind| kind.name() == name);
+        found.ok_or_else(|| TargetError::UnknownKind(name.to_owned()))
+    }
+}
+
+/// Why an expression names nobody.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// The target type is not one of Salt's.
+    #[error("'{0}' is not a target type")]
+    UnknownKind(String),
+    /// The expression is neither text nor, where one is allowed, a list of texts.
+    #[error("a target of type {kind} cannot be {got}")]
+    NotText {
+        /// The target type.
+        kind: TargetKind,
+        /// Python's name of what it was.
+        got: &'static str,
+    },
+    /// A glob or regular expression is wrong.
+    #[error("the pattern '{pattern}' cannot be used: {reason}")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Not an address or network, or a network with bits outside of its mask.
+    #[error("'{0}' is neither an IP address nor a network")]
+    Network(String),
+    /// A compound expression is not well formed.
+    #[error("the target '{expression}' cannot be read at word {place} '{word}': {reason}")]
+    Compound {
+        /// The expression, with node groups expanded.
+        expression: String,
+        /// Which word, counted from 1.
+        place: usize,
+        /// The word, empty at the end.
+        word: String,
+        /// What is wrong there.
+        reason: &'static str,
+    },
+    /// The configuration has no such node group.
+    #[error("node group '{0}' is not defined")]
+    UnknownNodegroup(String),
+    /// A node group contains itself.
+    #[error("node group '{0}' contains itself")]
+    NodegroupLoop(String),
+    /// The expression is longer or deeper than anybody writes.
+    #[error("the target '{0}' is too large")]
+    TooLarge(String),
+    /// A way of targeting that Brine does not have.
+    #[error("targets of type {0} are not supported")]
+    Unsupported(String),
+}
+
+/// What is known about one minion.
+pub trait Facts {
+    /// Its id.
+    fn id(&self) -> &str;
+    /// Its grains, or nothing if they are not known here.
+    fn grains(&self) -> Option<&Map>;
+    /// Its pillar, or nothing if it is not known here.
+    fn pillar(&self) -> Option<&Map>;
+}
+
+/// Whether a minion is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    /// It is.
+    Yes,
+    /// It is not.
+    No,
+    /// That depends on facts that are not known here.
+    Unknown,
+}
+
+impl From<bool> for Match {
+    fn from(matches: bool) -> Self {
+        if matches { Match::Yes } else { Match::No }
+    }
+}
+
+/// A parsed target.
+#[derive(Debug, Clone)]
+pub struct Target {
+    kind: TargetKind,
+    expression: Expression,
+}
+
+impl Target {
+    /// Parses an expression: text, or for lists and compounds also a list of words. `delimiter` parts
+    /// the steps of grain and pillar paths, [`DEFAULT_DELIMITER`] unless the user chose another.
+    /// `nodegroups` maps names to definitions; a minion has none.
+    ///
+    /// An error means that nobody matches. Salt then says only that no minion matched.
+    pub fn parse(
+        kind: TargetKind,
+        expression: impl Into<Value>,
+        delimiter: &str,
+        nodegroups: &Map,
+    ) -> Result<Self, TargetError> {
+        let value = expression.into();
+        let not_text = || TargetError::NotText { kind, got: value.type_name() };
+        let words: Vec<&str> = match (&value, kind) {
+            (Value::Str(text), TargetKind::Compound) => text.split_whitespace().collect(),
+            (Value::Str(text), TargetKind::List) => {
+                text.split([',', ' ', '\t', '\n']).filter(|w| !w.is_empty()).collect()
+            }
+            (Value::List(items), TargetKind::Compound | TargetKind::List) => {
+                items.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(not_text)?
+            }
+            _ => Vec::new(),
+        };
+        let text = || value.as_str().ok_or_else(not_text);
+        let matcher = match kind {
+            TargetKind::Compound if !words.is_empty() || value.as_str().is_some() => {
+                return Ok(Target { kind, expression: Expression::parse(&words, nodegroups)? });
+            }
+            TargetKind::Nodegroup => {
+                let name = format!("N@{}", text()?);
+                return Ok(Target { kind, expression: Expression::parse(&[&name], nodegroups)? });
+            }
+            TargetKind::List if !matches!(value, Value::Str(_) | Value::List(_)) => return Err(not_text()),
+            TargetKind::List => Matcher::list(words.into_iter()),
+            TargetKind::Glob => Matcher::glob(text()?)?,
+            TargetKind::Pcre => Matcher::pcre(text()?)?,
+            TargetKind::Grain => Matcher::grain(text()?, delimiter, Comparison::Glob)?,
+            TargetKind::GrainPcre => Matcher::grain(text()?, delimiter, Comparison::Pcre)?,
+            TargetKind::Pillar => Matcher::pillar(text()?, delimiter, Comparison::Glob)?,
+            TargetKind::PillarPcre => Matcher::pillar(text()?, delimiter, Comparison::Pcre)?,
+            TargetKind::PillarExact => Matcher::pillar(text()?, delimiter, Comparison::Exact)?,
+            TargetKind::IpCidr => Matcher::network(text()?)?,
+            TargetKind::Range => return Err(TargetError::Unsupported(kind.to_string())),
+            TargetKind::Compound => return Err(not_text()),
+        };
+        Ok(Target { kind, expression: Expression::Term(matcher) })
+    }
+
+    /// The same with pillar compared as it stands, without wildcards: what a minion asks about others is read
+    /// so, who would otherwise find out secrets piece by piece.
+    #[must_use]
+    pub fn with_exact_pillar(mut self) -> Self {
+        self.expression.compare_pillar_exactly();
+        self
+    }
+
+    /// What it was parsed as.
+    pub fn kind(&self) -> TargetKind {
+        self.kind
+    }
+
+    /// Whether the minion is meant, as far as its facts are known.
+    pub fn check(&self, facts: &impl Facts) -> Match {
+        self.expression.check(facts)
+    }
+
+    /// Whether the minion is surely meant: what a minion asks about itself.
+    pub fn matches(&self, facts: &impl Facts) -> bool {
+        self.check(facts) == Match::Yes
+    }
+
+    /// Whether the minion may be meant: what a master asks, who then awaits a return from minions
+    /// whose grains it has not stored, as Salt does.
+    pub fn may_match(&self, facts: &impl Facts) -> bool {
+        self.check(facts) != Match::No
+    }
+
+    /// The ids of a list, in order, each once; nothing for other kinds. `salt -L` reports those that
+    /// no minion has as not returned.
+    pub fn listed(&self) -> Option<impl Iterator<Item = &str>> {
+        match &self.expression {
+            Expression::Term(Matcher::List(ids)) => Some(ids.iter().map(String::as_str)),
+            _ => None,
+        }
+    }
+}
+
+/// What parts the steps of a path if the user chose nothing else.
+pub const DEFAULT_DELIMITER: &str = ":";
+
+/// One term.
+#[derive(Debug, Clone)]
+enum Matcher {
+    Glob(Glob),
+    List(IndexSet<String>),
+    Pcre(Pcre),
+    Grain(Lookup),
+    Pillar(Lookup),
+    Network(Network),
+}
+
+impl Matcher {
+    fn glob(text: &str) -> Result<Self, TargetError> {
+        let wrong =
+            |error: brine_text::glob::GlobError| TargetError::Pattern { pattern: error.pattern, reason: error.reason };
+        Glob::new(text).map(Matcher::Glob).map_err(wrong)
+    }
+
+    fn list<'a>(ids: impl Iterator<Item = &'a str>) -> Self {
+        Matcher::List(ids.map(str::to_owned).collect())
+    }
+
+    fn pcre(text: &str) -> Result<Self, TargetError> {
+        Pcre::parse(text).map(Matcher::Pcre)
+    }
+
+    fn grain(text: &str, delimiter: &str, comparison: Comparison) -> Result<Self, TargetError> {
+        Lookup::parse(text, delimiter, comparison).map(Matcher::Grain)
+    }
+
+    fn pillar(text: &str, delimiter: &str, comparison: Comparison) -> Result<Self, TargetError> {
+        Lookup::parse(text, delimiter, comparison).map(Matcher::Pillar)
+    }
+
+    fn network(text: &str) -> Result<Self, TargetError> {
+        Network::parse(text).map(Matcher::Network).ok_or_else(|| TargetError::Network(text.to_owned()))
+    }
+
+    fn check(&self, facts: &impl Facts) -> Match {
+        let known =
+            |data: Option<&Map>, matches: &dyn Fn(&Map) -> bool| data.map_or(Match::Unknown, |d| matches(d).into());
+        match self {
+            Matcher::Glob(glob) => glob.is_match(facts.id()).into(),
+            Matcher::List(ids) => ids.contains(facts.id()).into(),
+            Matcher::Pcre(pcre) => pcre.is_match(facts.id()).into(),
+            Matcher::Grain(lookup) => known(facts.grains(), &|grains| lookup.is_match(grains)),
+            Matcher::Pillar(lookup) => known(facts.pillar(), &|pillar| lookup.is_match(pillar)),
+            Matcher::Network(network) => known(facts.grains(), &|grains| {
+                grains.get(network.grain()).is_some_and(|addresses| network.holds(addresses))
+            }),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `key:sub:pattern` against grains or pillar.
+//!
+//! Neither side of `:` says where the path ends and the pattern begins: all ways are tried, the
+//! longest path first. Comparing ignores case, as Salt does.
+
+use brine_text::glob::Glob;
+use brine_value::{Map, Value};
+use brine_yaml::follow;
+
+use super::TargetError;
+use super::pcre::Pcre;
+
+/// How the end of a lookup is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comparison {
+    Glob,
+    Pcre,
+    Exact,
+}
+
+/// One parsed expression.
+#[derive(Debug, Clone)]
+pub(super) struct Lookup {
+    words: Vec<String>,
+    /// For each word: the text from there to the end, as the key or pattern that it may be.
+    ends: Vec<End>,
+}
+
+#[derive(Debug, Clone)]
+struct End {
+    text: String,
+    pattern: Pattern,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    Text(String),
+    Glob(Glob),
+    Regex(Pcre),
+    /// Half of a regular expression that is whole only when the path is shorter.
+    Never,
+}
+
+impl Lookup {
+    pub fn parse(text: &str, delimiter: &str, comparison: Comparison) -> Result<Self, TargetError> {
+        let words: Vec<String> = match delimiter {
+            "" => vec![text.to_owned()],
+            _ => text.split(delimiter).map(str::to_owned).collect(),
+        };
+        if words.len() > MAX_WORDS {
+            return Err(TargetError::TooLarge(text.to_owned()));
+        }
+        let mut wrong = None;
+        let end = |from: usize| {
+            let text = words[from..].join(delimiter);
+            // The whole text has at least one key in front: it is no pattern itself.
+            let pattern = if from == 0 { Ok(Pattern::Never) } else { Pattern::new(&text.to_lowercase(), comparison) };
+            let pattern = pattern.unwrap_or_else(|error| {
+                wrong.get_or_insert(error);
+                Pattern::Never
+            });
+            End { text, pattern }
+        };
+        let ends: Vec<End> = (0..words.len()).map(end).collect();
+        match wrong {
+            Some(error) if ends.iter().all(|end| matches!(end.pattern, Pattern::Never)) => Err(error),
+            _ => Ok(Lookup { words, ends }),
+        }
+    }
+
+    /// Takes wildcards at the end for what they are.
+    pub fn compare_exactly(&mut self) {
+        for end in self.ends.iter_mut().skip(1) {
+            end.pattern = Pattern::Text(end.text.to_lowercase());
+        }
+    }
+
+    pub fn is_match(&self, data: &Map) -> bool {
+        self.walk(data, 0)
+    }
+
+    /// Whether the words from `from` lead from this mapping to something that matches the rest.
+    fn walk(&self, data: &Map, from: usize) -> bool {
+        (from + 1..self.words.len()).rev().any(|end| {
+            if end == from + 1 && self.words[from] == "*" {
+                return self.in_map(data, from);
+            }
+            match follow(data, &self.words[from..end]) {
+                None => false,
+                Some(Value::Map(found)) => !found.is_empty() && self.in_map(found, end),
+                Some(Value::List(items)) => items.iter().any(|item| {
+                    matches!(item, Value::Map(found) if self.in_map(found, end)) || self.compare(item, end)
+                }),
+                Some(found) => self.compare(found, end),
+            }
+        })
+    }
+
+    /// Whether a mapping that the path led to matches the words from `from`: one of its keys does, or
+    /// leads on along them. A `*` in front stands for any key.
+    fn in_map(&self, data: &Map, from: usize) -> bool {
+        let any_key = self.words[from] == "*" && from + 1 < self.words.len();
+        let from = if any_key { from + 1 } else { from };
+        let rest = &self.ends[from].text;
+        rest == "*"
+            || data.contains_key(rest.as_str())
+            || data.keys().any(|key| self.compare(key, from))
+            || self.walk(data, from)
+            || any_key
+                && data.values().any(|value| match value {
+                    Value::Map(inner) => self.in_map(inner, from),
+                    Value::List(items) => items.iter().any(|item| self.compare(item, from)),
+                    other => self.compare(other, from),
+                })
+    }
+
+    fn compare(&self, value: &Value, from: usize) -> bool {
+        let text = value.to_string().to_lowercase();
+        match &self.ends[from].pattern {
+            Pattern::Text(wanted) => *wanted == text,
+            Pattern::Glob(glob) => glob.is_match(&text),
+            Pattern::Regex(regex) => regex.is_match(&text),
+            Pattern::Never => false,
+        }
+    }
+}
+
+/// More words than any data is deep. Each `*` doubles the ways to go.
+const MAX_WORDS: usize = 32;
+
+impl Pattern {
+    fn new(text: &str, comparison: Comparison) -> Result<Self, TargetError> {
+        match comparison {
+            Comparison::Exact => Ok(Pattern::Text(text.to_owned())),
+            Comparison::Glob => Ok(Glob::new(text).map_or_else(|_| Pattern::Text(text.to_owned()), Pattern::Glob)),
+            // This asks for a key to be there, whatever its value.
+            Comparison::Pcre if text == "*" => Ok(Pattern::Never),
+            Comparison::Pcre => Pcre::parse(text).map(Pattern::Regex),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! Shell globs as Python's `fnmatch` reads them: over the whole text, `*` crosses `/`, `[!x]`
+//! negates, a lone `[` is itself, braces and backslashes are plain.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobSetBuilder};
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+/// One compiled glob.
+#[derive(Debug, Clone)]
+pub struct Glob {
+    text: String,
+    regex: Regex,
+}
+
+/// A glob that cannot be compiled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the pattern '{pattern}' cannot be used: {reason}")]
+pub struct GlobError {
+    /// The pattern as it was written.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl GlobError {
+    fn of(pattern: &str, reason: &impl ToString) -> Self {
+        GlobError { pattern: pattern.to_owned(), reason: reason.to_string() }
+    }
+}
+
+impl Glob {
+    /// Compiles a pattern.
+    pub fn new(pattern: &str) -> Result<Self, GlobError> {
+        let regex = RegexBuilder::new(&regex(&parts(pattern))).dot_matches_new_line(true).build();
+        Ok(Glob { text: pattern.to_owned(), regex: regex.map_err(|error| GlobError::of(pattern, &error))? })
+    }
+
+    /// Whether the whole text matches.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.regex.is_match(text)
+    }
+
+    /// The pattern as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// Whether the pattern means more than itself.
+pub fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// Whether the whole text matches the pattern. For patterns that are used once; a pattern that
+/// cannot be compiled matches only itself.
+pub fn fnmatch(pattern: &str, text: &str) -> bool {
+    if !is_pattern(pattern) {
+        return pattern == text;
+    }
+    Glob::new(pattern).map_or(pattern == text, |glob| glob.is_match(text))
+}
+
+/// Many globs compiled into one: the cost of a match does not grow with those that do not match.
+#[derive(Debug, Clone, Default)]
+pub struct GlobSet {
+    /// Those of plain characters and `*`, which are most: these are looked up.
+    plain: globset::GlobSet,
+    plain_places: Vec<usize>,
+    /// Those with `?` and classes, which mean characters where `globset` means bytes.
+    others: RegexSet,
+    other_places: Vec<usize>,
+}
+
+/// How much memory the compiled patterns of a set may take.
+const SET_SIZE: usize = 256 << 20;
+
+impl GlobSet {
+    /// Compiles all patterns; a match is told by the pattern's place.
+    pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
+        let (mut plain, mut others) = (GlobSetBuilder::new(), Vec::new());
+        let (mut plain_places, mut other_places) = (Vec::new(), Vec::new());
+        for (place, pattern) in patterns.into_iter().enumerate() {
+            let pattern = pattern.as_ref();
+            let parts = parts(pattern);
+            if let Some(translated) = plain_glob(&parts) {
+                let mut builder = GlobBuilder::new(&translated);
+                let glob = builder.literal_separator(false).backslash_escape(true).build();
+                plain.add(glob.map_err(|error| GlobError::of(pattern, error.kind()))?);
+                plain_places.push(place);
+            } else {
+                others.push(regex(&parts));
+                other_places.push(place);
+            }
+        }
+        let plain = plain.build().map_err(|error| GlobError::of("(all)", error.kind()))?;
+        let others = RegexSetBuilder::new(others).dot_matches_new_line(true).size_limit(SET_SIZE).build();
+        let others = others.map_err(|error| GlobError::of("(all)", &error))?;
+        Ok(GlobSet { plain, plain_places, others, other_places })
+    }
+
+    /// Whether any pattern matches the whole text.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.plain.is_match(text) || self.others.is_match(text)
+    }
+
+    /// The places of all patterns that match the whole text, rising.
+    pub fn matches(&self, text: &str) -> Vec<usize> {
+        let mut places: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_places[i]).collect();
+        if !self.other_places.is_empty() {
+            places.extend(self.others.matches(text).into_iter().map(|i| self.other_places[i]));
+            places.sort_unstable();
+        }
+        places
+    }
+}
+
+/// What a pattern consists of.
+enum Part {
+    /// `*`
+    Any,
+    /// `?`
+    One,
+    Plain(char),
+    /// `[a-c]` or `[!a-c]`
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+fn parts(pattern: &str) -> Vec<Part> {
+    let chars: Vec<char> = pattern.chars().collect();
+    let mut parts = Vec::new();
+    // Once no class ends, none that starts later does.
+    let mut may_close = true;
+    let mut i = 0;
+    while i < chars.len() {
+        match chars[i] {
+            '*' if matches!(parts.last(), Some(Part::Any)) => {}
+            '*' => parts.push(Part::Any),
+            '?' => parts.push(Part::One),
+            '[' if may_close => {
+                if let Some(end) = class_end(&chars, i) {
+                    parts.push(class(&chars[i + 1..end]));
+                    i = end;
+                } else {
+                    may_close = false;
+                    parts.push(Part::Plain('['));
+                }
+            }
+            c => parts.push(Part::Plain(c)),
+        }
+        i += 1;
+    }
+    parts
+}
+
+/// Where the class that starts at `start` ends: at the first `]` that is not its first character.
+fn class_end(chars: &[char], start: usize) -> Option<usize> {
+    let mut at = start + 1;
+    if chars.get(at) == Some(&'!') {
+        at += 1;
+    }
+    if chars.get(at) == Some(&']') {
+        at += 1;
+    }
+    chars[at.min(chars.len())..].iter().position(|c| *c == ']').map(|found| at + found)
+}
+
+/// Reads what stands between brackets. A range whose end is before its start has nothing in it.
+fn class(text: &[char]) -> Part {
+    let (negated, mut text) = match text {
+        ['!', rest @ ..] => (true, rest),
+        all => (false, all),
+    };
+    let mut ranges = Vec::new();
+    loop {
+        text = match text {
+            [] => return Part::Class { negated, ranges },
+            [from, '-', to, rest @ ..] => {
+                ranges.extend((from <= to).then_some((*from, *to)));
+                rest
+            }
+            [one, rest @ ..] => {
+                ranges.push((*one, *one));
+                rest
+            }
+        }
+    }
+}
+
+/// The same for `globset`, if its bytes and our characters come to the same.
+fn plain_glob(parts: &[Part]) -> Option<String> {
+    let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Any => out.push('*'),
+            Part::Plain(c @ ('[' | ']' | '{' | '}' | '\\')) => out.extend(['\\', *c]),
+            Part::Plain(c) => out.push(*c),
+            Part::One | Part::Class { .. } => return None,
+        }
+    }
+    Some(out)
+}
+
+/// The same as a regular expression.
+fn regex(parts: &[Part]) -> String {
+    let mut out = String::from("\\A");
+    for part in parts {
+        match part {
+            Part::Any => out.push_str(".*"),
+            Part::One => out.push('.'),
+            Part::Plain(c) => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+            Part::Class { negated, ranges } => match (negated, ranges.as_slice()) {
+                (true, []) => out.push('.'),
+                // What is nothing at all cannot be written as a class of nothing.
+                (false, []) => out.push_str("[^\\x{0}-\\x{10FFFF}]"),
+                (negated, ranges) => {
+                    out.push_str(if *negated { "[^" } else { "[" });
+                    for (from, to) in ranges {
+                        out.push_str(&format!("\\x{{{:X}}}-\\x{{{:X}}}", u32::from(*from), u32::from(*to)));
+                    }
+                    out.push(']');
+                }
+            },
+        }
+    }
+    out.push_str("\\z");
+    out
+}
+
+/// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not
+/// cross `/` here, and hidden files are named only by a pattern that starts with a dot, as in a shell.
+pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_owned() }];
+    for part in pattern.split('/').filter(|part| !part.is_empty()) {
+        if !is_pattern(part) {
+            for path in &mut found {
+                path.push(part);
+            }
+            continue;
+        }
+        let mut next = Vec::new();
+        for folder in &found {
+            let here = Path::new(".");
+            let listed = std::fs::read_dir(if folder.as_os_str().is_empty() { here } else { folder });
+            let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
+            let matching = names.filter(|name| {
+                let name = name.to_string_lossy();
+                fnmatch(part, &name) && (!name.starts_with('.') || part.starts_with('.'))
+            });
+            next.extend(matching.map(|name| folder.join(name)));
+        }
+        next.sort();
+        found = next;
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_match_as_fnmatch_does() {
+        for (pattern, text, matches) in [
+            ("salt/auth", "salt/auth", true),
+            ("salt/auth", "salt/auth2", false),
+            ("salt/minion/*/start", "salt/minion/web1/start", true),
+            ("salt/minion/*/start", "salt/minion/a/b/start", true),
+            ("salt/*", "salt/", true),
+            ("*", "", true),
+            ("**", "a/b", true),
+            ("a/**/b", "a/b", false),
+            ("a/**/b", "a/x/y/b", true),
+            ("web?", "web1", true),
+            ("web?", "web12", false),
+            ("web[1-3]", "web2", true),
+            ("web[!1-3]", "web2", false),
+            ("web[!1-3]", "web4", true),
+            ("[]a]", "]", true),
+            ("[^a]", "^", true),
+            ("[^a]", "a", true),
+            ("[^a]", "b", false),
+            ("a[b", "a[b", true),
+            ("{a,b}", "{a,b}", true),
+            ("{a,b}", "a", false),
+            ("a\\*", "a\\x", true),
+            ("a.b", "axb", false),
+            ("line*", "line\nmore", true),
+        ] {
+            assert_eq!(fnmatch(pattern, text), matches, "{pattern} on {text}");
+            assert_eq!(Glob::new(pattern).unwrap().is_match(text), matches, "{pattern} on {text}");
+        }
+    }
+
+    /// What `glob/record` recorded.
+    #[test]
+    fn odd_patterns_mean_what_they_mean_to_python() {
+        #[derive(serde::Deserialize)]
+        struct Recorded {
+            texts: Vec<String>,
+            patterns: Vec<(String, Vec<usize>)>,
+        }
+        let recorded: Recorded = serde_json::from_str(include_str!("matches.json")).unwrap();
+        assert!(recorded.patterns.len() > 2000);
+        let set = GlobSet::new(recorded.patterns.iter().map(|(pattern, _)| pattern)).unwrap();
+        let in_set: Vec<Vec<usize>> = recorded.texts.iter().map(|text| set.matches(text)).collect();
+        for (place, (pattern, expected)) in recorded.patterns.iter().enumerate() {
+            let matching = |fits: &dyn Fn(usize, &str) -> bool| -> Vec<usize> {
+                (0..recorded.texts.len()).filter(|i| fits(*i, &recorded.texts[*i])).collect()
+            };
+            let told = |places: &[usize]| places.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
+            let alone = matching(&|_, text| fnmatch(pattern, text));
+            assert_eq!(told(&alone), told(expected), "{pattern:?}");
+            assert_eq!(matching(&|i, _| in_set[i].contains(&place)), *expected, "{pattern:?} in a set");
+        }
+    }
+
+    #[test]
+    fn a_set_names_all_that_match() {
+        let set = GlobSet::new(["salt/auth", "salt/*", "other", "*/auth"]).unwrap();
+        assert_eq!(set.matches("salt/auth"), [0, 1, 3]);
+        assert!(set.matches("nothing").is_empty());
+        assert!(set.is_match("other"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_pattern_is_compiled_or_refused(pattern in ".*", text in ".*") {
+            let _ = fnmatch(&pattern, &text);
+        }
+
+        #[test]
+        fn a_text_without_wildcards_matches_itself_alone(text in "[a-z/{}\\\\.]{0,20}", other in "[a-z/{}\\\\.]{0,20}") {
+            let glob = Glob::new(&text).unwrap();
+            proptest::prop_assert!(glob.is_match(&text));
+            proptest::prop_assert_eq!(glob.is_match(&other), text == other);
+        }
+    }
+
+    #[test]
+    fn globs_name_paths_as_in_a_shell() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let root = folder.path().display();
+        for (pattern, names) in [
+            ("a/*.sls", &["a/x.sls", "a/y.sls"][..]),
+            ("*/x.sls", &["a/x.sls", "b/x.sls"]),
+            ("b/*", &["b/x.sls", "b/z.txt"]),
+            ("b/.*.sls", &["b/.hidden.sls"]),
+            ("[ab]/x.???", &["a/x.sls", "b/x.sls"]),
+            ("c/*", &[]),
+        ] {
+            let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+            assert_eq!(paths(Path::new(""), &format!("{root}/{pattern}")), expected, "{pattern}");
+            assert_eq!(paths(folder.path(), pattern), expected, "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Whole numbers that 64 bits do not hold. Nothing computes with them: they are read, shown and handed on.
+
+use std::fmt;
+
+use super::Value;
+
+/// As many digits as Python turns into a number.
+const MAX_DIGITS: usize = 4300;
+
+/// A whole number below [`i64::MIN`] or above [`u64::MAX`], as its decimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BigInt(Box<str>);
+
+impl BigInt {
+    /// The number as 128 bits, if it fits.
+    pub fn as_i128(&self) -> Option<i128> {
+        self.0.parse().ok()
+    }
+
+    /// The number as floating point.
+    pub fn as_f64(&self) -> f64 {
+        self.0.parse().unwrap_or(f64::INFINITY)
+    }
+}
+
+impl fmt::Display for BigInt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<i128> for Value {
+    fn from(number: i128) -> Self {
+        let small = i64::try_from(number).map(Value::Int).or_else(|_| u64::try_from(number).map(Value::UInt));
+        small.unwrap_or_else(|_| Value::Big(BigInt(number.to_string().into())))
+    }
+}
+
+impl Value {
+    /// The whole number that digits of a radix up to 16 stand for, or nothing where they are none or too many.
+    /// A colon begins a sixtieth, as in YAML's `1:30`.
+    pub fn whole_number(negative: bool, digits: &str, radix: u32) -> Option<Value> {
+        let mut number = Magnitude(vec![0]);
+        for (place, sixtieth) in digits.split(':').enumerate() {
+            if sixtieth.is_empty() {
+                return None;
+            }
+            if place > 0 {
+                number.grow(60, u64::from_str_radix(sixtieth, radix).ok()?)?;
+                continue;
+            }
+            for digit in sixtieth.chars() {
+                number.grow(radix.into(), digit.to_digit(radix)?.into())?;
+            }
+        }
+        let text = format!("{}{number}", if negative { "-" } else { "" });
+        Some(text.parse::<i128>().map_or_else(|_| Value::Big(BigInt(text.into())), Value::from))
+    }
+}
+
+/// A number in limbs of eighteen decimal digits, the lowest first.
+struct Magnitude(Vec<u64>);
+
+impl Magnitude {
+    const LIMB: u64 = 1_000_000_000_000_000_000;
+
+    /// Times a number, and one more; nothing where it gets too large.
+    fn grow(&mut self, times: u64, plus: u64) -> Option<()> {
+        let mut carry = u128::from(plus);
+        for limb in &mut self.0 {
+            carry += u128::from(*limb) * u128::from(times);
+            *limb = (carry % u128::from(Self::LIMB)) as u64;
+            carry /= u128::from(Self::LIMB);
+        }
+        if carry > 0 {
+            self.0.push(carry as u64);
+        }
+        (self.0.len() <= MAX_DIGITS / 18 + 1).then_some(())
+    }
+}
+
+impl fmt::Display for Magnitude {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut limbs = self.0.iter().rev();
+        write!(f, "{}", limbs.next().unwrap_or(&0))?;
+        limbs.try_for_each(|limb| write!(f, "{limb:018}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{json, msgpack};
+
+    #[test]
+    fn digits_of_any_length_are_a_number() {
+        let large = format!("1{}", "0".repeat(300));
+        for (negative, digits, radix, text) in [
+            (false, "0", 10, Some("0")),
+            (true, "9223372036854775808", 10, Some("-9223372036854775808")),
+            (true, "9223372036854775809", 10, Some("-9223372036854775809")),
+            (false, "18446744073709551616", 10, Some("18446744073709551616")),
+            (false, "1ffffffffffffffff", 16, Some("36893488147419103231")),
+            (false, &large, 10, Some(&*large)),
+            (true, "7777777777777777777777777", 8, Some("-37778931862957161709567")),
+            (false, "1:30:15", 10, Some("5415")),
+            (false, "18446744073709551615:0", 10, Some("1106804644422573096900")),
+            (false, "", 10, None),
+            (false, "1a", 10, None),
+            (false, "1::2", 10, None),
+            (false, &"9".repeat(5000), 10, None),
+        ] {
+            let number = Value::whole_number(negative, digits, radix);
+            assert_eq!(number.map(|number| number.to_string()).as_deref(), text, "{digits}");
+        }
+        assert_eq!(Value::whole_number(true, "9223372036854775808", 10), Some(Value::Int(i64::MIN)));
+        assert_eq!(Value::whole_number(false, "18446744073709551615", 10), Some(Value::UInt(u64::MAX)));
+    }
+
+    #[test]
+    fn it_is_a_number_for_people_and_a_text_on_the_wire() {
+        let digits = "123456789012345678901234567890123456789012345678901234567890";
+        let number = Value::whole_number(false, digits, 10).unwrap();
+        assert_eq!((json::to_json(&number), number.type_name(), number.is_truthy()), (digits.to_owned(), "int", true));
+        assert_eq!(msgpack::unpack(&msgpack::pack(&number)), Ok(digits.into()));
+    }
+}

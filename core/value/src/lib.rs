@@ -1,0 +1,270 @@
+//! What msgpack, JSON and YAML can say, Salt's way.
+//!
+//! Order of keys is kept, keys may be of any type, bytes stay bytes. `msgpack` is the form on the
+//! wire and on the bus, `json` and `python` are forms for people.
+
+mod big;
+mod convert;
+pub mod json;
+pub mod msgpack;
+pub mod python;
+mod url;
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+pub use big::BigInt;
+pub use convert::{FromValue, WrongType};
+pub use url::{percent_encoded, percent_encoded_path};
+
+/// One piece of data, as it travels between all parts of Brine.
+#[derive(Debug, Clone, Default)]
+pub enum Value {
+    /// Nothing: `None`, `null`, `~`.
+    #[default]
+    Nil,
+    /// A truth value.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A whole number above [`i64::MAX`]; smaller ones are always [`Value::Int`].
+    UInt(u64),
+    /// A whole number that 64 bits do not hold. On the wire it is text, as Salt sends it.
+    Big(BigInt),
+    /// A floating point number.
+    Float(f64),
+    /// Text.
+    Str(String),
+    /// Bytes that are not text.
+    Bytes(Vec<u8>),
+    /// A sequence. Tuples become lists on the wire.
+    List(Vec<Value>),
+    /// A mapping in insertion order.
+    Map(Map),
+}
+
+/// An ordered mapping whose keys may be of any type.
+pub type Map = indexmap::IndexMap<Value, Value>;
+
+impl Value {
+    /// The empty mapping.
+    pub fn map() -> Self {
+        Value::Map(Map::new())
+    }
+
+    /// The text, if this is text.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Str(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// The truth value, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// The whole number, if this is one that fits.
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Value::Int(n) => Some(*n),
+            _ => None,
+        }
+    }
+
+    /// The number as floating point, if this is a number.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(n) => Some(*n as f64),
+            Value::UInt(n) => Some(*n as f64),
+            Value::Big(n) => Some(n.as_f64()),
+            Value::Float(f) => Some(*f),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    pub fn as_list(&self) -> Option<&[Value]> {
+        match self {
+            Value::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The mapping, if this is one.
+    pub fn as_map(&self) -> Option<&Map> {
+        match self {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The mapping to change, if this is one.
+    pub fn as_map_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The bytes of text or bytes.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Str(s) => Some(s.as_bytes()),
+            Value::Bytes(b) => Some(b),
+            _ => None,
+        }
+    }
+
+    /// The value under a text key, if this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map().and_then(|map| map.get(key))
+    }
+
+    /// Whether there is nothing here.
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil)
+    }
+
+    /// Truth as Python sees it: empty, zero and nothing are false.
+    pub fn is_truthy(&self) -> bool {
+        match self {
+            Value::Nil => false,
+            Value::Bool(b) => *b,
+            Value::Int(n) => *n != 0,
+            Value::UInt(_) | Value::Big(_) => true,
+            Value::Float(f) => *f != 0.0,
+            Value::Str(s) => !s.is_empty(),
+            Value::Bytes(b) => !b.is_empty(),
+            Value::List(l) => !l.is_empty(),
+            Value::Map(m) => !m.is_empty(),
+        }
+    }
+
+    /// What Python calls the type of this value, for messages to people who write YAML.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Nil => "NoneType",
+            Value::Bool(_) => "bool",
+            Value::Int(_) | Value::UInt(_) | Value::Big(_) => "int",
+            Value::Float(_) => "float",
+            Value::Str(_) => "str",
+            Value::Bytes(_) => "bytes",
+            Value::List(_) => "list",
+            Value::Map(_) => "dict",
+        }
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Value::Nil, Value::Nil) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::UInt(a), Value::UInt(b)) => a == b,
+            (Value::Big(a), Value::Big(b)) => a == b,
+            // By bits, so that equality is an equivalence and agrees with `Hash`: NaN equals itself.
+            (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
+            (Value::Str(a), Value::Str(b)) => a == b,
+            (Value::Bytes(a), Value::Bytes(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a == b,
+            (Value::Map(a), Value::Map(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Value {}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            // Text hashes like `str`, so that mappings can be searched by `&str` without a copy.
+            Value::Str(s) => s.as_str().hash(state),
+            Value::Nil => 0u8.hash(state),
+            Value::Bool(b) => b.hash(state),
+            Value::Int(n) => n.hash(state),
+            Value::UInt(n) => n.hash(state),
+            Value::Big(n) => n.hash(state),
+            Value::Float(f) => f.to_bits().hash(state),
+            Value::Bytes(b) => b.hash(state),
+            Value::List(l) => l.hash(state),
+            // Equality of mappings does not look at order, so neither may the hash.
+            Value::Map(m) => m.len().hash(state),
+        }
+    }
+}
+
+impl indexmap::Equivalent<Value> for str {
+    fn equivalent(&self, key: &Value) -> bool {
+        key.as_str() == Some(self)
+    }
+}
+
+/// Prints as Python's `str()` does: text bare, containers as literals.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Str(s) => f.write_str(s),
+            other => python::write_repr(other, f),
+        }
+    }
+}
+
+/// Builds a [`Map`] from `key => value` pairs; keys and values are anything that turns into a [`Value`].
+#[macro_export]
+macro_rules! map {
+    ($($key:expr => $value:expr),* $(,)?) => {{
+        #[allow(unused_mut)]
+        let mut map = $crate::Map::new();
+        $(map.insert($crate::Value::from($key), $crate::Value::from($value));)*
+        map
+    }};
+}
+
+/// Builds a [`Value::List`] from anything that turns into values.
+#[macro_export]
+macro_rules! list {
+    ($($item:expr),* $(,)?) => {
+        $crate::Value::List(vec![$($crate::Value::from($item)),*])
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_searched_by_text_without_a_copy() {
+        let map = map! {"a" => 1, 2 => "two"};
+        assert_eq!(map.get("a"), Some(&Value::Int(1)));
+        assert_eq!(map.get("b"), None);
+        assert_eq!(map.get(&Value::Int(2)), Some(&Value::from("two")));
+    }
+
+    #[test]
+    fn equality_of_mappings_ignores_order() {
+        assert_eq!(Value::from(map! {"a" => 1, "b" => 2}), Value::from(map! {"b" => 2, "a" => 1}));
+    }
+
+    #[test]
+    fn truth_is_pythons() {
+        for (value, truth) in [
+            (Value::Nil, false),
+            (Value::from(""), false),
+            (Value::from("no"), true),
+            (Value::from(0), false),
+            (Value::from(0.5), true),
+            (list![], false),
+            (Value::map(), false),
+            (list![Value::Nil], true),
+        ] {
+            assert_eq!(value.is_truthy(), truth, "{value:?}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Replies that only the minion's own key opens and that the master has signed: pillar. Salt sends them beside
+//! the session, with a key of their own.
+
+use brine_crypt::{Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
+use brine_value::{Map, Value, map, msgpack};
+
+use super::{WireError, field};
+
+/// The field that holds the sealed part; pillar is all that is sent so.
+const PART: &str = "pillar";
+
+/// Why a private reply cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum PrivateError {
+    /// It is not sealed or not signed as it should be.
+    #[error(transparent)]
+    Crypt(#[from] CryptError),
+    /// It is not laid out as it should be.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+/// Seals a value for a minion: the reply, packed. `nonce` is that of the request.
+pub fn seal(
+    value: &Value,
+    nonce: &str,
+    minion: &PublicKey,
+    master: &PrivateKey,
+    encryption: EncryptionAlgorithm,
+    signature: SignatureAlgorithm,
+) -> Result<Vec<u8>, CryptError> {
+    let session = Session::generate(Cipher::AesCbcHmac);
+    let key = minion.encrypt(session.key_text().as_bytes(), encryption)?;
+    let data = msgpack::pack_map(&map! {"key" => key.clone(), PART => value.clone(), "nonce" => nonce});
+    let sig = master.sign(&data, signature)?;
+    let sealed = session.seal(&msgpack::pack_map(&map! {"data" => data, "sig" => sig}), None, &[]);
+    Ok(msgpack::pack_map(&map! {"key" => key, PART => sealed}))
+}
+
+/// Whether an answer is a private reply.
+pub fn is_private(answer: &Map) -> bool {
+    ["key", PART].iter().all(|name| answer.get(*name).is_some_and(|part| part.as_bytes().is_some()))
+}
+
+/// Opens a private reply to the request of this nonce.
+pub fn open(
+    answer: &Map,
+    nonce: &str,
+    minion: &PrivateKey,
+    master: &PublicKey,
+    encryption: EncryptionAlgorithm,
+    signature: SignatureAlgorithm,
+) -> Result<Value, PrivateError> {
+    let text = String::from_utf8(minion.decrypt(bytes(answer, "key")?, encryption)?);
+    let session = Session::from_key_text(&text.map_err(|_| CryptError::Malformed("the key of a private reply"))?)?;
+    let signed = msgpack::unpack_map(&session.open(bytes(answer, PART)?, None, &[])?).map_err(WireError::from)?;
+    let data = bytes(&signed, "data")?;
+    master.verify(data, bytes(&signed, "sig")?, signature)?;
+    let mut inner = msgpack::unpack_map(data).map_err(WireError::from)?;
+    // The signature is for this key and this request, so that no old reply passes for this one.
+    if bytes(&inner, "key")? != bytes(answer, "key")? {
+        return Err(CryptError::WrongKey.into());
+    }
+    if !token::constant_time_eq(field::<String>(&inner, "nonce")?, nonce) {
+        return Err(CryptError::WrongNonce.into());
+    }
+    Ok(inner.swap_remove(PART).ok_or(WireError::Missing(PART))?)
+}
+
+fn bytes<'a>(map: &'a Map, name: &'static str) -> Result<&'a [u8], WireError> {
+    map.get(name).and_then(Value::as_bytes).ok_or(WireError::Missing(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    static KEYS: LazyLock<[PrivateKey; 2]> =
+        LazyLock::new(|| [PrivateKey::generate(2048).unwrap(), PrivateKey::generate(2048).unwrap()]);
+    const NONCE: &str = "0123456789abcdef0123456789abcdef";
+
+    fn sealed(encryption: EncryptionAlgorithm, signature: SignatureAlgorithm) -> Map {
+        let [master, minion] = &*KEYS;
+        let value = map! {"secret" => "s"}.into();
+        msgpack::unpack_map(&seal(&value, NONCE, &minion.public(), master, encryption, signature).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_private_reply_is_opened_by_its_minion() {
+        let [master, minion] = &*KEYS;
+        for encryption in EncryptionAlgorithm::ALL {
+            for signature in SignatureAlgorithm::ALL {
+                let reply = sealed(*encryption, *signature);
+                assert!(is_private(&reply));
+                let opened = open(&reply, NONCE, minion, &master.public(), *encryption, *signature).unwrap();
+                assert_eq!(opened, map! {"secret" => "s"}.into());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_another_s_or_of_another_request_is_refused() {
+        let [master, minion] = &*KEYS;
+        let (e, s) = (EncryptionAlgorithm::default(), SignatureAlgorithm::default());
+        let reply = sealed(e, s);
+        let tried = |reply: &Map, nonce: &str, minion: &PrivateKey, master: &PrivateKey| {
+            open(reply, nonce, minion, &master.public(), e, s).unwrap_err().to_string()
+        };
+        assert_eq!(tried(&reply, &NONCE.replace('0', "1"), minion, master), CryptError::WrongNonce.to_string());
+        assert_eq!(tried(&reply, NONCE, master, master), CryptError::WrongKey.to_string());
+        assert_eq!(tried(&reply, NONCE, minion, minion), CryptError::BadSignature.to_string());
+        // The key of one reply with the content of another.
+        let mut mixed = sealed(e, s);
+        mixed.insert(PART.into(), reply[PART].clone());
+        assert_eq!(tried(&mixed, NONCE, minion, master), CryptError::WrongKey.to_string());
+        assert!(!is_private(&map! {"key" => "text", PART => map!{}}));
+    }
+}

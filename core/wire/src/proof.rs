@@ -1,0 +1,122 @@
+//! What clients show to say who they are, where it is not a key of the master.
+
+use std::fmt;
+
+use brine_value::Map;
+
+use super::{WireError, field, optional};
+
+/// What a user shows to be known.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// A token of an earlier authentication.
+    Token(String),
+    /// A name and password for a system of `external_auth`.
+    Password {
+        /// The system.
+        eauth: String,
+        /// The user's name.
+        username: String,
+        /// The user's password.
+        password: String,
+    },
+}
+
+/// Says who is meant and never the secret.
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Proof::Token(_) => f.write_str("Token"),
+            Proof::Password { eauth, username, .. } => write!(f, "Password of {username:?} by {eauth:?}"),
+        }
+    }
+}
+
+impl Proof {
+    /// Reads the fields `token`, or `eauth`, `username` and `password`.
+    pub fn from_map(map: &Map) -> Result<Option<Self>, WireError> {
+        if let Some(token) = optional(map, "token")? {
+            return Ok(Some(Proof::Token(token)));
+        }
+        let Some(eauth) = optional(map, "eauth")? else { return Ok(None) };
+        let username = optional(map, "username")?.unwrap_or_default();
+        let password = optional(map, "password")?.unwrap_or_default();
+        Ok(Some(Proof::Password { eauth, username, password }))
+    }
+
+    /// As [`Proof::from_map`], and removes the fields, so that they go no further.
+    pub(super) fn take(map: &mut Map) -> Result<Option<Self>, WireError> {
+        let proof = Proof::from_map(map)?;
+        if proof.is_some() {
+            map.retain(|name, _| !matches!(name.as_str(), Some("token" | "eauth" | "username" | "password")));
+        }
+        Ok(proof)
+    }
+
+    /// Writes the fields.
+    pub fn write(&self, map: &mut Map) {
+        let mut put = |name: &str, value: &str| _ = map.insert(name.into(), value.into());
+        match self {
+            Proof::Token(token) => put("token", token),
+            Proof::Password { eauth, username, password } => {
+                put("eauth", eauth);
+                put("username", username);
+                put("password", password);
+            }
+        }
+    }
+}
+
+/// A user asks for a token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenRequest {
+    /// Name and password.
+    pub proof: Proof,
+    /// For how many seconds the token is to be valid, if the user may choose.
+    pub expire: Option<f64>,
+}
+
+impl TokenRequest {
+    /// Reads the fields of a `mk_token` command.
+    pub fn from_map(map: &Map) -> Result<Self, WireError> {
+        let proof = Proof::Password {
+            eauth: field(map, "eauth")?,
+            username: field(map, "username")?,
+            password: optional(map, "password")?.unwrap_or_default(),
+        };
+        Ok(TokenRequest { proof, expire: optional(map, "token_expire")? })
+    }
+
+    /// Writes the `mk_token` command.
+    pub fn to_map(&self) -> Map {
+        let mut map = brine_value::map! {"cmd" => "mk_token"};
+        self.proof.write(&mut map);
+        if let Some(expire) = self.expire {
+            map.insert("token_expire".into(), expire.into());
+        }
+        map
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::map;
+
+    #[test]
+    fn proofs_leave_no_secret_behind() {
+        let password = Proof::Password { eauth: "file".into(), username: "fred".into(), password: "hunter2".into() };
+        for proof in [Proof::Token("abc".into()), password] {
+            let mut fields = map! {"delimiter" => ":"};
+            proof.write(&mut fields);
+            assert!(fields.len() > 1);
+            assert_eq!(Proof::take(&mut fields), Ok(Some(proof.clone())));
+            assert_eq!(fields, map! {"delimiter" => ":"});
+            let shown = format!("{proof:?}");
+            assert!(!shown.contains("abc") && !shown.contains("hunter2"), "{shown}");
+        }
+        let mut none = map! {"username" => "x", "password" => "for a function"};
+        assert_eq!(Proof::take(&mut none), Ok(None));
+        assert_eq!(none.len(), 2);
+    }
+}

@@ -1,0 +1,163 @@
+//! Messages as they are, and messages as they should not be.
+
+use brine_crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
+use brine_value::msgpack::{self, Budget};
+use brine_value::{Map, Value, list, map};
+use bytes::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn an_auth_request_goes_both_ways() {
+    let request = AuthRequest {
+        id: "web1".parse().unwrap(),
+        public_key: "PEM".into(),
+        nonce: "n".into(),
+        encryption: EncryptionAlgorithm::default(),
+        signature: SignatureAlgorithm::default(),
+        token: Some(vec![1, 2]),
+        ciphers: vec![Cipher::Aes256Gcm],
+        autosign_grains: map! {"role" => "web"},
+    };
+    assert_eq!(AuthRequest::from_map(&request.to_map()), Ok(request));
+}
+
+#[test]
+fn an_auth_reply_must_be_to_the_request_that_was_sent() {
+    let replies = [
+        AuthReply::Refused(Verdict::Pending),
+        AuthReply::Refused(Verdict::Rejected),
+        AuthReply::Refused(Verdict::Full),
+        AuthReply::Refused(Verdict::NoCipher),
+        AuthReply::Accepted(Box::new(Accepted {
+            public_key: "PEM".into(),
+            public_key_signature: Some("c2lnbmVk".into()),
+            publish_port: 4505,
+            publish_key: vec![1],
+            token: Some(vec![4]),
+            session_key: vec![2],
+            signature: vec![3],
+            cipher: Cipher::Aes256Gcm,
+        })),
+    ];
+    for reply in replies {
+        let of = |request: Map| Binding::of(&request).unwrap();
+        let mine = of(map! {"nonce" => "mine", "ciphers" => list!["aes-256-gcm"]});
+        let mut map = reply.to_map(&mine);
+        assert_eq!(AuthReply::from_map(&map, &mine), Ok(reply.clone()));
+        let other = of(map! {"nonce" => "other", "ciphers" => list!["aes-256-gcm"]});
+        assert!(matches!(AuthReply::from_map(&map, &other), Err(WireError::Field { field: "nonce", .. })));
+        assert_eq!(AuthReply::from_map(&map, &of(map! {"nonce" => "mine"})), Err(WireError::Altered));
+        // Salt's masters send no digest, and know no cipher but their own.
+        map.shift_remove("request");
+        let unbound = AuthReply::from_map(&map, &mine);
+        match reply {
+            AuthReply::Accepted(_) => assert_eq!(unbound, Err(WireError::Missing("request"))),
+            reply @ AuthReply::Refused(_) => assert_eq!(unbound, Ok(reply)),
+        }
+    }
+}
+
+#[test]
+fn who_offers_ciphers_of_which_none_is_known_is_refused() {
+    let request = |ciphers: Value| map! {"id" => "m", "pub" => "PEM", "nonce" => "n", "ciphers" => ciphers};
+    let read = |ciphers| AuthRequest::from_map(&request(ciphers)).map(|request| request.ciphers);
+    assert_eq!(read(list!["next", "aes-256-gcm"]), Ok(vec![Cipher::Aes256Gcm]));
+    assert_eq!(read(list![]), Ok(vec![]));
+    assert!(matches!(read(list!["next"]), Err(WireError::Field { field: "ciphers", .. })));
+}
+
+fn unpack(bytes: Vec<u8>) -> Result<Envelope, WireError> {
+    Envelope::unpack(&Bytes::from(bytes), Budget::UNAUTHENTICATED)
+}
+
+#[test]
+fn input_quoted_in_errors_is_cut_and_escaped() {
+    let forged = "x\n2026-11-22 00:00:00 forged line \u{1b}[31m".to_owned();
+    let long = "y".repeat(60 << 10);
+    for (field, text) in [("enc", &forged), ("enc", &long), ("id", &forged), ("id", &long), ("enc_algo", &forged)] {
+        let mut envelope = map! {"enc" => "aes", "id" => "web1", "load" => vec![0u8]};
+        envelope.insert(field.into(), text.into());
+        let error = unpack(msgpack::pack_map(&envelope)).unwrap_err().to_string();
+        assert!(error.chars().count() < 400 && !error.contains(char::is_control), "{field}: {error}");
+    }
+    let error = MinionCommand::from_map(&map! {"cmd" => forged}).unwrap_err().to_string();
+    assert!(!error.contains(char::is_control), "{error}");
+}
+
+#[test]
+fn a_sealed_load_is_not_copied_and_unknown_fields_are_not_decoded() {
+    let mut envelope = map! {"enc" => "aes", "id" => "web1", "load" => vec![7u8; 100_000], "version" => 3};
+    envelope.insert("more".into(), Value::List(vec![Value::Nil; 1000]));
+    let packed = Bytes::from(msgpack::pack_map(&envelope));
+    let Ok(Envelope::Sealed { load, version: 3, .. }) = Envelope::unpack(&packed, Budget(0)) else { panic!("sealed") };
+    assert!(load.len() == 100_000 && packed.as_ptr_range().contains(&load.as_ptr()));
+    let clear = Bytes::from(Envelope::clear(map! {"cmd" => "ping"}));
+    assert!(matches!(Envelope::unpack(&clear, Budget(0)), Err(WireError::Unpack(_))));
+}
+
+#[test]
+fn what_is_no_envelope_is_refused() {
+    let pack = |map: Map| msgpack::pack_map(&map);
+    for (bytes, error) in [
+        (b"garbage".to_vec(), "the message is not msgpack: msgpack is not a map"),
+        (pack(map! {"load" => map!{}}), "the message has no field 'enc'"),
+        (pack(map! {"enc" => "clear"}), "the message has no field 'load'"),
+        (pack(map! {"enc" => "clear", "load" => 5}), "the message's field 'load' is wrong: expected a mapping"),
+        (
+            pack(map! {"enc" => "rot13", "load" => map!{}}),
+            "the message's field 'enc' is wrong: expected clear or aes, got 'rot13'",
+        ),
+        (pack(map! {"enc" => "aes", "load" => vec![0u8]}), "the message has no field 'id'"),
+    ] {
+        assert_eq!(unpack(bytes).unwrap_err().to_string(), error);
+    }
+    let evil = pack(map! {"enc" => "aes", "id" => "../x", "load" => vec![0u8]});
+    assert!(unpack(evil).unwrap_err().to_string().contains("cannot be a minion id"));
+}
+
+#[test]
+fn commands_that_are_not_known_are_refused() {
+    for cmd in ["_prep_auth_info", "__getattribute__", "_send_pub", "", "publish"] {
+        let error = MinionCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
+        assert_eq!(error, WireError::UnknownCommand(cmd.into()));
+    }
+    for cmd in ["_prep_auth_info", "_send_pub", "_return", "_minion_event", "_pillar"] {
+        let error = ClientCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
+        assert_eq!(error, WireError::UnknownCommand(cmd.into()));
+    }
+    assert_eq!(ClientCommand::from_map(&map! {}), Err(WireError::Missing("cmd")));
+}
+
+#[test]
+fn one_event_or_many_come_in_one_message() {
+    let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
+    let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
+    assert_eq!(
+        MinionCommand::from_map(&one),
+        Ok(MinionCommand::Events(MinionEvents { events: vec![("t".into(), body)], pretag: None }))
+    );
+    let many = map! {
+        "cmd" => "_minion_event",
+        "pretag" => "beacon",
+        "events" => list![map!{"tag" => "a", "data" => map!{"x" => 1}}, map!{"tag" => "b"}],
+    };
+    let events = vec![("a".into(), map! {"x" => 1}), ("b".into(), map! {"tag" => "b"})];
+    let pretag = Some("beacon".to_owned());
+    assert_eq!(MinionCommand::from_map(&many), Ok(MinionCommand::Events(MinionEvents { events, pretag })));
+}
+
+#[test]
+fn a_job_id_with_path_separators_is_refused() {
+    let load = map! {"fun" => "test.ping", "tgt" => "*", "jid" => "../../etc/passwd"};
+    assert!(Publication::from_map(load.clone()).is_err());
+    assert!(PublishRequest::from_map(&load).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_an_envelope_or_refused(bytes: Vec<u8>) {
+        let _ = unpack(bytes);
+    }
+}

@@ -1,0 +1,294 @@
+//! From the parser's events to a tree of nodes in which aliases share what they name.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use brine_value::Value;
+use libyaml_safer::{Encoding, ErrorKind, EventData, MappingStyle, Parser, ScalarStyle, SequenceStyle};
+
+use super::error::{Context, Origin, YamlError};
+use super::{MAX_DEPTH, NODE_COST};
+use crate::untrusted::{Place, Scalar, Style, UntrustedError, Words};
+
+/// A place in the text, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Mark {
+    pub line: usize,
+    pub column: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub at: Mark,
+    /// The tag in full, such as `tag:yaml.org,2002:str`, if one was written.
+    pub tag: Option<String>,
+    pub content: Content,
+}
+
+pub(super) type Pair = (Rc<Node>, Rc<Node>);
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar {
+        text: String,
+        plain: bool,
+    },
+    List(Vec<Rc<Node>>),
+    Map(Vec<Pair>),
+    /// Data that stands where a guarded template printed an encoded value.
+    Given(Value),
+}
+
+/// Builds errors that carry their line of the text.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a>(pub &'a str);
+
+impl Source<'_> {
+    pub fn error(self, origin: Origin, at: Mark, message: impl Into<String>) -> YamlError {
+        let source = self.0.lines().nth(at.line.saturating_sub(1)).unwrap_or_default().to_owned();
+        YamlError { message: message.into(), line: at.line, column: at.column, context: None, origin, source }
+    }
+}
+
+impl YamlError {
+    pub(super) fn within(mut self, what: &str, at: Mark) -> Self {
+        self.context = Some(Context { what: what.to_owned(), line: at.line, column: at.column });
+        self
+    }
+}
+
+pub(super) struct Composer<'a> {
+    source: Source<'a>,
+    parser: Parser<&'a [u8]>,
+    anchors: HashMap<String, Rc<Node>>,
+    /// Where the anchors stand, also those whose nodes have not ended.
+    anchored: HashMap<String, Mark>,
+    depth: usize,
+    /// Whether the last line end was not written by the author: a block scalar at the end has not got it.
+    ended: bool,
+    /// Where the text ends as its author wrote it.
+    end: Mark,
+    /// What all nodes written out in the text cost.
+    pub cost: usize,
+    /// What stands for untrusted text in the text, if a guarded template made it.
+    words: Option<&'a Words>,
+    /// Collections in brackets or braces that are open.
+    flows: usize,
+    /// Why untrusted text was refused, where an error is about that.
+    pub untrusted: Option<UntrustedError>,
+}
+
+impl<'a> Composer<'a> {
+    /// `written` is the text before its end was brought into a form that the parser can read, and `ended` whether a
+    /// line end was added.
+    pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Words>) -> Self {
+        let last = written.rsplit('\n').next().unwrap_or_default();
+        let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
+        let mut parser = Parser::new();
+        parser.set_encoding(Encoding::Utf8);
+        parser.set_input(text.as_bytes());
+        Composer {
+            source: Source(text),
+            parser,
+            anchors: HashMap::new(),
+            anchored: HashMap::new(),
+            depth: 0,
+            ended,
+            end,
+            cost: 0,
+            words,
+            flows: 0,
+            untrusted: None,
+        }
+    }
+
+    /// The one document of the text, or nothing if it has none.
+    pub fn document(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
+        let mut root: Option<Rc<Node>> = None;
+        loop {
+            match (self.next()?, &root) {
+                ((EventData::StreamStart { .. } | EventData::DocumentEnd { .. }, _), _)
+                | ((EventData::DocumentStart { .. }, _), None) => {}
+                ((EventData::StreamEnd, _), _) => return Ok(root),
+                ((EventData::DocumentStart { .. }, span), Some(first)) => {
+                    return Err(self
+                        .source
+                        .error(Origin::Parser, span.at, "but found another document")
+                        .within("expected a single document in the stream", first.at));
+                }
+                ((event, span), _) => root = Some(self.node(event, span)?),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Result<(EventData, Span), YamlError> {
+        let mut event = self.parser.parse().map_err(|error| self.refused(&error))?;
+        if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } = &mut event.data
+            && self.ended
+            && event.end_mark.index as usize >= self.source.0.len()
+        {
+            value.truncate(value.strip_suffix('\n').unwrap_or(value).len());
+        }
+        let several_lines = event.start_mark.line != event.end_mark.line;
+        Ok((event.data, Span { at: event.start_mark.into(), several_lines }))
+    }
+
+    /// A scalar, with what its words stand for once that is known to fit.
+    fn scalar(
+        &mut self,
+        text: String,
+        plain: bool,
+        place: Place,
+        tagged: bool,
+        at: Mark,
+    ) -> Result<Content, YamlError> {
+        let Some(words) = self.words.filter(|words| words.touches(&text)) else {
+            return Ok(Content::Scalar { text, plain });
+        };
+        match words.scalar(&text, place, tagged) {
+            Ok(Scalar::Text) => Ok(Content::Scalar { text, plain: false }),
+            Ok(Scalar::Resolved(text)) => Ok(Content::Scalar { text, plain }),
+            Ok(Scalar::Node(value)) => Ok(Content::Given(value)),
+            Err(error) => Err(self.refuse(error, at)),
+        }
+    }
+
+    fn refuse(&mut self, error: UntrustedError, at: Mark) -> YamlError {
+        let refused = self.source.error(Origin::Constructor, at, error.message.clone());
+        self.untrusted = Some(error);
+        refused
+    }
+
+    /// Refuses untrusted text in the name of an anchor, an alias or a tag.
+    fn refuse_names(&mut self, event: &EventData, at: Mark) -> Result<(), YamlError> {
+        let Some(words) = self.words else { return Ok(()) };
+        let names = match event {
+            EventData::Alias { anchor } => [Some(anchor), None],
+            EventData::Scalar { anchor, tag, .. }
+            | EventData::SequenceStart { anchor, tag, .. }
+            | EventData::MappingStart { anchor, tag, .. } => [anchor.as_ref(), tag.as_ref()],
+            _ => [None, None],
+        };
+        match names.into_iter().flatten().find_map(|name| words.no_content(name)) {
+            Some(error) => Err(self.refuse(error, at)),
+            None => Ok(()),
+        }
+    }
+
+    fn node(&mut self, event: EventData, span: Span) -> Result<Rc<Node>, YamlError> {
+        let Span { at, several_lines } = span;
+        self.refuse_names(&event, at)?;
+        if self.depth >= MAX_DEPTH {
+            let message = format!("found more than {MAX_DEPTH} collections inside each other");
+            return Err(self.source.error(Origin::Parser, at, message));
+        }
+        if let EventData::Scalar { anchor: Some(anchor), .. }
+        | EventData::SequenceStart { anchor: Some(anchor), .. }
+        | EventData::MappingStart { anchor: Some(anchor), .. } = &event
+            && let Some(first) = self.anchored.insert(anchor.clone(), at)
+        {
+            let error = self.source.error(Origin::Parser, at, "second occurrence");
+            return Err(error.within("found duplicate anchor; first occurrence", first));
+        }
+        self.cost = self.cost.saturating_add(NODE_COST);
+        self.depth += 1;
+        let (anchor, tag, content) = match event {
+            EventData::Alias { anchor } => {
+                self.depth -= 1;
+                let undefined = || self.source.error(Origin::Parser, at, "found undefined alias");
+                return self.anchors.get(&anchor).cloned().ok_or_else(undefined);
+            }
+            EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {
+                self.cost = self.cost.saturating_add(text.len());
+                // The lone tag `!` makes quoted text plain, as in PyYAML.
+                let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
+                let place = Place { style: style.into(), in_flow: self.flows > 0, several_lines };
+                let content = self.scalar(text, plain, place, tag.is_some(), at)?;
+                (anchor, tag, content)
+            }
+            EventData::SequenceStart { anchor, tag, style, .. } => {
+                let flow = usize::from(style == SequenceStyle::Flow);
+                self.flows += flow;
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        (EventData::SequenceEnd, _) => break,
+                        (event, span) => items.push(self.node(event, span)?),
+                    }
+                }
+                self.flows -= flow;
+                (anchor, tag, Content::List(items))
+            }
+            EventData::MappingStart { anchor, tag, style, .. } => {
+                let flow = usize::from(style == MappingStyle::Flow);
+                self.flows += flow;
+                let mut pairs = Vec::new();
+                loop {
+                    let key = match self.next()? {
+                        (EventData::MappingEnd, _) => break,
+                        (event, span) => self.node(event, span)?,
+                    };
+                    let (event, span) = self.next()?;
+                    pairs.push((key, self.node(event, span)?));
+                }
+                self.flows -= flow;
+                (anchor, tag, Content::Map(pairs))
+            }
+            _ => return Err(self.source.error(Origin::Parser, at, "did not find expected node content")),
+        };
+        self.depth -= 1;
+        // The lone `!` says nothing.
+        let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
+        if let Some(anchor) = anchor {
+            // An anchor inside of what it names is not known before its end: nothing can hold itself.
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        Ok(node)
+    }
+
+    fn refused(&self, error: &libyaml_safer::Error) -> YamlError {
+        let origin = if error.kind() == ErrorKind::Parser { Origin::Parser } else { Origin::Scanner };
+        let place = |mark: libyaml_safer::Mark| {
+            let at_end = mark.index as usize >= self.source.0.len();
+            if at_end { self.end_for(origin, error.problem()) } else { Mark::from(mark) }
+        };
+        let at = error.problem_mark().map(place).unwrap_or_default();
+        let refused = self.source.error(origin, at, error.problem());
+        match (error.context(), error.context_mark()) {
+            (Some(what), Some(begin)) => refused.within(what, place(begin)),
+            _ => refused,
+        }
+    }
+
+    /// The place of the end for who finds something wrong there. Where the last line has no end it is behind that line
+    /// for the parser, and for the scanner that waits for the end of a key.
+    fn end_for(&self, origin: Origin, problem: &str) -> Mark {
+        let Mark { line, column } = self.end;
+        let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
+        if behind && column > 1 { Mark { line: line + 1, column: 1 } } else { self.end }
+    }
+}
+
+/// Where a node begins, and whether it ends on another line.
+#[derive(Clone, Copy)]
+struct Span {
+    at: Mark,
+    several_lines: bool,
+}
+
+impl From<ScalarStyle> for Style {
+    fn from(style: ScalarStyle) -> Self {
+        match style {
+            ScalarStyle::SingleQuoted => Style::SingleQuoted,
+            ScalarStyle::DoubleQuoted => Style::DoubleQuoted,
+            ScalarStyle::Literal | ScalarStyle::Folded => Style::Block,
+            _ => Style::Plain,
+        }
+    }
+}
+
+impl From<libyaml_safer::Mark> for Mark {
+    fn from(mark: libyaml_safer::Mark) -> Self {
+        Mark { line: mark.line as usize + 1, column: mark.column as usize + 1 }
+    }
+}

@@ -1,0 +1,382 @@
+//! From nodes to values: tags, merge keys, duplicate keys, bounded aliases.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::rc::Rc;
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use brine_value::{Map, Value, python};
+
+use super::compose::{Content, Mark, Node, Pair, Source};
+use super::error::{Origin, YamlError};
+use super::scalar::{self, Kind};
+use super::{ALIAS_BUDGET, MAX_DEPTH, NODE_COST, Place};
+
+const CORE: &str = "tag:yaml.org,2002:";
+const IN_MAPPING: &str = "while constructing a mapping";
+
+pub(super) struct Constructor<'a> {
+    source: Source<'a>,
+    /// What may still be built. Aliases repeat what they name; this bounds how much of it.
+    budget: usize,
+}
+
+type Constructed = Result<(Value, Place), YamlError>;
+
+impl<'a> Constructor<'a> {
+    /// `cost` is what the nodes cost that are written out in the text.
+    pub fn new(source: Source<'a>, cost: usize) -> Self {
+        Constructor { source, budget: cost.saturating_add(ALIAS_BUDGET) }
+    }
+
+    pub fn value(&mut self, node: &Node, depth: usize) -> Constructed {
+        if depth > MAX_DEPTH {
+            let message = format!("found more than {MAX_DEPTH} collections inside each other");
+            return Err(self.error(node, message));
+        }
+        let tag = node.tag.as_deref().map(|tag| (tag, tag.strip_prefix(CORE).unwrap_or_default()));
+        match &node.content {
+            Content::Scalar { text, plain } => {
+                self.spend(node, NODE_COST.saturating_add(text.len()))?;
+                let value = match tag {
+                    None => self.untagged(node, text, *plain)?,
+                    Some((tag, name)) => self.tagged(node, text, tag, name)?,
+                };
+                Ok((value, Place::new(node.at)))
+            }
+            Content::Given(value) => {
+                self.spend(node, cost(value))?;
+                match tag {
+                    None => Ok((value.clone(), Place::new(node.at))),
+                    Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
+                }
+            }
+            Content::List(items) => {
+                self.spend(node, NODE_COST)?;
+                match tag {
+                    None | Some((_, "seq")) => self.list(node, items, depth),
+                    Some((_, "pairs")) => self.pairs(node, items, depth),
+                    Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
+                }
+            }
+            Content::Map(pairs) => {
+                self.spend(node, NODE_COST)?;
+                match tag {
+                    None | Some((_, "map" | "omap")) => self.map(node, pairs, depth),
+                    // There is no set on any wire: a list of the members in order.
+                    Some((_, "set")) => match self.map(node, pairs, depth)? {
+                        (Value::Map(map), place) => Ok((Value::List(map.into_keys().collect()), place)),
+                        other => Ok(other),
+                    },
+                    Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
+        let (mut values, mut place) = (Vec::with_capacity(items.len()), Place::new(node.at));
+        for item in items {
+            let (value, inside) = self.value(item, depth + 1)?;
+            values.push(value);
+            place.inside.push(inside);
+        }
+        Ok((Value::List(values), place))
+    }
+
+    /// `!!pairs`: a list of mappings with one key becomes a list of two items each.
+    fn pairs(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
+        let (value, place) = self.list(node, items, depth)?;
+        let Value::List(items) = value else { return Ok((value, place)) };
+        let pair = |item: Value| match item {
+            Value::Map(map) if map.len() == 1 => {
+                Ok(map.into_iter().map(|(k, v)| Value::List(vec![k, v])).collect::<Vec<_>>())
+            }
+            _ => Err(self.error(node, "expected a mapping of length 1")),
+        };
+        let pairs: Result<Vec<_>, _> = items.into_iter().map(pair).collect();
+        Ok((Value::List(pairs?.into_iter().flatten().collect()), place))
+    }
+
+    fn map(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Constructed {
+        let flat;
+        let pairs = if pairs.iter().any(|(key, _)| is_merge(key)) {
+            flat = self.flatten(node, pairs, depth)?;
+            &flat[..]
+        } else {
+            pairs
+        };
+        let (mut map, mut place) = (Map::with_capacity(pairs.len()), Place::new(node.at));
+        // Python finds `1`, `1.0` and `True` equal.
+        let mut numbers = HashSet::new();
+        for (key_node, value_node) in pairs {
+            let key = self.key(node, key_node, depth)?;
+            let number = match &key {
+                Value::Bool(b) => Some(Value::from(i64::from(*b))),
+                Value::Float(f) if f.fract() == 0.0 && f.abs() < 9e18 => Some(Value::from(*f as i64)),
+                Value::Int(_) => Some(key.clone()),
+                _ => None,
+            };
+            // PyYAML builds what is inside of a collection later.
+            let early = match &value_node.content {
+                Content::Scalar { .. } => Some(self.value(value_node, depth + 1)?),
+                _ => None,
+            };
+            if number.is_some_and(|number| !numbers.insert(number)) || map.contains_key(&key) {
+                return Err(self.error(key_node, format!("found conflicting ID '{key}'")).within(IN_MAPPING, node.at));
+            }
+            let (value, inside) = match early {
+                Some(scalar) => scalar,
+                None => self.value(value_node, depth + 1)?,
+            };
+            map.insert(key, value);
+            place.inside.push(Place { at: key_node.at, inside: inside.inside });
+        }
+        Ok((Value::Map(map), place))
+    }
+
+    fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {
+        let is_default = match (&node.tag, &node.content) {
+            (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:value",
+            (None, Content::Scalar { text, plain }) => *plain && scalar::kind(text) == Kind::Default,
+            _ => false,
+        };
+        if let (true, Some(text)) = (is_default, node.text()) {
+            return Ok(Value::from(text));
+        }
+        match &node.content {
+            // The key is not built first: what `{{ x }}` left of a template is to be told as it was written.
+            Content::Given(Value::List(_) | Value::Map(_)) => {
+                let message = "found unacceptable key: a list or mapping from the event";
+                Err(self.error(node, message).within(IN_MAPPING, map.at))
+            }
+            Content::List(_) | Content::Map(_) if node.tag.as_deref() != Some("tag:yaml.org,2002:str") => {
+                let mut text = String::new();
+                describe_content(node, &mut text);
+                Err(self.error(node, format!("found unacceptable key {text}")).within(IN_MAPPING, map.at))
+            }
+            _ => Ok(self.value(node, depth + 1)?.0),
+        }
+    }
+
+    /// The pairs of a mapping with merge keys: first what is merged in, then its own, which win.
+    fn flatten(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Result<Vec<Pair>, YamlError> {
+        if depth > MAX_DEPTH {
+            let message = format!("found more than {MAX_DEPTH} collections inside each other");
+            return Err(self.error(node, message));
+        }
+        let (mut merged, mut own) = (Vec::new(), Vec::new());
+        for (key, value) in pairs {
+            if !is_merge(key) {
+                own.push((Rc::clone(key), Rc::clone(value)));
+                continue;
+            }
+            match &value.content {
+                Content::Map(pairs) => merged.extend(self.flatten(value, pairs, depth + 1)?),
+                Content::List(items) => {
+                    let mut each = Vec::with_capacity(items.len());
+                    for item in items {
+                        let Content::Map(pairs) = &item.content else {
+                            let message = format!("expected a mapping for merging, but found {}", item.name());
+                            return Err(self.error(item, message).within(IN_MAPPING, node.at));
+                        };
+                        each.push(self.flatten(item, pairs, depth + 1)?);
+                    }
+                    // PyYAML goes backwards here, which shows in the order of the keys.
+                    merged.extend(each.into_iter().rev().flatten());
+                }
+                Content::Scalar { .. } | Content::Given(_) => {
+                    let message = "expected a mapping or list of mappings for merging, but found scalar";
+                    return Err(self.error(value, message).within(IN_MAPPING, node.at));
+                }
+            }
+            self.spend(node, NODE_COST.saturating_mul(merged.len()))?;
+        }
+        // Salt compares the keys as they are written here: `yes` does not override `true`, it conflicts.
+        let names: HashSet<String> = own.iter().filter_map(|(key, _)| key.text().map(str::to_owned)).collect();
+        merged.retain(|(key, _)| key.text().is_none_or(|name| !names.contains(name)));
+        merged.extend(own);
+        Ok(merged)
+    }
+
+    fn untagged(&self, node: &Node, text: &str, plain: bool) -> Result<Value, YamlError> {
+        if !plain {
+            return Ok(Value::from(text));
+        }
+        match scalar::kind(text) {
+            Kind::Merge => Err(self.no_constructor(node, "tag:yaml.org,2002:merge")),
+            Kind::Default => Err(self.no_constructor(node, "tag:yaml.org,2002:value")),
+            Kind::Int => scalar::int(text).ok_or_else(|| self.unreadable(node, text, "a whole number")),
+            _ => Ok(scalar::plain(text)),
+        }
+    }
+
+    fn unreadable(&self, node: &Node, text: &str, what: &str) -> YamlError {
+        self.error(node, format!("could not read {} as {what}", python::repr(&text.into())))
+    }
+
+    fn tagged(&self, node: &Node, text: &str, tag: &str, name: &str) -> Result<Value, YamlError> {
+        let unreadable = |what| self.unreadable(node, text, what);
+        match name {
+            "str" | "timestamp" | "python/unicode" => Ok(Value::from(text)),
+            "null" => Ok(Value::Nil),
+            "bool" => scalar::boolean(text).map(Value::Bool).ok_or_else(|| unreadable("a truth value")),
+            "int" => scalar::int(text).ok_or_else(|| unreadable("a whole number")),
+            "float" => scalar::float(text).map(Value::Float).ok_or_else(|| unreadable("a number")),
+            "binary" => bytes(text).map(Value::Bytes).ok_or_else(|| unreadable("base64")),
+            _ => Err(self.wrong_tag(node, tag, name)),
+        }
+    }
+
+    fn wrong_tag(&self, node: &Node, tag: &str, name: &str) -> YamlError {
+        let wanted = match name {
+            "str" | "int" | "float" | "bool" | "null" | "binary" | "timestamp" | "python/unicode" => "scalar",
+            "pairs" => {
+                let message = format!("expected a sequence, but found {}", node.name());
+                return self.error(node, message).within("while constructing pairs", node.at);
+            }
+            "omap" if matches!(node.content, Content::Scalar { .. }) => {
+                let message = "expected a sequence, but found scalar";
+                return self.error(node, message).within("while constructing an ordered map", node.at);
+            }
+            "seq" => "sequence",
+            "map" | "omap" | "set" => "mapping",
+            _ => return self.no_constructor(node, tag),
+        };
+        self.error(node, format!("expected a {wanted} node, but found {}", node.name()))
+    }
+
+    fn no_constructor(&self, node: &Node, tag: &str) -> YamlError {
+        self.error(node, format!("could not determine a constructor for the tag '{tag}'"))
+    }
+
+    fn spend(&mut self, node: &Node, cost: usize) -> Result<(), YamlError> {
+        match self.budget.checked_sub(cost) {
+            Some(rest) => {
+                self.budget = rest;
+                Ok(())
+            }
+            None => Err(self.error(node, "aliases repeat too much of the text")),
+        }
+    }
+
+    fn error(&self, node: &Node, message: impl Into<String>) -> YamlError {
+        self.source.error(Origin::Constructor, node.at, message)
+    }
+}
+
+/// What a value costs, about its size in memory.
+fn cost(value: &Value) -> usize {
+    let inside = match value {
+        Value::Str(text) => text.as_str().len(),
+        Value::List(items) => items.iter().map(cost).fold(0, usize::saturating_add),
+        Value::Map(map) => map.iter().map(|(k, v)| cost(k).saturating_add(cost(v))).fold(0, usize::saturating_add),
+        _ => 0,
+    };
+    inside.saturating_add(NODE_COST)
+}
+
+impl Node {
+    fn name(&self) -> &'static str {
+        match self.content {
+            Content::Scalar { .. } | Content::Given(_) => "scalar",
+            Content::List(_) => "sequence",
+            Content::Map(_) => "mapping",
+        }
+    }
+
+    fn text(&self) -> Option<&str> {
+        match &self.content {
+            Content::Scalar { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+fn is_merge(key: &Node) -> bool {
+    match (&key.tag, &key.content) {
+        (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:merge",
+        (None, Content::Scalar { text, plain: true }) => text == "<<",
+        _ => false,
+    }
+}
+
+/// Base64 as Python reads it: other characters do not count, padding may be missing.
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let lenient = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true);
+    let digits: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/')).collect();
+    GeneralPurpose::new(&STANDARD, lenient).decode(digits).ok().filter(|_| text.is_ascii())
+}
+
+/// Longer descriptions than this are cut: aliases could make them endless.
+const DESCRIPTION: usize = 2000;
+
+/// A node's content as Salt shows it for an unacceptable key.
+fn describe_content(node: &Node, out: &mut String) {
+    if out.len() > DESCRIPTION {
+        out.push_str("...");
+        return;
+    }
+    match &node.content {
+        Content::Scalar { text, .. } => _ = python::write_repr(&Value::from(text.as_str()), out),
+        Content::Given(_) => out.push_str("'...'"),
+        Content::List(items) => {
+            out.push('[');
+            for (i, item) in items.iter().enumerate() {
+                out.push_str(if i > 0 { ", " } else { "" });
+                describe(item, out);
+            }
+            out.push(']');
+        }
+        Content::Map(pairs) => {
+            out.push('[');
+            for (i, (key, value)) in pairs.iter().enumerate() {
+                out.push_str(if i > 0 { ", (" } else { "(" });
+                describe(key, out);
+                out.push_str(", ");
+                describe(value, out);
+                out.push(')');
+            }
+            out.push(']');
+        }
+    }
+}
+
+fn describe(node: &Node, out: &mut String) {
+    if out.len() > DESCRIPTION {
+        return;
+    }
+    let (class, default) = match &node.content {
+        Content::Scalar { text, plain } => ("ScalarNode", scalar_tag(text, *plain)),
+        Content::Given(_) => ("ScalarNode", "str"),
+        Content::List(_) => ("SequenceNode", "seq"),
+        Content::Map(_) => ("MappingNode", "map"),
+    };
+    let tag = node.tag.clone().unwrap_or_else(|| format!("{CORE}{default}"));
+    _ = write!(out, "{class}(tag='{tag}', value=");
+    describe_content(node, out);
+    out.push(')');
+}
+
+fn scalar_tag(text: &str, plain: bool) -> &'static str {
+    match if plain { scalar::kind(text) } else { Kind::Text } {
+        Kind::Null => "null",
+        Kind::Bool => "bool",
+        Kind::Int => "int",
+        Kind::Float => "float",
+        Kind::Timestamp => "timestamp",
+        Kind::Merge => "merge",
+        Kind::Default => "value",
+        Kind::Text => "str",
+    }
+}
+
+impl Place {
+    fn new(at: Mark) -> Self {
+        Place { at, inside: Vec::new() }
+    }
+}

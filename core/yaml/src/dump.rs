@@ -1,0 +1,161 @@
+//! From values to text, as PyYAML writes them for Salt: sorted keys, plain words where they stay
+//! what they are, lists not indented below their key.
+
+use base64::Engine;
+use brine_value::{Map, Value, python};
+use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, SequenceStyle};
+
+use super::scalar::{self, Kind};
+
+/// How [`dump`] lays out its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// `{a: [1, 2]}` on one line, instead of one entry a line.
+    pub flow: bool,
+    /// Without `flow`: whether a collection that holds scalars alone is on one line all the same.
+    pub flow_leaves: bool,
+    /// Whether what is not ASCII is escaped.
+    pub ascii: bool,
+    /// Blanks a level, from 2 to 9.
+    pub indent: u8,
+}
+
+impl Style {
+    /// One entry a line: the `yaml` outputter, and `yaml(False)` in a template.
+    pub const BLOCK: Style = Style { flow: false, flow_leaves: false, ascii: false, indent: 2 };
+    /// Collections in brackets: `yaml` in a template.
+    pub const FLOW: Style = Style { flow: true, ..Style::BLOCK };
+    /// Collections of scalars in brackets, others one entry a line.
+    pub const LEAVES: Style = Style { flow_leaves: true, ..Style::BLOCK };
+}
+
+/// Writes a value as YAML, ending in a line end. Long lines are folded near 80 columns.
+///
+/// PyYAML puts a line `...` after a value that is neither list nor mapping. Salt cuts it off
+/// wherever it shows the text, so it is not there.
+///
+/// # Examples
+/// ```
+/// use brine_yaml::{Style, dump};
+/// use brine_value::{list, map};
+///
+/// let value = map! {"b" => list![1, "yes"], "a" => map! {"mode" => "0644"}}.into();
+/// assert_eq!(dump(&value, Style::BLOCK), "a:\n  mode: '0644'\nb:\n- 1\n- 'yes'\n");
+/// assert_eq!(dump(&value, Style::FLOW), "{a: {mode: '0644'}, b: [1, 'yes']}\n");
+/// assert_eq!(dump(&value, Style::LEAVES), "a: {mode: '0644'}\nb: [1, 'yes']\n");
+/// ```
+pub fn dump(value: &Value, style: Style) -> String {
+    let mut out = Vec::new();
+    let mut emitter = Emitter::new();
+    emitter.set_output_string(&mut out);
+    emitter.set_unicode(!style.ascii);
+    emitter.set_indent(style.indent.into());
+    let mut events = vec![Event::stream_start(Encoding::Utf8), Event::document_start(None, &[], true)];
+    write(value, style, &mut events);
+    events.extend([Event::document_end(true), Event::stream_end()]);
+    for event in events {
+        // It only refuses events in a wrong order and outputs that fail; neither happens here.
+        if emitter.emit(event).is_err() {
+            break;
+        }
+    }
+    drop(emitter);
+    let text = String::from_utf8(out).unwrap_or_default();
+    match text.strip_suffix("...\n") {
+        Some(before) if before.ends_with('\n') && !matches!(value, Value::List(_) | Value::Map(_)) => before.to_owned(),
+        _ => text,
+    }
+}
+
+fn write(value: &Value, style: Style, events: &mut Vec<Event>) {
+    match value {
+        Value::Nil => events.push(scalar("null", "null")),
+        Value::Bool(b) => events.push(scalar("bool", if *b { "true" } else { "false" })),
+        Value::Int(_) | Value::UInt(_) | Value::Big(_) => events.push(scalar("int", &value.to_string())),
+        Value::Float(f) => events.push(scalar("float", &float(*f))),
+        Value::Str(text) => events.push(scalar("str", text)),
+        Value::Bytes(bytes) => events.push(binary(bytes)),
+        Value::List(items) => {
+            let flow = style.flow || (style.flow_leaves && items.iter().all(is_scalar));
+            let layout = if flow { SequenceStyle::Flow } else { SequenceStyle::Block };
+            events.push(Event::sequence_start(None, None, true, layout));
+            for item in items {
+                write(item, style, events);
+            }
+            events.push(Event::sequence_end());
+        }
+        Value::Map(map) => {
+            let flow = style.flow || (style.flow_leaves && map.values().all(is_scalar));
+            let layout = if flow { MappingStyle::Flow } else { MappingStyle::Block };
+            events.push(Event::mapping_start(None, None, true, layout));
+            for (key, value) in sorted(map) {
+                write(key, style, events);
+                write(value, style, events);
+            }
+            events.push(Event::mapping_end());
+        }
+    }
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::List(_) | Value::Map(_))
+}
+
+/// A scalar of this type. It is written plain if it would be read back as this type.
+fn scalar(name: &str, text: &str) -> Event {
+    let read_as = match scalar::kind(text) {
+        Kind::Null => "null",
+        Kind::Bool => "bool",
+        Kind::Int => "int",
+        Kind::Float => "float",
+        Kind::Timestamp => "timestamp",
+        Kind::Merge => "merge",
+        Kind::Default => "value",
+        Kind::Text => "str",
+    };
+    let tag = format!("tag:yaml.org,2002:{name}");
+    Event::scalar(None, Some(&tag), text, read_as == name, name == "str", ScalarStyle::Any)
+}
+
+/// Base64 in a block, in lines of 76 digits.
+fn binary(bytes: &[u8]) -> Event {
+    let digits = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let mut text = String::with_capacity(digits.len() + digits.len() / 76 + 1);
+    let mut rest = digits.as_str();
+    while !rest.is_empty() {
+        let (line, more) = rest.split_at(rest.len().min(76));
+        text.push_str(line);
+        text.push('\n');
+        rest = more;
+    }
+    Event::scalar(None, Some("tag:yaml.org,2002:binary"), &text, false, false, ScalarStyle::Literal)
+}
+
+fn float(number: f64) -> String {
+    if number.is_nan() {
+        return ".nan".to_owned();
+    }
+    if number.is_infinite() {
+        return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
+    }
+    let text = python::repr(&Value::Float(number));
+    // YAML 1.1 wants a point in the mantissa.
+    if text.contains('.') { text } else { text.replacen('e', ".0e", 1) }
+}
+
+/// The entries in the order of their keys, or as they are if Python could not compare the keys.
+fn sorted(map: &Map) -> Vec<(&Value, &Value)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    if map.keys().all(|key| matches!(key, Value::Str(_) | Value::Bytes(_))) {
+        if map.keys().all(|key| matches!(key, Value::Str(_))) || map.keys().all(|key| matches!(key, Value::Bytes(_))) {
+            entries.sort_by_key(|(key, _)| key.as_bytes());
+        }
+    } else if map.keys().all(|key| number(key).is_some()) {
+        entries.sort_by(|(a, _), (b, _)| number(a).unwrap_or_default().total_cmp(&number(b).unwrap_or_default()));
+    }
+    entries
+}
+
+fn number(key: &Value) -> Option<f64> {
+    key.as_bool().map(|b| f64::from(u8::from(b))).or_else(|| key.as_f64())
+}

@@ -1,0 +1,197 @@
+//! Whether untrusted text is read by YAML as nothing but a part of the scalar that it stands in.
+
+/// The style of a scalar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    SingleQuoted,
+    DoubleQuoted,
+    /// Literal or folded.
+    Block,
+}
+
+/// Where a scalar stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub style: Style,
+    /// Whether it is inside of brackets or braces.
+    pub in_flow: bool,
+    /// Whether it goes over several lines.
+    pub several_lines: bool,
+}
+
+/// A part of a scalar: the template's, or that of a word.
+pub(super) struct Part<'t> {
+    pub text: &'t str,
+    pub word: Option<usize>,
+}
+
+/// The first word whose text does not fit, and the cause.
+pub(super) fn misfit(parts: &[Part<'_>], place: Place) -> Option<(usize, &'static str)> {
+    for (at, part) in parts.iter().enumerate() {
+        let Some(number) = part.word else { continue };
+        let before = parts[..at].iter().rev().find_map(|part| part.text.chars().next_back());
+        let after = parts[at + 1..].iter().find_map(|part| part.text.chars().next());
+        if let Some(cause) = cause(part.text, before, after, place) {
+            return Some((number, cause));
+        }
+    }
+    None
+}
+
+/// Line ends, and what YAML refuses or reads as one.
+fn is_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+fn is_blank(c: char) -> bool {
+    c == ' ' || c == '\t'
+}
+
+/// Why a text does not fit between these characters. Nothing stands before or after it at the edges of the scalar.
+fn cause(text: &str, before: Option<char>, after: Option<char>, place: Place) -> Option<&'static str> {
+    if text.contains(is_control) {
+        return Some("a line break or a control character");
+    }
+    let (starts_blank, ends_blank) = (text.starts_with(is_blank), text.ends_with(is_blank));
+    match place.style {
+        Style::SingleQuoted if text.contains('\'') => return Some("a quote"),
+        Style::DoubleQuoted if text.contains(['"', '\\']) => return Some("a quote or a backslash"),
+        Style::Block if starts_blank && matches!(before, None | Some('\n')) => return Some("a blank in front"),
+        Style::Plain => return plain(text, before, after, place),
+        _ => {}
+    }
+    // Line ends inside of quotes take the blanks around them along.
+    let folds = place.several_lines && place.style != Style::Block;
+    (folds && (starts_blank || ends_blank)).then_some("a blank at its edge")
+}
+
+fn plain(text: &str, before: Option<char>, after: Option<char>, place: Place) -> Option<&'static str> {
+    let at_start = before.is_none_or(|c| c == '\n');
+    let at_end = after.is_none_or(|c| c == '\n');
+    let blanks = (text.starts_with(is_blank), text.ends_with(is_blank));
+    if blanks.0 && (at_start || place.several_lines || before == Some(':'))
+        || blanks.1 && (at_end || place.several_lines || after == Some('#'))
+    {
+        return Some("a blank at its edge");
+    }
+    if place.in_flow && text.contains([',', '[', ']', '{', '}']) {
+        return Some("a comma, a bracket or a brace");
+    }
+    if at_start {
+        let second = text.chars().nth(1).or(after);
+        match text.chars().next() {
+            Some('&' | '*') => return Some("the sign of an anchor or an alias in front"),
+            Some('\'' | '"') => return Some("a quote in front"),
+            Some('#') => return Some("the sign of a comment in front"),
+            Some(',' | '[' | ']' | '{' | '}' | '!' | '|' | '>' | '%' | '@' | '`' | '?' | ':') => {
+                return Some("a sign in front that YAML knows");
+            }
+            Some('-') if second.is_none_or(|c| is_blank(c) || ",[]{}\n".contains(c)) => {
+                return Some("the sign of a list in front");
+            }
+            _ => {}
+        }
+        if text.starts_with("---") || text.starts_with("...") {
+            return Some("the mark of a document in front");
+        }
+    }
+    let chars: Vec<char> = before.into_iter().chain(text.chars()).chain(after).collect();
+    let own = usize::from(before.is_some());
+    for at in own..own + text.chars().count() {
+        let next = chars.get(at + 1).copied();
+        match chars[at] {
+            ':' if next.is_none_or(|c| is_blank(c) || c == '\n' || place.in_flow && "?,[]{}".contains(c)) => {
+                return Some("a colon that ends a key");
+            }
+            '#' if at == 0 || is_blank(chars[at - 1]) || chars[at - 1] == '\n' => return Some("a comment"),
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(template: &str, text: &str, style: Style, in_flow: bool) -> bool {
+        let (before, after) = template.split_once('@').unwrap();
+        let parts = [(before, None), (text, Some(0)), (after, None)];
+        let parts: Vec<_> = parts.into_iter().map(|(text, word)| Part { text, word }).collect();
+        misfit(&parts, Place { style, in_flow, several_lines: template.contains('\n') }).is_none()
+    }
+
+    #[test]
+    fn text_that_yaml_reads_as_text_fits() {
+        for (template, text) in [
+            ("@", "web1.example.org"),
+            ("@", "012"),
+            ("@", "it's"),
+            ("@", "a b"),
+            ("@", "db_1-x"),
+            ("@", "id@realm:1"),
+            ("@", "-x"),
+            ("@", "a,b"),
+            ("x@", "'y'"),
+            ("@", ""),
+        ] {
+            assert!(fits(template, text, Style::Plain, false), "{template} {text}");
+        }
+        assert!(fits("@", "a: b # c", Style::SingleQuoted, true));
+        assert!(fits("@", "a: 'b'", Style::DoubleQuoted, true));
+        assert!(fits("echo @\n", "a: 'b' # \"c\"", Style::Block, false));
+    }
+
+    #[test]
+    fn text_that_yaml_reads_as_more_is_refused() {
+        for text in [
+            "a\nb",
+            "a\rb",
+            "a\u{85}b",
+            "a\u{2028}b",
+            "a\tb",
+            "\"*\" #x",
+            "'*' #x",
+            "[p*] #x",
+            "{a: b}",
+            "*",
+            "&a b",
+            "!x",
+            "%x",
+            "@x",
+            "`x",
+            "|",
+            ">",
+            "- a",
+            "-",
+            "? a",
+            ": a",
+            "a: b",
+            "a:",
+            "a #b",
+            "# a",
+            " a",
+            "a ",
+            "---",
+            "...",
+            "--- a",
+            "#a",
+            "\u{feff}a",
+            "a\0",
+        ] {
+            assert!(!fits("@", text, Style::Plain, false), "{text:?}");
+        }
+        for text in ["a,b", "a]", "{a", "a:"] {
+            assert!(!fits("@", text, Style::Plain, true), "{text:?}");
+        }
+        assert!(!fits("x:@", " y", Style::Plain, false));
+        assert!(!fits("x @", "# y", Style::Plain, false));
+        assert!(!fits("@#y", "x ", Style::Plain, false));
+        assert!(!fits("@", "a'b", Style::SingleQuoted, false));
+        assert!(!fits("@", "a\"b", Style::DoubleQuoted, false));
+        assert!(!fits("@", "a\\b", Style::DoubleQuoted, false));
+        assert!(!fits("x\n@", "a\nb", Style::Block, false));
+        assert!(!fits("x\n@", " a", Style::Block, false));
+    }
+}

@@ -1,0 +1,370 @@
+//! Untrusted text in an SLS: text from an event on its way through one render.
+//!
+//! While a guarded template renders, an opaque word stands in the output wherever text from the event was printed. The
+//! YAML is parsed with these words in place, so that its structure comes from the template alone; `fits` then refuses
+//! text that YAML would have read as more than the text of its scalar. The words stay in the parsed data until the
+//! caller has looked at what it is for ([`Words::parts`]), and [`Words::resolve`] puts the text in their place.
+
+mod fits;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use brine_value::{Map, Value, json};
+use parking_lot::Mutex;
+
+pub(super) use fits::{Place, Style};
+
+/// How many bytes of untrusted text one render may print, in all.
+const MOST_BYTES: usize = 64 << 20;
+
+/// What one word costs beside its text.
+const WORD_COST: usize = 128;
+
+/// The place in a template that printed untrusted text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The name of the template.
+    pub template: Arc<str>,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The tag as written, such as `{{ data['id'] }}`.
+    pub tag: Arc<str>,
+}
+
+/// Untrusted text was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UntrustedError {
+    /// The name of the template.
+    pub template: Arc<str>,
+    /// The line in that template, counted from 1.
+    pub line: usize,
+    /// The cause, and the filter to use.
+    pub message: String,
+}
+
+impl UntrustedError {
+    /// Builds an error about this place in a template.
+    pub fn new(origin: &Origin, message: String) -> Self {
+        UntrustedError { template: Arc::clone(&origin.template), line: origin.line, message }
+    }
+}
+
+/// The form in which a value was printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// A number, a truth value or nothing: YAML resolves its text.
+    Typed,
+    /// The output of an encoder such as `yaml_encode`: alone, it is a node of its own.
+    Yaml,
+    /// The same of `json`.
+    Json,
+}
+
+#[derive(Debug)]
+struct Word {
+    text: Arc<str>,
+    kind: Kind,
+    origin: Origin,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    words: Vec<Word>,
+    bytes: usize,
+}
+
+/// The words of one render, and the untrusted text that each stands for.
+#[derive(Debug, Clone)]
+pub struct Words {
+    /// How each word begins: letters by chance, which no sender can know.
+    prefix: Arc<str>,
+    table: Arc<Mutex<Table>>,
+}
+
+/// The character behind the number in a word.
+const END: char = 'q';
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part<'t> {
+    /// Text of the template.
+    Own(&'t str),
+    /// Untrusted text.
+    Untrusted {
+        /// The text.
+        text: Arc<str>,
+        /// The place that printed it.
+        origin: Origin,
+    },
+}
+
+/// A piece of a text: the template's, or the word with this number.
+enum Piece<'t> {
+    Own(&'t str),
+    Word(usize),
+}
+
+impl Default for Words {
+    fn default() -> Self {
+        Words::new()
+    }
+}
+
+impl Words {
+    /// Creates an empty table with a prefix of its own.
+    pub fn new() -> Self {
+        // A letter that is no escape in YAML and begins no number, then letters alone.
+        let mut prefix = String::from("q");
+        let mut random = rand::random::<u128>();
+        for _ in 0..24 {
+            prefix.push(char::from(b'a' + (random & 15) as u8));
+            random >>= 4;
+        }
+        Words { prefix: prefix.into(), table: Arc::default() }
+    }
+
+    /// Whether nothing untrusted was printed.
+    pub fn is_empty(&self) -> bool {
+        self.table.lock().words.is_empty()
+    }
+
+    /// Whether there is a word in this text.
+    pub fn touches(&self, text: &str) -> bool {
+        // Most texts of a file are shorter than a word.
+        text.len() > self.prefix.len() && text.contains(&*self.prefix)
+    }
+
+    /// Adds a text and returns the word that stands for it, or nothing if the render has printed too much.
+    pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
+        let mut table = self.table.lock();
+        let bytes = table.bytes.checked_add(text.len())?.checked_add(WORD_COST)?;
+        if bytes > MOST_BYTES {
+            return None;
+        }
+        table.bytes = bytes;
+        table.words.push(Word { text, kind, origin });
+        let mut word = String::with_capacity(self.prefix.len() + 6);
+        // Writing into a `String` cannot fail.
+        _ = write!(word, "{}{}{END}", self.prefix, table.words.len() - 1);
+        Some(word)
+    }
+
+    /// The pieces of a text.
+    fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
+        let count = self.table.lock().words.len();
+        let (mut pieces, mut own, mut at) = (Vec::new(), 0, 0);
+        while let Some(found) = text[at..].find(&*self.prefix) {
+            let start = at + found;
+            let behind = &text[start + self.prefix.len()..];
+            let digits = behind.bytes().take_while(u8::is_ascii_digit).count();
+            let number = behind[..digits].parse().ok().filter(|number| *number < count);
+            at = start + self.prefix.len() + digits;
+            if let (Some(number), true) = (number, behind[digits..].starts_with(END)) {
+                if own < start {
+                    pieces.push(Piece::Own(&text[own..start]));
+                }
+                pieces.push(Piece::Word(number));
+                at += END.len_utf8();
+                own = at;
+            }
+        }
+        if own < text.len() {
+            pieces.push(Piece::Own(&text[own..]));
+        }
+        pieces
+    }
+
+    /// Splits a text into the template's parts and the untrusted ones.
+    pub fn parts<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
+        let pieces = self.pieces(text);
+        let table = self.table.lock();
+        let part = |piece| match piece {
+            Piece::Own(own) => Part::Own(own),
+            Piece::Word(number) => {
+                let Word { text, origin, .. }: &Word = &table.words[number];
+                Part::Untrusted { text: Arc::clone(text), origin: origin.clone() }
+            }
+        };
+        pieces.into_iter().map(part).collect()
+    }
+
+    /// Replaces the words in a text by what they stand for.
+    pub fn reveal(&self, text: &str) -> String {
+        if !self.touches(text) {
+            return text.to_owned();
+        }
+        let pieces = self.pieces(text);
+        let table = self.table.lock();
+        let text = |piece: &Piece<'_>| match piece {
+            Piece::Own(own) => (*own).to_owned(),
+            Piece::Word(number) => table.words[*number].text.to_string(),
+        };
+        pieces.iter().map(text).collect()
+    }
+
+    /// Counts text that a template captures to what the render may print; whether that fits.
+    pub fn spend(&self, bytes: usize) -> bool {
+        let mut table = self.table.lock();
+        table.bytes = table.bytes.saturating_add(bytes);
+        table.bytes <= MOST_BYTES
+    }
+
+    /// Replaces all words in a value.
+    ///
+    /// # Errors
+    /// The key of a mapping that is there twice once its words are replaced.
+    pub fn resolve(&self, value: Value) -> Result<Value, String> {
+        Ok(match value {
+            Value::Str(text) if self.touches(text.as_str()) => self.reveal(text.as_str()).into(),
+            Value::List(items) => {
+                Value::List(items.into_iter().map(|item| self.resolve(item)).collect::<Result<_, _>>()?)
+            }
+            Value::Map(map) => Value::Map(self.resolve_map(map)?),
+            other => other,
+        })
+    }
+
+    /// Whether there is a word in a value.
+    fn are_in(&self, value: &Value) -> bool {
+        match value {
+            Value::Str(text) => self.touches(text.as_str()),
+            Value::List(items) => items.iter().any(|item| self.are_in(item)),
+            Value::Map(map) => map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)),
+            _ => false,
+        }
+    }
+
+    /// As [`Words::resolve`], of a mapping.
+    ///
+    /// # Errors
+    /// A key that is there twice once its words are replaced.
+    pub fn resolve_map(&self, map: Map) -> Result<Map, String> {
+        if !map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)) {
+            return Ok(map);
+        }
+        let mut resolved = Map::with_capacity(map.len());
+        for (key, value) in map {
+            let key = self.resolve(key)?;
+            let value = self.resolve(value)?;
+            if resolved.contains_key(&key) {
+                return Err(format!("found conflicting key '{key}': it comes from the event twice"));
+            }
+            resolved.insert(key, value);
+        }
+        Ok(resolved)
+    }
+
+    /// What a scalar with words in it becomes.
+    ///
+    /// # Errors
+    /// Text that YAML would have read as more than the text of this scalar.
+    pub(super) fn scalar(&self, text: &str, place: Place, tagged: bool) -> Result<Scalar, UntrustedError> {
+        let pieces = self.pieces(text);
+        {
+            let table = self.table.lock();
+            let word = |number: usize| &table.words[number];
+            let alone = match pieces[..] {
+                [Piece::Word(number)] => Some(word(number)),
+                _ => None,
+            };
+            if let Some(encoded) = alone.filter(|word| matches!(word.kind, Kind::Yaml | Kind::Json))
+                && place.style == Style::Plain
+                && !tagged
+            {
+                let (text, kind, origin) = (Arc::clone(&encoded.text), encoded.kind, encoded.origin.clone());
+                drop(table);
+                return self.node(&text, kind, &origin).map(Scalar::Node);
+            }
+            let parts: Vec<fits::Part<'_>> = pieces
+                .iter()
+                .map(|piece| match piece {
+                    Piece::Own(text) => fits::Part { text, word: None },
+                    Piece::Word(number) => fits::Part { text: &word(*number).text, word: Some(*number) },
+                })
+                .collect();
+            if let Some((number, cause)) = fits::misfit(&parts, place) {
+                return Err(refused(&word(number).origin, cause));
+            }
+            let kinds = || {
+                pieces.iter().filter_map(|piece| match piece {
+                    Piece::Word(number) => Some(word(*number).kind),
+                    Piece::Own(_) => None,
+                })
+            };
+            if !(tagged || place.style == Style::Plain && kinds().all(|kind| kind == Kind::Typed)) {
+                return Ok(Scalar::Text);
+            }
+        }
+        Ok(Scalar::Resolved(self.reveal(text)))
+    }
+
+    /// The data of an encoded value, its texts as words of their own.
+    fn node(&self, text: &str, kind: Kind, origin: &Origin) -> Result<Value, UntrustedError> {
+        let value = match kind {
+            Kind::Json => json::from_json(text).map_err(|error| error.to_string()),
+            _ => crate::load(text).map_err(|error| error.to_string()),
+        };
+        let value = value.map_err(|error| {
+            UntrustedError::new(origin, format!("render failed: `{}` cannot be read back: {error}", origin.tag))
+        })?;
+        self.cover(value, origin).ok_or_else(|| too_much(origin))
+    }
+
+    fn cover(&self, value: Value, origin: &Origin) -> Option<Value> {
+        Some(match value {
+            Value::Str(text) => self.add(text.as_str().into(), Kind::Text, origin.clone())?.into(),
+            Value::List(items) => {
+                Value::List(items.into_iter().map(|item| self.cover(item, origin)).collect::<Option<_>>()?)
+            }
+            Value::Map(map) => {
+                let entries =
+                    map.into_iter().map(|(key, value)| Some((self.cover(key, origin)?, self.cover(value, origin)?)));
+                Value::Map(entries.collect::<Option<_>>()?)
+            }
+            other => other,
+        })
+    }
+
+    /// The error for a word in a part of the text that is no content, such as an alias or a tag.
+    pub(super) fn no_content(&self, text: &str) -> Option<UntrustedError> {
+        let part = self.parts(text).into_iter().find_map(|part| match part {
+            Part::Untrusted { origin, .. } => Some(origin),
+            Part::Own(_) => None,
+        })?;
+        Some(refused(&part, "it names an anchor, an alias or a tag"))
+    }
+}
+
+/// What a scalar with words in it is.
+pub(super) enum Scalar {
+    /// Text, with its words.
+    Text,
+    /// Text that is still to be resolved as YAML resolves it, without words.
+    Resolved(String),
+    /// Data.
+    Node(Value),
+}
+
+fn refused(origin: &Origin, cause: &str) -> UntrustedError {
+    let tag = &origin.tag;
+    let advice = "print it alone through `| yaml_encode` or `| json`, without quotes around it";
+    UntrustedError::new(
+        origin,
+        format!(
+            "render failed: `{tag}` would change the structure of the file, as the event's text has {cause}: {advice}"
+        ),
+    )
+}
+
+/// The error for a template that prints too much.
+pub fn too_much(origin: &Origin) -> UntrustedError {
+    let message = format!(
+        "render failed: at `{}` the template has printed more than {MOST_BYTES} bytes from the event",
+        origin.tag
+    );
+    UntrustedError::new(origin, message)
+}

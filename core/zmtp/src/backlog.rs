@@ -1,0 +1,235 @@
+//! What a publisher keeps for its subscribers: each message once, until all have written it, within a bound of
+//! messages and of bytes. A subscriber that falls behind the bound has lost its place.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::audience::Audience;
+
+/// How many messages a subscriber may be behind.
+const MESSAGES: usize = 1024;
+/// How many bytes all messages together may have that some subscriber has not written yet.
+const BYTES: usize = 64 << 20;
+
+/// A message as it is written.
+#[derive(Debug, Clone)]
+pub(super) struct Published {
+    pub audience: Audience,
+    pub frames: Bytes,
+}
+
+impl Published {
+    fn size(&self) -> usize {
+        self.frames.len() + self.audience.size()
+    }
+}
+
+/// The messages that some subscriber has not written yet.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    kept: Mutex<Kept>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    messages: VecDeque<Message>,
+    /// The number of the first of them.
+    first: u64,
+    bytes: usize,
+    /// Places that are held.
+    places: usize,
+}
+
+#[derive(Debug)]
+struct Message {
+    published: Published,
+    /// How many places are at or before it.
+    waiting: usize,
+}
+
+impl Backlog {
+    /// Keeps a message for all places and returns how many there are.
+    pub fn push(&self, published: Published) -> usize {
+        let mut kept = self.kept.lock();
+        if kept.places == 0 {
+            kept.first += 1;
+            return 0;
+        }
+        kept.bytes += published.size();
+        let waiting = kept.places;
+        kept.messages.push_back(Message { published, waiting });
+        while kept.messages.len() > MESSAGES || (kept.bytes > BYTES && kept.messages.len() > 1) {
+            kept.pop_first();
+        }
+        drop(kept);
+        self.changed.notify_waiters();
+        waiting
+    }
+
+    /// How many places are held.
+    pub fn places(&self) -> usize {
+        self.kept.lock().places
+    }
+
+    /// Takes a place behind all messages.
+    pub fn place(self: &Arc<Self>) -> Place {
+        let mut kept = self.kept.lock();
+        kept.places += 1;
+        Place { backlog: Arc::clone(self), at: kept.first + kept.messages.len() as u64 }
+    }
+}
+
+impl Kept {
+    fn pop_first(&mut self) {
+        if let Some(message) = self.messages.pop_front() {
+            self.bytes -= message.published.size();
+            self.first += 1;
+        }
+    }
+
+    /// One place leaves these messages behind.
+    fn release(&mut self, from: u64, to: u64) {
+        let skipped = from.saturating_sub(self.first) as usize;
+        let count = to.saturating_sub(from.max(self.first)) as usize;
+        for message in self.messages.iter_mut().skip(skipped).take(count) {
+            message.waiting -= 1;
+        }
+        while self.messages.front().is_some_and(|message| message.waiting == 0) {
+            self.pop_first();
+        }
+        if self.messages.is_empty() {
+            self.messages = VecDeque::new();
+        }
+    }
+}
+
+/// The place of one subscriber: the first message that it has not written.
+#[derive(Debug)]
+pub struct Place {
+    backlog: Arc<Backlog>,
+    at: u64,
+}
+
+/// The place has been left behind by so many messages.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Behind(pub u64);
+
+impl Place {
+    /// Waits for the message of this place. It is kept until [`Place::advance`].
+    pub(super) async fn message(&self) -> Result<Published, Behind> {
+        loop {
+            let changed = self.backlog.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let kept = self.backlog.kept.lock();
+                if let Some(count) = self.behind(&kept) {
+                    return Err(Behind(count));
+                }
+                if let Some(message) = kept.messages.get((self.at - kept.first) as usize) {
+                    return Ok(message.published.clone());
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Goes on to the next message.
+    pub fn advance(&mut self) {
+        self.backlog.kept.lock().release(self.at, self.at + 1);
+        self.at += 1;
+    }
+
+    /// Goes on behind all messages.
+    pub fn skip_all(&mut self) {
+        let mut kept = self.backlog.kept.lock();
+        let end = kept.first + kept.messages.len() as u64;
+        kept.release(self.at, end);
+        self.at = end;
+    }
+
+    /// Waits until the message of this place is not kept any more.
+    pub(super) async fn left_behind(&self) -> Behind {
+        loop {
+            let changed = self.backlog.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(count) = self.behind(&self.backlog.kept.lock()) {
+                return Behind(count);
+            }
+            changed.await;
+        }
+    }
+
+    fn behind(&self, kept: &Kept) -> Option<u64> {
+        kept.first.checked_sub(self.at).filter(|count| *count > 0)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut kept = self.backlog.kept.lock();
+        kept.places -= 1;
+        let end = kept.first + kept.messages.len() as u64;
+        kept.release(self.at, end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: usize) -> Published {
+        Published { audience: Audience::of_topics(Vec::new()), frames: vec![0; bytes].into() }
+    }
+
+    fn kept(backlog: &Backlog) -> (usize, usize) {
+        let kept = backlog.kept.lock();
+        (kept.messages.len(), kept.bytes)
+    }
+
+    #[tokio::test]
+    async fn a_message_is_kept_until_the_last_place_has_passed_it() {
+        let backlog = Arc::new(Backlog::default());
+        assert_eq!(backlog.push(message(5)), 0);
+        let (mut one, mut other) = (backlog.place(), backlog.place());
+        assert_eq!((backlog.push(message(1)), backlog.push(message(2))), (2, 2));
+        for bytes in [1, 2] {
+            assert_eq!(one.message().await.unwrap().frames.len(), bytes);
+            one.advance();
+        }
+        assert_eq!(kept(&backlog), (2, 3));
+        let third = backlog.place();
+        assert_eq!(other.message().await.unwrap().frames.len(), 1);
+        other.advance();
+        assert_eq!(kept(&backlog), (1, 2));
+        drop(other);
+        assert_eq!(kept(&backlog), (0, 0));
+        assert_eq!(backlog.push(message(7)), 2);
+        drop(one);
+        assert_eq!(third.message().await.unwrap().frames.len(), 7);
+        drop(third);
+        assert_eq!((kept(&backlog), backlog.places()), ((0, 0), 0));
+    }
+
+    #[tokio::test]
+    async fn a_place_behind_the_bound_of_messages_or_bytes_is_lost() {
+        for (bytes, count, behind) in [(1, MESSAGES + 3, 3), (BYTES / 4, 6, 2), (BYTES + 1, 2, 1)] {
+            let backlog = Arc::new(Backlog::default());
+            let mut place = backlog.place();
+            for _ in 0..count {
+                backlog.push(message(bytes));
+            }
+            assert_eq!(place.message().await.unwrap_err(), Behind(behind));
+            assert_eq!(place.left_behind().await, Behind(behind));
+            place.skip_all();
+            backlog.push(message(9));
+            assert_eq!(place.message().await.unwrap().frames.len(), 9);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Bounds on what peers hold of a daemon: connections, in total and of one address, and bytes of messages under way.
+//!
+//! Until a peer has authenticated its messages are small. A minion opens a connection for each request, and its first
+//! message may be large, so the addresses of authenticated peers are remembered, too: such an address may send large
+//! messages, of which all unauthenticated connections together hold a bounded number of bytes. The messages of
+//! authenticated connections have a budget, too, of which each address has a share.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use super::addresses::{Addresses, Most, network};
+use crate::metrics;
+
+/// How long the address of an authenticated peer is remembered after its last authenticated request.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
+/// The unit in which memory is counted.
+const UNIT: usize = 1024;
+/// Bytes of messages under way on all authenticated connections.
+const AUTHENTICATED_MEMORY: usize = 512 << 20;
+/// How many of them those of one address may hold: a hostile minion leaves the rest to others.
+const SHARE: usize = AUTHENTICATED_MEMORY / 4;
+
+/// What peers may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowance {
+    /// Connections of all peers; 0 for three quarters of the limit on open files.
+    pub connections: usize,
+    /// Connections of one address; 0 for a quarter of all if no peer of it has authenticated, else seven eighths.
+    pub per_address: usize,
+    /// Bytes of one message of an unauthenticated peer.
+    pub unauthenticated_message: usize,
+    /// Bytes of messages under way on all unauthenticated connections.
+    pub unauthenticated_memory: usize,
+    /// How long a peer may take for a message that it has begun, and for reading what is sent to it.
+    pub message_time: Duration,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance {
+            connections: 0,
+            per_address: 0,
+            unauthenticated_message: 64 << 10,
+            unauthenticated_memory: 64 << 20,
+            message_time: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The bounds that the sockets of one daemon share.
+#[derive(Debug, Clone)]
+pub struct Bounds(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    allowance: Allowance,
+    connections: usize,
+    began: Instant,
+    addresses: Mutex<Addresses>,
+    unauthenticated: Arc<Semaphore>,
+    authenticated: Arc<Semaphore>,
+}
+
+/// Which bound a connection would exceed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Exceeded {
+    #[error("there are {0} connections (max_connections)")]
+    Total(usize),
+    #[error("there are {0} connections of addresses without an authenticated peer (max_connections)")]
+    Unknown(usize),
+    #[error("its address has {0} connections (max_connections_per_address)")]
+    Address(usize),
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds::new(Allowance::default())
+    }
+}
+
+impl Bounds {
+    /// Creates the bounds of one daemon.
+    pub fn new(allowance: Allowance) -> Self {
+        let connections = match allowance.connections {
+            0 => open_files().map_or(10_000, |files| files - files / 4),
+            given => given,
+        };
+        let memory = |bytes: usize| Arc::new(Semaphore::new((bytes / UNIT).min(u32::MAX as usize)));
+        Bounds(Arc::new(Inner {
+            allowance,
+            connections,
+            began: Instant::now(),
+            addresses: Mutex::default(),
+            unauthenticated: memory(allowance.unauthenticated_memory),
+            authenticated: memory(AUTHENTICATED_MEMORY),
+        }))
+    }
+
+    /// How long a peer may take for a message that it has begun.
+    pub(super) fn message_time(&self) -> Duration {
+        self.0.allowance.message_time
+    }
+
+    /// Counts a connection. Where connections of unknown addresses hold all that they may, one of them gives way.
+    pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, Exceeded> {
+        let network = network(address);
+        let most = Most { all: self.0.connections, per_address: self.0.allowance.per_address };
+        let (id, evicted) = self.0.addresses.lock().open(network, trust, trust.is_local, most)?;
+        if let Some(evicted) = evicted {
+            metrics::CONNECTIONS_EVICTED.add(1);
+            evicted.evicted.notify_one();
+        }
+        metrics::CONNECTIONS.add(1);
+        Ok(Open { bounds: self.clone(), network, id })
+    }
+
+    /// Remembers the address of an authenticated peer.
+    fn remember(&self, address: IpAddr) {
+        self.0.addresses.lock().remember(network(address), Instant::now() + REMEMBERED);
+    }
+
+    fn is_known(&self, address: IpAddr) -> bool {
+        self.0.addresses.lock().is_known(network(address))
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// One connection that is counted, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Open {
+    bounds: Bounds,
+    network: IpAddr,
+    id: u64,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        metrics::CONNECTIONS.sub(1);
+        self.bounds.0.addresses.lock().close(self.network, self.id);
+    }
+}
+
+/// Memory for a message under way, until this is dropped.
+#[derive(Debug)]
+pub struct Memory {
+    _permit: OwnedSemaphorePermit,
+    _of_share: Option<OwnedSemaphorePermit>,
+}
+
+/// Whether a message may come in.
+pub(super) enum Admitted {
+    Yes(Memory),
+    /// Once there is memory.
+    Later,
+    No,
+}
+
+/// How far the peer of one connection is trusted.
+#[derive(Debug)]
+pub(super) struct Trust {
+    bounds: Bounds,
+    address: Option<IpAddr>,
+    /// The peer runs on this host.
+    is_local: bool,
+    is_authenticated: AtomicBool,
+    /// The time of the last whole message, in milliseconds since the bounds were made.
+    last_message: AtomicU64,
+    evicted: Notify,
+    share: OnceLock<Arc<Semaphore>>,
+}
+
+impl Trust {
+    pub fn new(bounds: Bounds, address: Option<IpAddr>, is_local: bool) -> Self {
+        Trust {
+            address,
+            is_local,
+            is_authenticated: AtomicBool::new(false),
+            last_message: AtomicU64::new(bounds.now()),
+            evicted: Notify::new(),
+            share: OnceLock::new(),
+            bounds,
+        }
+    }
+
+    pub fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Ordering::Relaxed)
+    }
+
+    /// The connection has brought a request that proves who sent it.
+    pub fn authenticate(&self) {
+        self.is_authenticated.store(true, Ordering::Relaxed);
+        self.remember_address();
+    }
+
+    /// Remembers the peer's address as one of an authenticated peer.
+    pub fn remember_address(&self) {
+        if let Some(address) = self.address {
+            self.bounds.remember(address);
+        }
+    }
+
+    /// The connection has brought a whole message.
+    pub fn received(&self) {
+        if !self.is_authenticated() {
+            self.last_message.store(self.bounds.now(), Ordering::Relaxed);
+        }
+    }
+
+    pub fn last_message(&self) -> u64 {
+        self.last_message.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the connection must give way to another one.
+    pub async fn evicted(&self) {
+        self.evicted.notified().await;
+    }
+
+    /// The memory that the authenticated connections of the peer's address share.
+    fn share(&self) -> Option<&Arc<Semaphore>> {
+        let address = self.address?;
+        let new = || self.bounds.0.addresses.lock().share(network(address), SHARE / UNIT);
+        Some(self.share.get_or_init(new))
+    }
+
+    /// Whether a message of this size may come in.
+    pub fn admit(&self, size: usize) -> Admitted {
+        let Inner { allowance, unauthenticated, authenticated, .. } = &*self.bounds.0;
+        if self.is_authenticated() {
+            let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).try_acquire_many_owned(units(size, most));
+            let Ok(of_share) = self.share().map(|share| taken(share, SHARE)).transpose() else {
+                return Admitted::Later;
+            };
+            return match taken(authenticated, AUTHENTICATED_MEMORY) {
+                Ok(permit) => Admitted::Yes(Memory { _permit: permit, _of_share: of_share }),
+                Err(_) => Admitted::Later,
+            };
+        }
+        let may_be_large = || self.is_local || self.address.is_some_and(|address| self.bounds.is_known(address));
+        if size > allowance.unauthenticated_message && !may_be_large() {
+            return Admitted::No;
+        }
+        match Arc::clone(unauthenticated).try_acquire_many_owned(units(size, AUTHENTICATED_MEMORY)) {
+            Ok(permit) => Admitted::Yes(Memory { _permit: permit, _of_share: None }),
+            Err(_) => Admitted::No,
+        }
+    }
+
+    /// Waits for memory for a message of an authenticated peer, as long as a message may take.
+    pub async fn wait_for_memory(&self, size: usize) -> Option<Memory> {
+        let inner = &*self.bounds.0;
+        let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).acquire_many_owned(units(size, most));
+        let memory = async {
+            // First that of its address: what waits for the other does not keep more of it from others than a share.
+            let of_share = match self.share() {
+                Some(share) => Some(taken(share, SHARE).await.ok()?),
+                None => None,
+            };
+            let permit = taken(&inner.authenticated, AUTHENTICATED_MEMORY).await.ok()?;
+            Some(Memory { _permit: permit, _of_share: of_share })
+        };
+        tokio::time::timeout(inner.allowance.message_time, memory).await.ok()?
+    }
+}
+
+/// Returns the units of a message. One that is larger than all memory takes all of it.
+fn units(size: usize, most: usize) -> u32 {
+    u32::try_from(size.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX)
+}
+
+/// The limit on the open files of this process.
+fn open_files() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::addresses::ADDRESSES;
+
+    fn bounds(connections: usize, per_address: usize) -> Bounds {
+        Bounds::new(Allowance { connections, per_address, ..Allowance::default() })
+    }
+
+    fn address(n: u8) -> IpAddr {
+        [10, 0, 0, n].into()
+    }
+
+    fn trust(bounds: &Bounds, n: u8, is_local: bool) -> Arc<Trust> {
+        Arc::new(Trust::new(bounds.clone(), Some(address(n)), is_local))
+    }
+
+    /// Opens a connection of an address.
+    fn open(bounds: &Bounds, n: u8) -> Result<(Arc<Trust>, Open), Exceeded> {
+        let trust = trust(bounds, n, false);
+        bounds.open(address(n), &trust).map(|open| (trust, open))
+    }
+
+    fn is_evicted(trust: &Trust) -> bool {
+        use futures::FutureExt;
+        let is_evicted = trust.evicted().now_or_never().is_some();
+        if is_evicted {
+            // A permit is taken by asking.
+            trust.evicted.notify_one();
+        }
+        is_evicted
+    }
+
+    #[test]
+    fn unknown_addresses_leave_connections_to_known_ones() {
+        let bounds = bounds(16, 0);
+        let one: Vec<_> = (0..4).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(4));
+        let two: Vec<_> = (0..4).map(|_| open(&bounds, 2).unwrap()).collect();
+        assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 2));
+        // An address that authenticates has room, and gives room to others.
+        bounds.remember(address(1));
+        let more: Vec<_> = (0..8).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Total(16));
+        drop((one, two));
+        assert!(open(&bounds, 3).is_ok());
+        drop(more);
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, 1));
+    }
+
+    #[test]
+    fn the_idlest_connection_of_the_address_with_most_gives_way() {
+        let bounds = bounds(16, 0);
+        let flood: Vec<_> = (0..8).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
+        for ((trust, _), time) in flood.iter().zip([9, 9, 8, 8, 1, 2, 7, 7]) {
+            trust.last_message.store(time, Ordering::Relaxed);
+        }
+        // Both addresses have four, the first one the older ones: its third one has been idle for longest.
+        let honest = open(&bounds, 3).unwrap();
+        let evicted = |flood: &[(Arc<Trust>, Open)]| -> Vec<usize> {
+            (0..flood.len()).filter(|i| is_evicted(&flood[*i].0)).collect()
+        };
+        assert_eq!(evicted(&flood), [4]);
+        assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 3));
+        // The flood goes on, and takes from itself.
+        let more: Vec<_> = (0..20).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        // With one connection each, the oldest one gives way.
+        let others: Vec<_> = (0..7).map(|i| open(&bounds, 4 + i).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        let another = open(&bounds, 11).unwrap();
+        assert!(is_evicted(&honest.0) && !is_evicted(&others[0].0));
+        drop((others, another));
+        // A connection that has proven its sender stays, also where its address has been forgotten.
+        let honest = open(&bounds, 3).unwrap();
+        drop((flood, more));
+        honest.0.is_authenticated.store(true, Ordering::Relaxed);
+        let full: Vec<_> = (0..40).map(|i| open(&bounds, 10 + i).unwrap()).collect();
+        assert!(!is_evicted(&honest.0));
+        drop((full, honest));
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_known_address_does_not_take_all_connections() {
+        let bounds = bounds(16, 0);
+        bounds.remember(address(1));
+        let _most: Vec<_> = (0..14).map(|_| open(&bounds, 1).unwrap()).collect();
+        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(14));
+        assert!(open(&bounds, 2).is_ok());
+    }
+
+    #[test]
+    fn a_given_bound_holds_for_every_address() {
+        let bounds = bounds(100, 2);
+        for (n, is_local) in [(1, false), (2, true)] {
+            let open = || bounds.open(address(n), &trust(&bounds, n, is_local));
+            let _two = (open().unwrap(), open().unwrap());
+            assert_eq!(open().unwrap_err(), Exceeded::Address(2));
+        }
+    }
+
+    #[test]
+    fn large_messages_are_for_known_addresses_within_the_memory() {
+        let bounds = Bounds::new(Allowance { unauthenticated_memory: 1 << 20, ..Allowance::default() });
+        let (unknown, known, local) = (trust(&bounds, 1, false), trust(&bounds, 2, false), trust(&bounds, 3, true));
+        known.remember_address();
+        for (trust, small, large) in [(&unknown, true, false), (&known, true, true), (&local, true, true)] {
+            assert_eq!(matches!(trust.admit(60_000), Admitted::Yes(_)), small);
+            assert_eq!(matches!(trust.admit(100_000), Admitted::Yes(_)), large);
+        }
+        let Admitted::Yes(held) = known.admit(1 << 20) else { panic!("there is memory") };
+        assert!(matches!(unknown.admit(5_000), Admitted::No));
+        // What authenticated connections hold is counted apart.
+        known.authenticate();
+        assert!(matches!(known.admit(1 << 20), Admitted::Yes(_)));
+        drop(held);
+        assert!(matches!(unknown.admit(5_000), Admitted::Yes(_)));
+    }
+
+    #[tokio::test]
+    async fn an_address_holds_no_more_than_its_share_of_the_memory_for_messages() {
+        let bounds = Bounds::new(Allowance { message_time: Duration::from_millis(50), ..Allowance::default() });
+        let hostile: Vec<_> = (0..3).map(|_| trust(&bounds, 1, false)).collect();
+        let honest = trust(&bounds, 2, false);
+        hostile.iter().chain([&honest]).for_each(|trust| trust.authenticate());
+        let mut held = Vec::new();
+        for trust in hostile.iter().cycle().take(SHARE / (32 << 20)) {
+            let Admitted::Yes(memory) = trust.admit(32 << 20) else { panic!("the share has memory") };
+            held.push(memory);
+        }
+        assert!(matches!(hostile[0].admit(5_000), Admitted::Later));
+        assert!(hostile[1].wait_for_memory(5_000).await.is_none(), "it waits as long as a message may take");
+        let Admitted::Yes(_own) = honest.admit(64 << 20) else { panic!("others have memory") };
+        held.pop();
+        assert!(hostile[2].wait_for_memory(5_000).await.is_some());
+        // A message that is larger than a share takes all of it.
+        assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Later));
+        drop(held);
+        assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Yes(_)));
+    }
+
+    #[test]
+    fn remembered_addresses_are_bounded_and_ipv6_networks_count_as_one() {
+        let bounds = bounds(16, 0);
+        for n in 0..=u32::try_from(ADDRESSES).unwrap() {
+            bounds.remember(IpAddr::from(n.to_be_bytes()));
+        }
+        assert_eq!(bounds.0.addresses.lock().counts(), (0, 0, ADDRESSES));
+        assert!(!bounds.is_known([0, 0, 0, 0].into()) && bounds.is_known([0, 0, 0, 1].into()));
+        bounds.remember("2001:db8::1".parse().unwrap());
+        assert!(bounds.is_known("2001:db8::2".parse().unwrap()));
+        assert!(!bounds.is_known("2001:db8:0:1::1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,155 @@
+//! A connection after its handshake: reading and writing side by side, so that a peer that does not read is still
+//! heard. Heartbeats are answered here, for every kind of socket.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::TransportError;
+use super::bounds::Memory;
+use super::io::{Reader, Writer};
+use super::zmtp::{self, Message, put_frame};
+
+/// Bytes of heartbeat answers that may wait for a peer that does not read.
+const PONGS: usize = 4 << 10;
+
+/// A connection after its handshake.
+pub struct Connection {
+    /// The messages of the peer.
+    pub incoming: Incoming,
+    /// What is sent to it.
+    pub outgoing: Outgoing,
+}
+
+/// The reading half of a connection.
+pub struct Incoming {
+    reader: Reader,
+    pongs: Arc<Pongs>,
+    time: Option<Duration>,
+}
+
+/// The writing half of a connection.
+pub struct Outgoing {
+    writer: Writer,
+    pongs: Arc<Pongs>,
+    time: Option<Duration>,
+}
+
+/// The heartbeat answers that are to be sent.
+#[derive(Default)]
+struct Pongs {
+    frames: Mutex<BytesMut>,
+    ready: Notify,
+}
+
+/// Where the messages for a peer come from.
+pub trait Source: Send {
+    /// Waits for messages and appends them to what is flushed next; `false` ends the connection. Is dropped and called
+    /// again while it waits. A call says that everything appended by the one before has been written.
+    fn next(&mut self, out: &mut Writer) -> impl Future<Output = Result<bool, TransportError>> + Send;
+
+    /// Waits until what is written now must not be written any more.
+    fn stale(&mut self) -> impl Future<Output = TransportError> + Send {
+        std::future::pending()
+    }
+}
+
+/// The source of a socket that sends nothing.
+pub(super) struct Silent;
+
+impl Source for Silent {
+    async fn next(&mut self, _: &mut Writer) -> Result<bool, TransportError> {
+        std::future::pending().await
+    }
+}
+
+impl Connection {
+    /// Joins the two sides of a connection. `time`: how long a message may take that has begun, in either direction.
+    pub fn new(reader: Reader, writer: Writer, time: Option<Duration>) -> Self {
+        let pongs = Arc::new(Pongs::default());
+        Connection {
+            incoming: Incoming { reader, pongs: Arc::clone(&pongs), time },
+            outgoing: Outgoing { writer, pongs, time },
+        }
+    }
+}
+
+impl Incoming {
+    /// Returns the next message that is no heartbeat.
+    pub async fn read(&mut self) -> Result<Message, TransportError> {
+        loop {
+            let message = self.reader.read_within(self.time).await?;
+            if let Some(message) = self.pongs.answer(message)? {
+                return Ok(message);
+            }
+        }
+    }
+
+    /// Returns the next message that is no heartbeat if it is here already.
+    pub fn buffered(&mut self) -> Result<Option<Message>, TransportError> {
+        while let Some(message) = self.reader.buffered()? {
+            if let Some(message) = self.pongs.answer(message)? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the memory that the last message was given, to be held for as long as the message is.
+    pub fn take_memory(&mut self) -> Option<Memory> {
+        self.reader.take_memory()
+    }
+}
+
+impl Pongs {
+    /// Answers a heartbeat; returns the message if it is none.
+    fn answer(&self, message: Message) -> Result<Option<Message>, TransportError> {
+        let Message::Command(command) = &message else { return Ok(Some(message)) };
+        let Some(pong) = zmtp::pong(command) else { return Ok(Some(message)) };
+        let mut frames = self.frames.lock();
+        put_frame(&mut frames, &pong, 4);
+        if frames.len() > PONGS {
+            return Err(TransportError::Malformed("it sends heartbeats and reads no answers"));
+        }
+        self.ready.notify_one();
+        Ok(None)
+    }
+}
+
+impl Outgoing {
+    /// Writes what the source yields, until it ends or the peer takes too long to read. A write that fails leaves half
+    /// a frame behind, so it ends the connection.
+    pub async fn run(mut self, mut source: impl Source) -> Result<(), TransportError> {
+        loop {
+            let goes_on = tokio::select! {
+                biased;
+                () = self.pongs.ready.notified() => {
+                    let frames = std::mem::take(&mut *self.pongs.frames.lock());
+                    self.writer.push_raw(&frames);
+                    true
+                }
+                next = source.next(&mut self.writer) => next?,
+            };
+            let flush = async {
+                match self.time {
+                    Some(time) => tokio::time::timeout(time, self.writer.flush())
+                        .await
+                        .map_err(|_| TransportError::NotRead { after: time })?,
+                    None => self.writer.flush().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                flushed = flush => flushed?,
+                error = source.stale() => return Err(error),
+            }
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+}

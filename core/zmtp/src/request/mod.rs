@@ -1,0 +1,300 @@
+//! The request client: many requests at a time, each matched to its reply.
+//!
+//! Brine's servers take all requests over one connection: a request carries a number in front of the empty frame, the
+//! server sends it back, and replies come in any order. Other servers get one request a connection at a time: not all of
+//! them take what stands in front, and their replies do not name their request.
+//!
+//! Every connection has a task that reads it for as long as it lives, with or without a request in progress: it answers
+//! heartbeats and notices when the server closes the connection.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_runtime::supervisor;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use super::connection::{Connection, Incoming, Source};
+use super::zmtp::{self, Limits, Message, SocketType};
+use super::{Endpoint, Reader, TransportError, Writer};
+
+type Reply = oneshot::Sender<Result<Bytes, TransportError>>;
+type Queue = mpsc::Sender<(Bytes, Reply)>;
+
+/// The maximum number of connections without a request that are kept for the next requests.
+const IDLE: usize = 8;
+/// The maximum number of connections with a request in progress, one each; further requests wait. A minion runs 256 jobs
+/// at a time, and what they wait for may need requests of its own.
+const CONNECTIONS: usize = 512;
+/// The maximum number of requests that wait to be written to a shared connection.
+const QUEUED: usize = 256;
+/// How many connections a request tries that end before anything was sent over them.
+const TRIES: usize = 3;
+/// The maximum time for a message to be read or written once it has begun.
+const MESSAGE_TIME: Duration = Duration::from_secs(60);
+
+/// The outcome of the first connection, once there is one.
+type Attempt = watch::Receiver<Option<Result<(), TransportError>>>;
+
+/// The connections, by the kind of the server.
+#[derive(Default)]
+enum Pool {
+    /// The kind is unknown, or the shared connection has ended.
+    #[default]
+    Empty,
+    /// A connection is being opened that may serve all waiting requests.
+    Connecting(Attempt),
+    /// One connection for all requests.
+    Shared(Queue),
+    /// One connection for each request: those that have none in progress.
+    Single(Vec<Queue>),
+}
+
+/// What the pool offers to a request.
+enum Offer {
+    Shared(Queue),
+    /// A connection of its own, from the pool or new.
+    Single,
+    /// The connection that is being opened.
+    Wait(Attempt),
+}
+
+/// A client of a request server. Connects when it is first used, and again after the connection has ended.
+#[derive(Clone)]
+pub struct RequestClient(Arc<Client>);
+
+struct Client {
+    endpoint: Endpoint,
+    limits: Limits,
+    pool: Mutex<Pool>,
+    permits: Arc<Semaphore>,
+}
+
+impl RequestClient {
+    /// Creates a client of the server at this address.
+    pub fn new(endpoint: Endpoint, limits: Limits) -> Self {
+        Self::with_connections(endpoint, limits, CONNECTIONS)
+    }
+
+    fn with_connections(endpoint: Endpoint, limits: Limits, most: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(most));
+        RequestClient(Arc::new(Client { endpoint, limits, pool: Mutex::default(), permits }))
+    }
+
+    /// Returns the address of the server.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.0.endpoint
+    }
+
+    /// Sends a request and returns its reply.
+    ///
+    /// # Errors
+    /// [`TransportError::Unanswered`] if the connection ended after the request was sent: whether the server has carried
+    /// it out is unknown, and only the caller knows whether it may be repeated. A request that was not sent yet goes over
+    /// another connection.
+    pub async fn request(&self, request: impl Into<Bytes>, timeout: Duration) -> Result<Bytes, TransportError> {
+        let request = request.into();
+        let exchange = async {
+            for _ in 0..TRIES {
+                if let Some(replied) = self.lease().await?.exchange(&request).await {
+                    return replied;
+                }
+            }
+            Err(TransportError::Closed)
+        };
+        let timed_out = |_| TransportError::TimedOut { endpoint: self.endpoint().to_string(), after: timeout };
+        tokio::time::timeout(timeout, exchange).await.map_err(timed_out)?
+    }
+
+    /// Takes a connection, and opens one if none is free. Requests that come before the kind of the server is known wait
+    /// for the same first connection and share its failure.
+    async fn lease(&self) -> Result<Lease, TransportError> {
+        loop {
+            match self.offer() {
+                Offer::Shared(queue) => return Ok(Lease { queue, single: None }),
+                Offer::Wait(mut attempt) => {
+                    let outcome = attempt.wait_for(Option::is_some).await.map_err(|_| TransportError::Closed)?;
+                    if let Some(Err(error)) = &*outcome {
+                        return Err(error.clone());
+                    }
+                }
+                Offer::Single => {
+                    // Never closed.
+                    let permit =
+                        Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| TransportError::Closed)?;
+                    if let Some(lease) = self.single(permit).await? {
+                        return Ok(lease);
+                    }
+                }
+            }
+        }
+    }
+
+    fn offer(&self) -> Offer {
+        let mut pool = self.0.pool.lock();
+        match &*pool {
+            Pool::Shared(queue) if !queue.is_closed() => return Offer::Shared(queue.clone()),
+            Pool::Single(_) => return Offer::Single,
+            // The sender goes with the outcome; without one, the runtime of the attempt has ended.
+            Pool::Connecting(attempt) if attempt.has_changed().is_ok() => return Offer::Wait(attempt.clone()),
+            _ => {}
+        }
+        let (outcome, attempt) = watch::channel(None);
+        *pool = Pool::Connecting(attempt.clone());
+        let this = self.clone();
+        // A task of its own: the attempt goes on for the others when a waiting request is given up.
+        supervisor::spawn("connecting", async move {
+            let connected = this.connect().await;
+            let mut pool = this.0.pool.lock();
+            outcome.send_replace(Some(match connected {
+                Ok((queue, any_order)) => {
+                    *pool = if any_order { Pool::Shared(queue) } else { Pool::Single(vec![queue]) };
+                    Ok(())
+                }
+                Err(error) => {
+                    *pool = Pool::Empty;
+                    Err(error)
+                }
+            }));
+        });
+        Offer::Wait(attempt)
+    }
+
+    /// Takes a connection for one request, or nothing if the server turns out to share one.
+    async fn single(&self, permit: OwnedSemaphorePermit) -> Result<Option<Lease>, TransportError> {
+        let idle = match &mut *self.0.pool.lock() {
+            Pool::Single(idle) => {
+                // The others of a server that has gone went the same way.
+                idle.retain(|queue| !queue.is_closed());
+                idle.pop()
+            }
+            _ => return Ok(None),
+        };
+        let queue = match idle {
+            Some(queue) => queue,
+            None => match self.connect().await? {
+                (queue, false) => queue,
+                (queue, true) => {
+                    *self.0.pool.lock() = Pool::Shared(queue);
+                    return Ok(None);
+                }
+            },
+        };
+        Ok(Some(Lease { queue, single: Some((Arc::clone(&self.0), permit)) }))
+    }
+
+    /// Opens a connection and returns it with whether it takes any number of requests.
+    async fn connect(&self) -> Result<(Queue, bool), TransportError> {
+        let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
+        let any_order = reader.any_order();
+        let (queue, requests) = mpsc::channel(if any_order { QUEUED } else { 1 });
+        supervisor::spawn("connection for requests", serve(reader, writer, requests, any_order));
+        Ok((queue, any_order))
+    }
+}
+
+/// A connection that a request goes over. One that is given up with a request in progress ends, and with it the reply,
+/// unless it is shared.
+struct Lease {
+    queue: Queue,
+    /// The pool that a connection for one request returns to.
+    single: Option<(Arc<Client>, OwnedSemaphorePermit)>,
+}
+
+impl Lease {
+    /// Sends a request and returns its reply; nothing if the connection ended before the request was sent.
+    async fn exchange(self, request: &Bytes) -> Option<Result<Bytes, TransportError>> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.send((request.clone(), reply)).await.ok()?;
+        let replied = answer.await.ok()?;
+        if let (Ok(_), Some((client, _permit))) = (&replied, self.single)
+            && let Pool::Single(idle) = &mut *client.pool.lock()
+            && idle.len() < IDLE
+        {
+            idle.push(self.queue);
+        }
+        Some(replied)
+    }
+}
+
+/// The requests that wait for a reply, by their number; of a connection for one request, the number is always the same.
+type Waiting = Mutex<HashMap<u32, Reply>>;
+
+/// Serves one connection until it ends or nobody holds its queue any more.
+async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, any_order: bool) {
+    let waiting = Waiting::default();
+    let connection = Connection::new(reader, writer, Some(MESSAGE_TIME));
+    let asking = Asking { requests, waiting: &waiting, number: 0, any_order };
+    let ended = tokio::select! {
+        ended = take_replies(connection.incoming, &waiting, any_order) => ended,
+        ended = connection.outgoing.run(asking) => ended,
+    };
+    let reason = ended.err().unwrap_or(TransportError::Closed);
+    tracing::debug!(%reason, "a request connection ended");
+    // Requests that are still in the queue were not sent: their callers see them dropped.
+    for (_, reply) in waiting.lock().drain() {
+        // A caller may have given up.
+        _ = reply.send(Err(TransportError::Unanswered { reason: Arc::new(reason.clone()) }));
+    }
+}
+
+/// The requests as they are written.
+struct Asking<'a> {
+    requests: mpsc::Receiver<(Bytes, Reply)>,
+    waiting: &'a Waiting,
+    number: u32,
+    any_order: bool,
+}
+
+impl Source for Asking<'_> {
+    async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
+        let Some(mut request) = self.requests.recv().await else { return Ok(false) };
+        // Requests that were given up would stay here for ever if the server never answered.
+        self.waiting.lock().retain(|_, reply| !reply.is_closed());
+        loop {
+            let (content, reply) = request;
+            let full = if self.any_order {
+                self.number = self.number.wrapping_add(1);
+                let number = Bytes::copy_from_slice(&self.number.to_be_bytes());
+                self.waiting.lock().insert(self.number, reply);
+                out.push_content(&[number, Bytes::new()], &content)
+            } else {
+                self.waiting.lock().insert(self.number, reply);
+                out.push_content(&[Bytes::new()], &content)
+            };
+            if full {
+                return Ok(true);
+            }
+            match self.requests.try_recv() {
+                Ok(next) => request = next,
+                Err(_) => return Ok(true),
+            }
+        }
+    }
+}
+
+async fn take_replies(mut incoming: Incoming, waiting: &Waiting, any_order: bool) -> Result<(), TransportError> {
+    loop {
+        let Message::Frames(frames) = incoming.read().await? else { continue };
+        let (number, reply) = match &frames[..] {
+            [number, empty, reply] if any_order && empty.is_empty() => {
+                let number = number[..].try_into().map_err(|_| TransportError::Malformed("a reply has no number"))?;
+                (u32::from_be_bytes(number), reply)
+            }
+            [empty, reply] if !any_order && empty.is_empty() => (0, reply),
+            _ => return Err(TransportError::Malformed("a reply has other frames than its request")),
+        };
+        match waiting.lock().remove(&number) {
+            // A caller may have given up.
+            Some(waiter) => _ = waiter.send(Ok(reply.clone())),
+            None if any_order => {}
+            // It could be taken for the reply to the next request.
+            None => return Err(TransportError::Malformed("a reply came without a request")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! The subscriber: receives what a publisher sends under some prefixes.
+
+use brine_runtime::supervisor;
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::connection::{Connection, Incoming, Silent};
+use super::zmtp::{self, Limits, Message, SocketType};
+use super::{Endpoint, TransportError};
+
+/// The maximum number of messages that are read ahead.
+const AHEAD: usize = 16;
+
+type Received = Result<Vec<Bytes>, TransportError>;
+
+/// One connection to a publisher. When it breaks, its owner decides when to connect again.
+///
+/// A task reads the connection for as long as this lives, so that heartbeats are answered while the owner is busy.
+pub struct Subscriber {
+    messages: mpsc::Receiver<Received>,
+}
+
+impl Subscriber {
+    /// Connects and subscribes to these prefixes; an empty one is for everything.
+    pub async fn connect(
+        endpoint: &Endpoint,
+        prefixes: &[impl AsRef<[u8]>],
+        limits: Limits,
+    ) -> Result<Self, TransportError> {
+        let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
+        for prefix in prefixes {
+            writer.push(&[[b"\x01", prefix.as_ref()].concat()]);
+        }
+        writer.flush().await?;
+        let (sender, messages) = mpsc::channel(AHEAD);
+        supervisor::spawn("subscriber", receive(Connection::new(reader, writer, None), sender));
+        Ok(Subscriber { messages })
+    }
+
+    /// Returns the next message. Safe to drop while it waits.
+    pub async fn recv(&mut self) -> Received {
+        // After the error that ended the connection, nothing comes.
+        self.messages.recv().await.unwrap_or(Err(TransportError::Closed))
+    }
+}
+
+/// Receives until the connection ends or nobody wants its messages any more.
+async fn receive(connection: Connection, messages: mpsc::Sender<Received>) {
+    let answering = async {
+        // What was received before is not lost with a failed write: reading meets the end of the connection too.
+        _ = connection.outgoing.run(Silent).await;
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = forward(connection.incoming, &messages) => {}
+        () = answering => {}
+        () = messages.closed() => {}
+    }
+}
+
+async fn forward(mut incoming: Incoming, messages: &mpsc::Sender<Received>) {
+    loop {
+        let received = match incoming.read().await {
+            Ok(Message::Frames(frames)) => Ok(frames),
+            Ok(_) => continue,
+            Err(error) => Err(error),
+        };
+        let has_ended = received.is_err();
+        if messages.send(received).await.is_err() || has_ended {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Listener;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn heartbeats_are_answered_while_the_owner_is_busy() {
+        let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), 0)).await.unwrap();
+        let endpoint = listener.endpoint().clone();
+        let accept = async {
+            let accepted = listener.accept().await;
+            zmtp::accept(accepted.read, accepted.write, SocketType::Pub, Limits::default(), None).await.unwrap()
+        };
+        let connect = Subscriber::connect(&endpoint, &[b""], Limits::default());
+        let (subscriber, (mut reader, mut writer)) = tokio::join!(connect, accept);
+        let mut subscriber = subscriber.unwrap();
+        assert_eq!(reader.read().await.unwrap(), Message::Frames(vec!["\x01".into()]));
+        for n in 0..3u8 {
+            writer.push_command(&[b"\x04PING\x00\x0a", &[n][..]].concat());
+            writer.send(&[[n]]).await.unwrap();
+            let answer = tokio::time::timeout(LONG, reader.read()).await.unwrap().unwrap();
+            assert_eq!(answer, Message::Command([b"\x04PONG", &[n][..]].concat().into()));
+        }
+        drop((reader, writer));
+        // What came before the end is received.
+        for n in 0..3u8 {
+            assert_eq!(subscriber.recv().await.unwrap(), [vec![n]]);
+        }
+        for _ in 0..2 {
+            assert!(matches!(subscriber.recv().await, Err(TransportError::Closed)));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The prefixes that a subscriber has asked for, which change while messages are sent to it.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::TransportError;
+use super::audience::{Audience, Delivery};
+use super::connection::Incoming;
+use super::zmtp::Message;
+
+/// The subscriptions of one connection.
+#[derive(Debug, Default)]
+pub struct Subscribed {
+    subscriptions: Mutex<Subscriptions>,
+    changed: Notify,
+}
+
+impl Subscribed {
+    /// Takes changes from the peer until the connection ends.
+    pub async fn follow(&self, mut incoming: Incoming) -> TransportError {
+        loop {
+            let message = match incoming.read().await {
+                Ok(message) => message,
+                Err(error) => return error,
+            };
+            self.subscriptions.lock().change(&message);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for a change.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns whether there is no subscription.
+    pub fn is_empty(&self) -> bool {
+        self.subscriptions.lock().0.is_empty()
+    }
+
+    /// Returns the prefixes.
+    pub fn prefixes(&self) -> Vec<Bytes> {
+        self.subscriptions.lock().0.clone()
+    }
+
+    /// As [`Audience::delivery`].
+    pub(super) fn delivery<'a>(&self, audience: &'a Audience) -> Delivery<'a> {
+        audience.delivery(&self.subscriptions.lock())
+    }
+}
+
+/// The prefixes that a subscriber has asked for.
+#[derive(Debug, Default)]
+pub(super) struct Subscriptions(pub Vec<Bytes>);
+
+impl Subscriptions {
+    /// How many prefixes one subscriber may have.
+    const MOST: usize = 1024;
+
+    /// Takes a change of subscription, in either of its forms; other messages change nothing.
+    fn change(&mut self, message: &Message) {
+        let (add, prefix) = match message {
+            Message::Frames(frames) => {
+                match frames.first().and_then(|frame| frame.split_first().map(|split| (frame, split))) {
+                    Some((frame, (1, prefix))) => (true, frame.slice_ref(prefix)),
+                    Some((frame, (0, prefix))) => (false, frame.slice_ref(prefix)),
+                    _ => return,
+                }
+            }
+            Message::Command(command) => {
+                if let Some(prefix) = command.strip_prefix(b"\x09SUBSCRIBE") {
+                    (true, command.slice_ref(prefix))
+                } else if let Some(prefix) = command.strip_prefix(b"\x06CANCEL") {
+                    (false, command.slice_ref(prefix))
+                } else {
+                    return;
+                }
+            }
+            Message::Dropped(_) => return,
+        };
+        if add && self.0.len() < Self::MOST {
+            // A slice would hold the whole buffer that it was read into.
+            self.0.push(Bytes::copy_from_slice(&prefix));
+        } else if let (false, Some(at)) = (add, self.0.iter().position(|have| *have == prefix)) {
+            self.0.swap_remove(at);
+        }
+    }
+
+    /// Returns whether the subscriber wants a message that starts so. `by_name`: the subscription to everything does not
+    /// count.
+    pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
+        self.0.iter().any(|prefix| topic.starts_with(prefix) && !(by_name && prefix.is_empty()))
+    }
+}

@@ -1,0 +1,28 @@
+//! The metrics that this crate counts, and those that a master shows.
+
+brine_metrics::metrics! {
+    counter PUBLISHES = "brine_publishes_total", "Jobs published.";
+    counter AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
+    counter AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
+    counter PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
+    counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a reconnected minion could not be given: too old, or too many.";
+    counter RETURNS = "brine_returns_total", "Job returns received.";
+    counter RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
+    counter REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
+}
+
+/// Registers the metrics of all crates that count in a master.
+pub fn register() {
+    brine_metrics::register(&[
+        METRICS,
+        brine_bus::metrics::METRICS,
+        brine_jinja::metrics::METRICS,
+        brine_job::metrics::METRICS,
+        brine_reactor::metrics::METRICS,
+        brine_reactor::metrics::RULE_METRICS,
+        brine_runtime::metrics::METRICS,
+        brine_system::metrics::METRICS,
+        brine_wire::metrics::METRICS,
+        brine_zmtp::metrics::METRICS,
+    ]);
+}

@@ -1,0 +1,98 @@
+//! The crates use each other as ARCHITECTURE.md draws it, and in no other way.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The crates that each crate uses.
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+/// Returns the name of a crate in the drawing: its package's without `brine-`; the root package is `src`.
+fn short(package: &str) -> String {
+    package.strip_prefix("brine-").unwrap_or("src").to_owned()
+}
+
+fn metadata() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Returns the edges between the crates of the workspace, without those of tests alone.
+fn edges(packages: &[Value]) -> Edges {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let used = |package: &Value| {
+        let all = package["dependencies"].as_array().unwrap().iter();
+        all.filter(|one| one["path"].is_string() && one["kind"] != "dev")
+            .map(|one| short(&text(&one["name"])))
+            .collect()
+    };
+    packages.iter().map(|package| (short(&text(&package["name"])), used(package))).collect()
+}
+
+/// Reads the drawing: the crates from top to bottom, each with those that it uses.
+fn drawing() -> Vec<(String, BTreeSet<String>)> {
+    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
+    let block = text.split("```crates\n").nth(1).expect("ARCHITECTURE.md has a block of crates");
+    let mut drawn: Vec<(String, BTreeSet<String>)> = Vec::new();
+    for line in block.split("```").next().unwrap().lines().filter(|line| !line.trim().is_empty()) {
+        let (name, used) = line.split_once("->").unwrap_or(if line.starts_with(' ') { ("", line) } else { (line, "") });
+        if !name.trim().is_empty() {
+            drawn.push((name.trim().to_owned(), BTreeSet::new()));
+        }
+        let used = used.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned);
+        drawn.last_mut().unwrap().1.extend(used);
+    }
+    drawn
+}
+
+#[test]
+fn the_drawing_has_exactly_the_edges_between_the_crates() {
+    let (drawn, real) = (drawing(), edges(&metadata()));
+    let drawn_edges: Edges = drawn.iter().cloned().collect();
+    assert_eq!(drawn_edges.len(), drawn.len(), "a crate is drawn twice");
+    let flat = |edges: &Edges| -> BTreeSet<String> {
+        let pairs = edges.iter().flat_map(|(from, to)| to.iter().map(move |to| format!("{from} -> {to}")));
+        pairs.chain(edges.keys().cloned()).collect()
+    };
+    let (drawn_edges, real_edges) = (flat(&drawn_edges), flat(&real));
+    let missing: Vec<_> = real_edges.difference(&drawn_edges).collect();
+    let surplus: Vec<_> = drawn_edges.difference(&real_edges).collect();
+    assert!(
+        missing.is_empty() && surplus.is_empty(),
+        "ARCHITECTURE.md draws other crates than there are\nnot drawn: {missing:#?}\ndrawn only: {surplus:#?}\nAn edge \
+         that should not exist is removed from its Cargo.toml, a new one is drawn"
+    );
+}
+
+#[test]
+fn crates_use_only_crates_below_them() {
+    let drawn = drawing();
+    for (at, (name, used)) in drawn.iter().enumerate() {
+        let below: BTreeSet<_> = drawn[at + 1..].iter().map(|(name, _)| name).collect();
+        let above: Vec<_> = used.iter().filter(|one| !below.contains(one)).collect();
+        assert!(above.is_empty(), "{name} is drawn above {above:?}, which it uses");
+    }
+}
+
+#[test]
+fn core_uses_nothing_outside_of_core() {
+    let packages = metadata();
+    let folder = |package: &Value| package["manifest_path"].as_str().unwrap().contains("/core/");
+    let core: BTreeSet<_> =
+        packages.iter().filter(|one| folder(one)).map(|one| short(one["name"].as_str().unwrap())).collect();
+    let directories = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("core")).unwrap().count();
+    assert_eq!(directories, core.len(), "core holds something that is no crate of the workspace");
+    for (name, used) in edges(&packages).iter().filter(|(name, _)| core.contains(*name)) {
+        let outside: Vec<_> = used.difference(&core).collect();
+        assert!(outside.is_empty(), "core/{name} uses {outside:?}");
+    }
+}
