@@ -24,6 +24,7 @@ use brine_value::{Value, map};
 use brine_wire::{Proof, PublishRequest, TokenRequest};
 use brine_zmtp::Peer;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rand::RngExt as _;
 use tokio::sync::Semaphore;
 
@@ -53,10 +54,29 @@ pub(crate) struct Access {
     external: Arc<ExternalAuth>,
     blacklist: Blacklist,
     throttle: Throttle,
+    denials: Denials,
     examined: Semaphore,
     root_key: String,
     /// The keys of other users of this machine.
     user_keys: Vec<(String, String)>,
+}
+
+/// Bounds the events of refusals: so many a second; the log has all of them.
+#[derive(Default)]
+struct Denials(Mutex<Option<(Instant, u32)>>);
+
+impl Denials {
+    const PER_SECOND: u32 = 10;
+
+    fn admit(&self, now: Instant) -> bool {
+        let mut state = self.0.lock();
+        let (begun, count) = match *state {
+            Some((begun, count)) if now.saturating_duration_since(begun) < Duration::from_secs(1) => (begun, count),
+            _ => (now, 0),
+        };
+        *state = Some((begun, count.saturating_add(1)));
+        count < Self::PER_SECOND
+    }
 }
 
 /// A user who has been identified.
@@ -140,6 +160,7 @@ impl Access {
             external: Arc::new(external),
             blacklist: Blacklist::new(Some(&blacklist)),
             throttle: Throttle::default(),
+            denials: Denials::default(),
             examined: Semaphore::new(AT_ONCE),
             user_keys: keys::user_keys(&config)?,
             root_key,
@@ -385,7 +406,10 @@ impl Access {
             "type" => *kind,
             "reason" => refusal.to_string(),
         };
-        self.events.fire(DENIED, &body).await;
+        // Strangers can cause any number of refusals: the journal is not theirs to fill.
+        if self.denials.admit(Instant::now()) {
+            self.events.fire(DENIED, &body).await;
+        }
     }
 }
 
@@ -415,5 +439,19 @@ fn user_of<'a>(proof: Option<&'a Proof>, otherwise: &'a str) -> &'a str {
     match proof {
         Some(Proof::Password { username, .. }) => username,
         _ => otherwise,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_refusals_are_bounded() {
+        let denials = Denials::default();
+        let begun = Instant::now();
+        let admitted = |at| (0..100).filter(|_| denials.admit(at)).count();
+        assert_eq!((admitted(begun), admitted(begun)), (10, 0));
+        assert_eq!(admitted(begun + Duration::from_secs(1)), 10);
     }
 }

@@ -204,6 +204,10 @@ impl Requests {
             }
             ClientCommand::Publish(request) => {
                 let mut request = *request;
+                if request.proof.is_some() {
+                    // Examining a password takes a second or more, and strangers may send any.
+                    drop(worker);
+                }
                 if let Err(refusal) = self.admit_publish(peer, &mut request).await {
                     self.publish_refused(&request, &refusal).await;
                     return clear(refusal.of_publish());
@@ -243,6 +247,8 @@ impl Requests {
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
         let Call { fun, args, key, proof, user, asynchronous } = call;
+        // Examining a password takes a second or more, and strangers may send any.
+        let worker = proof.is_none().then_some(worker);
         let admitted = async {
             let caller = self.services.access.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;
             self.services.access.authorise_call(peer, &caller, kind, &fun, &args, proof.as_ref()).await?;
