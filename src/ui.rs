@@ -34,6 +34,12 @@ pub enum Colour {
     LightBlue,
     /// Heading of local and denied keys.
     LightMagenta,
+    /// Lines around the rows of a table.
+    LightGray,
+    /// Rows of a table.
+    White,
+    /// Keys above a table.
+    DarkGray,
 }
 
 impl Colour {
@@ -49,6 +55,9 @@ impl Colour {
             Colour::LightYellow => "\x1b[0;1;33m",
             Colour::LightBlue => "\x1b[0;1;34m",
             Colour::LightMagenta => "\x1b[0;1;35m",
+            Colour::LightGray => "\x1b[0;37m",
+            Colour::White => "\x1b[0;1;37m",
+            Colour::DarkGray => "\x1b[0;1;30m",
         }
     }
 }

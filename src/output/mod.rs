@@ -10,6 +10,7 @@ pub mod no_return;
 mod options;
 mod pprint;
 mod raw;
+mod table;
 mod text;
 mod txt;
 mod yaml;
@@ -35,6 +36,8 @@ pub enum Outputter {
     Raw,
     /// A Python literal, wrapped and sorted.
     Pprint,
+    /// Lists of rows as tables.
+    Table,
     /// Lines prefixed with the minion's id (`txt` or `text`).
     Txt,
     /// The lists of `salt-key`.
@@ -64,6 +67,7 @@ impl FromStr for Outputter {
             "yaml" => Outputter::Yaml,
             "raw" => Outputter::Raw,
             "pprint" => Outputter::Pprint,
+            "table" => Outputter::Table,
             "txt" | "text" => Outputter::Txt,
             "key" => Outputter::Key,
             "quiet" => Outputter::Quiet,
@@ -101,6 +105,7 @@ pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> 
         Outputter::Json => json::render(value, options.indent),
         Outputter::Raw => raw::render(value),
         Outputter::Pprint => pprint::render(value),
+        Outputter::Table => table::render(value, options.colours).unwrap_or_else(nested),
         Outputter::Txt => txt::render(value),
         Outputter::Key => key::render(value, options.colours).unwrap_or_else(nested),
         Outputter::Quiet => String::new(),
