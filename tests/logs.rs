@@ -119,7 +119,8 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
     let rejected = system.tool("salt-key", &["-y", "-d", "web1", "--log-file-level", "info"]);
     assert!(rejected.status.success(), "{}", stderr(&rejected));
     until("the master's line", || {
-        system.master_log().contains("key changed by an operator (salt-key or wheel) minion=web1 act=\"delete\"")
+        system.master_log().contains("key changed minion=web1 by=\"salt-key of ")
+            && system.master_log().contains("act=\"delete\"")
     })
     .await;
     let keys = read(system.path("var/log/salt/key"));

@@ -71,9 +71,9 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
         let data = event.data();
         let text = |name: &str| data.get(name).and_then(Value::as_str);
         let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
-        if !data.contains_key("_cause") {
-            // Changes by reactions are logged with their cause.
-            tracing::info!(minion = %id, act, "key changed by an operator (salt-key or wheel)");
+        // Changes by the master itself (reactions, wheel functions) are logged where they are made.
+        if let Some(by) = text("_by") {
+            tracing::info!(minion = %id, ?by, ?act, "key changed");
         }
         if matches!(act, "delete" | "rejected") {
             services.admission.sessions().end(&id);

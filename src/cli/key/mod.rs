@@ -97,7 +97,10 @@ struct Pending {
 
 impl WheelHost for Pending {
     fn fire(&self, tag: &str, body: &Map) {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((tag.to_owned(), body.clone()));
+        let mut body = body.clone();
+        // The master's log names the operator.
+        body.insert("_by".into(), self.actor().into());
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((tag.to_owned(), body));
     }
 
     fn rotate_key(&self) {
