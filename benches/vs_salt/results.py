@@ -205,6 +205,29 @@ ms (`runner.test.sleep`, then `runner.test.arg` with the event's number), {found
 {found["more"]:,.0f} additional bytes for each: {found["verdict"]}."""
 
 
+def hostile_part(found):
+    idle = found["idle"]
+    rows = [[
+        f"{found['connections']:,} idle connections after their handshake ({idle['open']:,} still open at the end)",
+        f"{idle['before']:.1f}", f"{idle['with']:.1f}", number(idle["beside"]["median"]), number(idle["beside"]["most"]),
+    ]]
+    more = [
+        ("one message of 62 MB, nested arrays that claim 2^32 items each", found["messages"]["bomb"]),
+        ("40 messages of 62 MB without their end", found["messages"]["halves"]),
+        *((f"a reactor SLS file with {name}", one) for name, one in found["templates"].items()),
+    ]
+    for name, one in more:
+        rows.append([name, f"{one['before']:.1f}", f"{one['peak']:.1f}"])
+        rows[-1] += [number(one["ping"]["median"]), number(one["ping"]["most"])]
+    return f"""\
+Measured by `benches/vs_salt/run hostile`: peers without a key, and templates without an end, with default limits \
+(`max_connections` but raised above the number of connections). The memory of the connections is the master's \
+anonymous memory, of all others its highest resident memory before and while they last. Pings are whole `salt m1 \
+test.ping` commands beside them; on the same master alone they take {number(idle["quiet"]["median"])} ms (median).
+
+{doc.table(["what", "MB before", "MB with it", "ping, median, ms", "ping, highest, ms"], rows)}"""
+
+
 def in_process_part(found):
     matching = [[what, f"{time * 1e9:,.0f}", f"{rate:,.0f}"] for what, time, rate in found["entries"]]
     bus = [[what, f"{rate:,.0f}"] for what, _, rate in found["bus"]]
@@ -229,5 +252,6 @@ PARTS = {
     "rulebook": ("Beside ansible-rulebook", rulebook_part),
     "soak": ("Over time", soak_part),
     "burst": ("A burst of slow reactions", burst_part),
+    "hostile": ("Hostile peers and templates", hostile_part),
     "in-process": ("In process", in_process_part),
 }
