@@ -49,6 +49,17 @@ fn every_difference_has_a_topic_and_both_sides() {
 }
 
 #[test]
+fn every_explanation_of_a_command_names_a_difference() {
+    let (differences, explanations) = (doc("docs/differences.md"), doc("tests/commands/differences"));
+    let named = explanations.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" -> "));
+    let lost: Vec<&str> = named
+        .filter(|(_, topic)| !differences.lines().any(|line| line.starts_with(&format!("| {topic} | "))))
+        .map(|(_, topic)| topic)
+        .collect();
+    assert!(lost.is_empty(), "tests/commands/differences names no row of docs/differences.md: {lost:?}");
+}
+
+#[test]
 fn no_function_is_registered_twice() {
     fn names<C>(kind: &str, modules: &[&[Function<C>]]) -> Vec<String> {
         let all = modules.iter().flat_map(|module| module.iter());

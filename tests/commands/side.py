@@ -122,4 +122,5 @@ def main():
         print(json.dumps(execute(json.loads(request)["line"])), file=answers, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
