@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_ids::Jid;
-use brine_minion::channel::Channel;
 use brine_value::{Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};

@@ -6,9 +6,9 @@ mod support;
 
 use std::sync::Arc;
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey, PublicKey, Session};
-use brine_minion::channel::Channel;
 use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, TOPIC_GCM};
 use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};

@@ -7,9 +7,9 @@ mod support;
 
 use std::sync::Arc;
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey};
-use brine_minion::channel::Channel;
 use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Envelope, TOPIC_GCM, purpose};
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};

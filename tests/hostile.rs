@@ -99,8 +99,8 @@ mod rogue {
     use std::path::Path;
     use std::sync::Arc;
 
+    use brine_agent::channel::Channel;
     use brine_config::MinionConfig;
-    use brine_minion::channel::Channel;
 
     pub async fn join(folder: &Path, id: &str, port: u16) -> Arc<Channel> {
         let config = MinionConfig { pki_dir: folder.join("rogue"), master_port: port, ..MinionConfig::default() };
@@ -153,13 +153,9 @@ async fn a_changed_key_is_denied() {
         master_port: system.ret_port,
         ..Default::default()
     };
-    let channel = brine_minion::channel::Channel::new(
-        "web1".parse().unwrap(),
-        std::sync::Arc::new(config),
-        "127.0.0.1",
-        crypto(),
-    )
-    .unwrap();
+    let channel =
+        brine_agent::channel::Channel::new("web1".parse().unwrap(), std::sync::Arc::new(config), "127.0.0.1", crypto())
+            .unwrap();
     let refused = std::sync::Arc::new(channel).authenticate().await.unwrap_err();
     assert!(refused.to_string().contains("has rejected this minion's key"), "{refused}");
     let (_, data) = events.until("salt/auth").await;
@@ -206,7 +202,7 @@ async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
         };
         let id = format!("minion{number}").parse().unwrap();
         let channel =
-            brine_minion::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1", crypto()).unwrap();
+            brine_agent::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1", crypto()).unwrap();
         let said = std::sync::Arc::new(channel).authenticate().await;
         let said = said.err().map(|error| error.to_string()).unwrap_or_default();
         assert_eq!(said.is_empty(), told.is_empty(), "{number}: {said}");

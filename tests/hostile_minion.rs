@@ -5,8 +5,8 @@ mod support;
 
 use std::sync::Arc;
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
-use brine_minion::channel::Channel;
 use brine_value::{Map, Value, list, map};
 use support::{System, stdout};
 

@@ -8,9 +8,9 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use brine_agent::channel::{Channel, ChannelError};
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
-use brine_minion::channel::{Channel, ChannelError};
 use brine_value::{Map, Value, map};
 use brine_wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber, TransportError};

@@ -21,7 +21,7 @@ use brine_event::Event;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Call, Load, Return};
 use brine_text::nearest::nearest;
-use brine_value::Map;
+use brine_value::{Map, Value};
 
 pub use error::ReturnerError;
 pub use options::Options;
@@ -162,6 +162,26 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     match BACKENDS.iter().find(|backend| backend.name == name) {
         Some(backend) => (backend.open)(options),
         None => Err(unknown(name)),
+    }
+}
+
+/// Stores a return in each of these returners, named in one string with commas between; with these options, and those of
+/// the return itself (`ret_config`, `ret_kwargs`). A failure is logged and counted.
+pub fn store_in(names: &str, opts: &Map, load: Map) {
+    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
+    let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+    let Ok(job_return) = Return::from_map(load) else { return };
+    let options = Options::new(opts, None).for_job(alternative.as_deref(), &kwargs);
+    for name in names {
+        let result = open(name, &options).and_then(|returner| returner.returner(&job_return));
+        if let Err(error) = result {
+            brine_job::metrics::RETURNS_LOST.add(1);
+            tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
+        }
     }
 }
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use brine_agent::daemon::Connected;
+use brine_context::jobs::{self, Outcome};
+use brine_context::masterless::masterless;
+use brine_context::{Context, Job, Minion};
 use brine_function::{Args, CallError, Function, Registry, arguments};
 use brine_ids::Jid;
 use brine_job::Return;
-use brine_minion::context::{Context, Job, Minion};
-use brine_minion::daemon::Connected;
-use brine_minion::jobs::{self, Outcome};
-use brine_minion::masterless::masterless;
+use brine_modules::ROOMS;
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
@@ -120,7 +121,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
     let local = arguments.local || config.file_client == "local";
     let (minion, outcome) = if local {
-        let minion = masterless(config)?;
+        let minion = masterless(config, ROOMS)?;
         let outcome = call(&minion, &fun, args, &jid);
         (minion, outcome)
     } else {
@@ -173,7 +174,7 @@ enum Called {
 
 /// Prints the documentation of the functions with this prefix; none is a failure.
 fn show_docs(start: &str) -> ExitCode {
-    let functions = Registry::new(&brine_minion::modules::functions());
+    let functions = Registry::new(&ROOMS.functions());
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
     for function in &found {
         print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));

@@ -3,14 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use brine_config::{MasterConfig, MinionConfig};
+use brine_context::masterless::without_pillar;
+use brine_context::{Context, Job, Minion, jobs};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
-use brine_minion::context::{Context, Job, Minion};
-use brine_minion::jobs;
-use brine_minion::masterless::without_pillar;
-use brine_minion::modules::is_success;
+use brine_modules::{ROOMS, is_success};
 use brine_value::{Map, Value, map};
 
 /// A masterless minion, created when a template first needs it.
@@ -56,7 +55,7 @@ impl OwnHost {
             let nowhere = std::path::Path::new("/nonexistent");
             let loaded = MinionConfig::load(nowhere, &self.config).map_err(|error| error.to_string())?;
             // Templates on the master see no pillar, as in Salt: an orchestration renders one.
-            without_pillar(loaded.config).map_err(|error| error.to_string())
+            without_pillar(loaded.config, ROOMS).map_err(|error| error.to_string())
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -98,7 +97,7 @@ impl HostFunctions for OwnHost {
     }
 
     fn has(&self, function: &str) -> bool {
-        brine_minion::modules::has(function)
+        ROOMS.has(function)
     }
 
     fn grains(&self) -> Arc<Map> {

@@ -36,7 +36,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
-    if let Some(status) = arguments.daemon.only_check(|| brine_minion::check(&config)) {
+    if let Some(status) = arguments.daemon.only_check(|| brine_agent::check(&config)) {
         return Ok(status);
     }
     let log_file = arguments.common.log_file(&config.log_file);
@@ -54,7 +54,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     // A daemon has no terminal for the message of a panic.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
-    brine_minion::report(&config)?;
+    brine_agent::report(&config)?;
     // One thread serves the sockets; jobs run on an executor.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
@@ -68,7 +68,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
             stop.cancel();
         });
-        brine_minion::daemon::run(config, shutdown).await?;
+        brine_agent::daemon::run(config, shutdown).await?;
         Ok(ExitCode::SUCCESS)
     });
     // A job that does not end must not block the exit, and one that waits on a dropped runtime would panic.

@@ -72,7 +72,7 @@ const COMMANDS: &[Tool] = &[
 /// Runs the selected tool; `words` begins with the name that the binary was called by.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<_> = words.into_iter().collect();
-    if let Some(status) = brine_minion::host::process::launcher::intercept(&words) {
+    if let Some(status) = brine_host::process::launcher::intercept(&words) {
         return ExitCode::from(status);
     }
     let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey};
-use brine_minion::channel::Channel;
 use brine_value::{Map, Value, map, msgpack};
 use brine_wire::TOPIC_GCM;
 use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClient, Router, Subscriber, Worker};

@@ -1,10 +1,10 @@
 //! Generates the reference pages from the documentation in the code.
 
+use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_config::{FIXED_OPTIONS, MODULE_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options};
 use brine_function::{Function, ParamKind, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
 use brine_metrics::Metric;
-use brine_minion::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_returners::BACKENDS;
 use brine_value::python::repr;
 use brine_value::{Map, Value, json};
@@ -51,9 +51,9 @@ fn modules() -> String {
         functions(
             "Execution functions",
             "Called by `salt` and `salt-call`, and as `salt[...]` in templates.",
-            &brine_minion::modules::functions(),
+            &brine_modules::ROOMS.functions(),
         ),
-        functions("State functions", "Named in SLS files.", &brine_minion::modules::states()),
+        functions("State functions", "Named in SLS files.", &brine_modules::ROOMS.states()),
         functions("Runner functions", "Called by `salt-run` and by reactions.", brine_master::runner::MODULES),
         functions("Wheel functions", "Called by `salt-key` and by reactions.", brine_master::wheel::MODULES),
     ];
@@ -231,7 +231,7 @@ fn returners() -> String {
 
 fn metrics_page() -> String {
     brine_master::metrics::register();
-    brine_minion::metrics::register();
+    brine_agent::metrics::register();
     let labels = |metric: &Metric| metric.labels().iter().map(|label| code(label)).collect::<Vec<_>>().join(", ");
     let cells = |metric: &Metric| row(&[&code(metric.name()), metric.kind(), &labels(metric), metric.help()]);
     let rows: Vec<String> = brine_metrics::registered().iter().map(cells).collect();

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_event::Event;
 use brine_ids::Jid;
-use brine_minion::channel::Channel;
 use brine_runtime::executors::Executors;
 use brine_value::{Map, Value, map};
 use brine_zmtp::Push;

@@ -82,8 +82,6 @@ mod tests;
 
 pub mod arguments;
 
-use std::collections::HashMap;
-
 use brine_value::{FromValue, Map, Value};
 
 pub use binder::Binder;
@@ -316,21 +314,27 @@ fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
     doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
-/// All functions of one kind, by full name.
+/// All functions of one kind, found by their full name. It holds the lists of the modules as they are, so that creating
+/// one costs nothing for functions that are never called.
 pub struct Registry<C: 'static> {
-    functions: HashMap<String, &'static Function<C>>,
+    modules: Vec<&'static [Function<C>]>,
 }
 
 impl<C> Registry<C> {
-    /// A registry of the functions of these modules.
+    /// Returns a registry of the functions of these lists, each of one module.
     pub fn new(modules: &[&'static [Function<C>]]) -> Self {
-        let all = modules.iter().flat_map(|module| module.iter());
-        Registry { functions: all.map(|function| (function.full_name(), function)).collect() }
+        Registry { modules: modules.to_vec() }
     }
 
-    /// The function of this full name.
+    /// Returns the function of this full name.
     pub fn get(&self, name: &str) -> Option<&'static Function<C>> {
-        self.functions.get(name).copied()
+        let (module, name) = name.split_once('.')?;
+        self.lists(module).flatten().find(|function| function.name == name)
+    }
+
+    /// Returns whether there are functions of this module.
+    pub fn has_module(&self, module: &str) -> bool {
+        self.lists(module).next().is_some()
     }
 
     /// Calls the function of this full name.
@@ -340,19 +344,25 @@ impl<C> Registry<C> {
     }
 
     /// Returns the full name that a misspelt one is most similar to, if it differs in few characters.
-    pub fn nearest(&self, name: &str) -> Option<&str> {
-        if self.functions.contains_key(name) {
+    pub fn nearest(&self, name: &str) -> Option<String> {
+        if self.get(name).is_some() {
             return None;
         }
         let most = (name.len() / 6).min(3);
-        let scored = self.functions.keys().map(|known| (strsim::damerau_levenshtein(known, name), known.as_str()));
+        let known = self.modules.iter().copied().flatten().map(Function::full_name);
+        let scored = known.map(|known| (strsim::damerau_levenshtein(&known, name), known));
         scored.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
     }
 
-    /// All functions, sorted by name.
+    /// Returns all functions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &'static Function<C>> {
-        let mut all: Vec<_> = self.functions.values().copied().collect();
+        let mut all: Vec<_> = self.modules.iter().copied().flatten().collect();
         all.sort_by_key(|function| (function.module, function.name));
         all.into_iter()
+    }
+
+    /// Returns the lists of a module.
+    fn lists(&self, module: &str) -> impl Iterator<Item = &'static [Function<C>]> {
+        self.modules.iter().copied().filter(move |list| list.first().is_some_and(|function| function.module == module))
     }
 }

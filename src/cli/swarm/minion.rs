@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use brine_agent::channel::{Channel, ChannelError};
 use brine_config::MinionConfig;
 use brine_crypt::PrivateKey;
 use brine_ids::MinionId;
-use brine_minion::channel::{Channel, ChannelError};
 use brine_runtime::executors::Executor;
 use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, map};

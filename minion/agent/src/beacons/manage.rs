@@ -1,0 +1,156 @@
+//! The events by which the execution module `beacons` asks for the configured beacons and changes them.
+
+use brine_context::Minion;
+use brine_context::beacons::of_pillar;
+use brine_value::{Map, Value, map};
+
+/// Does what an event `manage_beacons` asks for: the tag and the fields of the answer, Salt's. Nothing if it
+/// asks for nothing that is known.
+pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
+    let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag = |name: &str| data.get(name).is_none_or(|value| value.is_nil() || value.is_truthy());
+    let (func, name) = (text("func"), text("name"));
+    let config = || data.get("beacon_data").cloned().unwrap_or_default();
+    let beacons = &minion.beacons;
+    let pillar = of_pillar(&minion.pillar.read());
+    // What is in the pillar is changed there.
+    let unless_in_pillar = |verb: &str, act: &dyn Fn() -> (bool, String)| {
+        let refused = || (false, format!("Cannot {verb} beacon item {name}, it is configured in pillar."));
+        let (complete, comment) = if pillar.contains_key(name) { refused() } else { act() };
+        map! {"complete" => complete, "comment" => comment, "beacons" => beacons.own()}
+    };
+    let put = |comment: String| {
+        beacons.change(|beacons| _ = beacons.insert(name.into(), config()));
+        (true, comment)
+    };
+    let all = || map! {"complete" => true, "beacons" => beacons.own()};
+    let (tag, fields) = match func {
+        "list" => {
+            let mut listed = if flag("include_pillar") { pillar } else { Map::new() };
+            if flag("include_opts") {
+                listed.extend(beacons.own());
+            }
+            ("beacons_list", map! {"complete" => true, "beacons" => listed})
+        }
+        "list_available" => {
+            let names: Value = super::available().collect();
+            ("beacons_list_available", map! {"complete" => true, "beacons" => names})
+        }
+        "validate_beacon" => {
+            let (valid, comment) = match super::check(name, &config()) {
+                Ok(()) => (true, "Valid beacon configuration".to_owned()),
+                Err(error) => (false, error),
+            };
+            ("beacon_validation", map! {"complete" => true, "vcomment" => comment, "valid" => valid})
+        }
+        "add" => {
+            let act = || {
+                let is_new = !beacons.own().contains_key(name);
+                put(format!(
+                    "{}: {name}",
+                    if is_new { "Added new beacon item" } else { "Updating settings for beacon item" }
+                ))
+            };
+            ("beacon_add", unless_in_pillar("update", &act))
+        }
+        "modify" => {
+            ("beacon_modify", unless_in_pillar("modify", &|| put(format!("Updating settings for beacon item: {name}"))))
+        }
+        "delete" => {
+            let act = || {
+                let gone = beacons.change(|beacons| beacons.shift_remove(name));
+                (
+                    true,
+                    gone.map_or(format!("Beacon item {name} not found."), |_| format!("Deleting beacon item: {name}")),
+                )
+            };
+            ("beacon_delete", unless_in_pillar("delete", &act))
+        }
+        "enable" | "disable" => {
+            beacons.change(|beacons| _ = beacons.insert("enabled".into(), (func == "enable").into()));
+            (if func == "enable" { "beacons_enabled" } else { "beacons_disabled" }, all())
+        }
+        "enable_beacon" | "disable_beacon" => {
+            let enabled = func == "enable_beacon";
+            let (tag, verb, doing) = if enabled {
+                ("beacon_enabled", "enable", "Enabling")
+            } else {
+                ("beacon_disabled", "disable", "Disabling")
+            };
+            let act = || (beacons.set_enabled(name, enabled), format!("{doing} beacon item {name}"));
+            (tag, unless_in_pillar(verb, &act))
+        }
+        "reset" => {
+            beacons.replace(Map::new());
+            let mut fields = all();
+            fields.insert("comment".into(), "Beacons have been reset".into());
+            ("beacon_reset", fields)
+        }
+        _ => {
+            tracing::error!(func, "an event manage_beacons asks for what is not known");
+            return None;
+        }
+    };
+    Some((format!("/salt/minion/minion_{tag}_complete"), fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_configuration_is_asked_and_changed_by_events() {
+        let minion = testing::minion(&[]);
+        *minion.pillar.write() = Arc::new(map! {"beacons" => map! {"load" => list![]}});
+        let percent = || list![map! {"percent" => 5}];
+        let disabled = || list![map! {"percent" => 5}, map! {"enabled" => false}];
+        let listed = |beacons: Map| map! {"complete" => true, "beacons" => beacons};
+        let answered = |complete: bool, comment: &str, beacons: Map| map! {"complete" => complete, "comment" => comment, "beacons" => beacons};
+        let mem = |config: Value| map! {"memusage" => config};
+        for (question, tag, fields) in [
+            (map! {"func" => "list"}, "beacons_list", listed(map! {"load" => list![]})),
+            (map! {"func" => "list", "include_pillar" => false}, "beacons_list", listed(map! {})),
+            (
+                map! {"func" => "validate_beacon", "name" => "memusage", "beacon_data" => list![]},
+                "beacon_validation",
+                map! {"complete" => true, "vcomment" => "option 'percent' is missing", "valid" => false},
+            ),
+            (
+                map! {"func" => "add", "name" => "memusage", "beacon_data" => percent()},
+                "beacon_add",
+                answered(true, "Added new beacon item: memusage", mem(percent())),
+            ),
+            (
+                map! {"func" => "disable_beacon", "name" => "memusage"},
+                "beacon_disabled",
+                answered(true, "Disabling beacon item memusage", mem(disabled())),
+            ),
+            (
+                map! {"func" => "delete", "name" => "load"},
+                "beacon_delete",
+                answered(false, "Cannot delete beacon item load, it is configured in pillar.", mem(disabled())),
+            ),
+            (
+                map! {"func" => "modify", "name" => "memusage", "beacon_data" => percent()},
+                "beacon_modify",
+                answered(true, "Updating settings for beacon item: memusage", mem(percent())),
+            ),
+            (
+                map! {"func" => "delete", "name" => "memusage"},
+                "beacon_delete",
+                answered(true, "Deleting beacon item: memusage", map! {}),
+            ),
+            (map! {"func" => "disable"}, "beacons_disabled", listed(map! {"enabled" => false})),
+            (map! {"func" => "reset"}, "beacon_reset", answered(true, "Beacons have been reset", map! {})),
+        ] {
+            let expected = Some((format!("/salt/minion/minion_{tag}_complete"), fields));
+            assert_eq!(answer(&minion, &question), expected, "{question:?}");
+        }
+        assert_eq!(answer(&minion, &map! {"func" => "dance"}), None);
+    }
+}

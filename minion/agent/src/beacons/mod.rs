@@ -1,0 +1,414 @@
+//! Beacons: they poll this host and publish events.
+//!
+//! One file a beacon, one line in [`KINDS`]. [`Poller`] polls the configured beacons when they are due. The events go
+//! over the minion's own bus as one `__beacons_return` and from there to the master, where each is published as
+//! `salt/beacon/<id>/<name>/<remainder>`. `manage.rs` answers the execution module `beacons`, which changes
+//! the configuration at run time.
+
+mod btmp;
+mod diskusage;
+mod inotify;
+mod load;
+mod log;
+mod manage;
+mod memusage;
+mod network_info;
+mod pkg;
+mod ps;
+mod service;
+mod settings;
+mod sh;
+mod status;
+mod swapusage;
+mod wtmp;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_bus::Bus;
+use brine_context::{Context, Job, Minion};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value, map};
+use jiff::Zoned;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::manage::answer;
+pub use self::settings::COMMON_OPTIONS;
+use self::settings::Settings;
+use crate::ticks::Ticks;
+
+/// The tag of the event that carries the events of one poll over the minion's own bus, in its field `beacons`.
+pub(crate) const RETURN: &str = "__beacons_return";
+
+/// The context of a poll.
+pub(crate) struct Moment<'a> {
+    /// The context for execution functions.
+    pub context: &'a Context,
+    /// The time of the poll.
+    pub now: &'a Zoned,
+}
+
+/// A configured beacon with its state.
+pub(crate) trait Beacon: Send {
+    /// Polls the host and returns the data of an event each; a field `tag` is appended to the event's tag.
+    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String>;
+}
+
+/// A kind of beacon: its documentation and its constructor.
+pub struct Kind {
+    /// Salt's name of the beacon.
+    pub name: &'static str,
+    /// The condition that it reports.
+    pub doc: &'static str,
+    /// The remainder of its events' tags; empty if they have none.
+    pub tag: &'static str,
+    /// Its own options, in addition to [`COMMON_OPTIONS`].
+    pub options: Options,
+    /// The fields of its events, in addition to `id`.
+    pub fields: &'static [Entry],
+    /// Returns whether the host has everything that the beacon needs.
+    is_available: fn() -> bool,
+    /// Validates the options and creates the beacon.
+    start: fn(&Settings) -> Result<Box<dyn Beacon>, String>,
+}
+
+/// The own options of a beacon.
+pub enum Options {
+    /// A fixed set of names.
+    Named(&'static [Entry]),
+    /// Any names: those of the watched objects.
+    Keyed(Entry),
+}
+
+/// The documentation of an option or a field.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Its meaning, and the default of an option in parentheses.
+    pub doc: &'static str,
+}
+
+const fn entry(name: &'static str, doc: &'static str) -> Entry {
+    Entry { name, doc }
+}
+
+/// All beacons, sorted by name.
+pub static KINDS: &[Kind] = &[
+    btmp::KIND,
+    diskusage::KIND,
+    inotify::KIND,
+    load::KIND,
+    log::KIND,
+    memusage::KIND,
+    network_info::KIND,
+    pkg::KIND,
+    ps::KIND,
+    service::KIND,
+    sh::KIND,
+    status::KIND,
+    swapusage::KIND,
+    wtmp::KIND,
+];
+
+/// Returns the names of the beacons that are available on this host.
+pub(crate) fn available() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().filter(|kind| (kind.is_available)()).map(|kind| kind.name)
+}
+
+/// Creates a beacon from its configuration.
+fn start(name: &str, config: &Value) -> Result<(Settings, Box<dyn Beacon>), String> {
+    let settings = Settings::read(name, config)?;
+    let module = settings.module.as_str();
+    let kind = KINDS.iter().find(|kind| kind.name == module).ok_or_else(|| {
+        let known: Vec<_> = available().collect();
+        format!("unknown beacon '{module}': expected one of {}", known.join(", "))
+    })?;
+    if !(kind.is_available)() {
+        return Err(format!("beacon '{module}' is not available on this host: {}", kind.doc));
+    }
+    let beacon = (kind.start)(&settings)?;
+    Ok((settings, beacon))
+}
+
+/// Returns a message for each unknown option in a beacon's configuration. Beacons ignore them, as in Salt.
+pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
+    let Ok(settings) = Settings::read(name, config) else { return Vec::new() };
+    let Some(kind) = KINDS.iter().find(|kind| kind.name == settings.module) else { return Vec::new() };
+    let Options::Named(own) = kind.options else { return Vec::new() };
+    let unknown =
+        settings.own.iter().map(|(name, _)| name).filter(|name| !own.iter().any(|known| known.name == **name));
+    let all = || own.iter().chain(COMMON_OPTIONS).map(|option| option.name).collect::<Vec<_>>().join(", ");
+    unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
+}
+
+/// Validates the configuration of a beacon.
+pub(crate) fn check(name: &str, config: &Value) -> Result<(), String> {
+    start(name, config).map(|_| ())
+}
+
+/// Reads a file of procfs.
+fn read(path: &str) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("reading {path} failed: {error}"))
+}
+
+/// A configured beacon.
+struct Started {
+    config: Value,
+    /// `None` if the configuration is invalid, which was logged when it was read.
+    beacon: Option<(Settings, Box<dyn Beacon>)>,
+    /// The time of the next poll, since the start of the poller.
+    due: Duration,
+    /// The error of the last poll, so that a repeated one is not reported again.
+    error: Option<String>,
+}
+
+/// Polls the configured beacons when they are due.
+pub(crate) struct Poller {
+    context: Context,
+    started: HashMap<String, Started>,
+}
+
+impl Poller {
+    /// Creates a poller; the first poll starts the beacons.
+    pub fn new(minion: &Arc<Minion>) -> Self {
+        let job = Arc::new(Job::local(&Jid::new(), "beacons", &Args::default()));
+        let context = Context::new(Arc::clone(minion), job);
+        Poller { context, started: HashMap::new() }
+    }
+
+    /// Polls the beacons that are due at this time since the start, or within `slack` after it. Returns the events:
+    /// `tag`, `data` and `beacon_name` of each.
+    pub fn poll(&mut self, since_start: Duration, slack: Duration, now: &Zoned) -> Vec<Value> {
+        let minion = Arc::clone(&self.context.minion);
+        let configured = minion.beacons.all(&minion.pillar.read());
+        if configured.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) {
+            return Vec::new();
+        }
+        // A beacon with a changed configuration is started again.
+        self.started.retain(|name, started| configured.get(name.as_str()) == Some(&started.config));
+        let states_run = || minion.jobs.lock().values().any(|job| job.fun.starts_with("state."));
+        let mut events = Vec::new();
+        for (name, config) in configured.iter().filter(|(name, _)| name.as_str() != Some("enabled")) {
+            let name = name.to_string();
+            let started = self.started.entry(name.clone()).or_insert_with(|| Started::new(&name, config, since_start));
+            let Some((settings, beacon)) = &mut started.beacon else { continue };
+            if !settings.enabled || since_start + slack < started.due {
+                continue;
+            }
+            if let Some(interval) = settings.interval {
+                let next = started.due + interval;
+                started.due = if next > since_start { next } else { since_start + interval };
+            }
+            if settings.rests_during_states && states_run() {
+                continue;
+            }
+            let tag = |rest: &str| format!("salt/beacon/{}/{name}/{rest}", minion.id);
+            let event = |tag: String, data: Map| map! {"tag" => tag, "data" => data, "beacon_name" => &settings.module};
+            match beacon.poll(&Moment { context: &self.context, now }) {
+                Ok(told) => {
+                    started.error = None;
+                    events.extend(told.into_iter().map(|mut data| {
+                        let rest = data.shift_remove("tag").map(|rest| rest.to_string()).unwrap_or_default();
+                        data.entry("id".into()).or_insert_with(|| minion.id.as_str().into());
+                        Value::from(event(tag(&rest), data))
+                    }));
+                    if settings.once {
+                        // A beacon of the pillar is disabled here alone.
+                        settings.enabled = false;
+                        minion.beacons.set_enabled(&name, false);
+                    }
+                }
+                Err(error) if started.error.as_ref() != Some(&error) => {
+                    tracing::error!(beacon = name, error, "polling a beacon failed");
+                    let mut told = event(tag(""), map! {"id" => &minion.id, "_error" => &error});
+                    told.insert("error".into(), error.as_str().into());
+                    events.push(told.into());
+                    started.error = Some(error);
+                }
+                Err(_) => {}
+            }
+        }
+        events
+    }
+}
+
+impl Started {
+    fn new(name: &str, config: &Value, since_start: Duration) -> Self {
+        let beacon = start(name, config);
+        if let Err(error) = &beacon {
+            tracing::error!("beacon '{name}' is invalid: {error}; ignoring it");
+        }
+        for unknown in unknown_options(name, config) {
+            tracing::warn!("beacon '{name}': {unknown}");
+        }
+        let beacon = beacon.ok();
+        let wait = beacon.as_ref().and_then(|(settings, _)| settings.interval).unwrap_or_default();
+        Started { config: config.clone(), beacon, due: since_start + wait, error: None }
+    }
+}
+
+/// Polls every `loop_interval` seconds once the minion is ready, or from the start with `beacons_before_connect`.
+pub(crate) async fn run(
+    minion: Arc<Minion>,
+    render: Executor,
+    bus: Bus,
+    ready: watch::Receiver<bool>,
+    shutdown: CancellationToken,
+) {
+    let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
+    let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
+    let start = Instant::now();
+    let mut poller = Poller::new(&minion);
+    while ticks.next().await {
+        let polled = render.run(move |_| {
+            let events = poller.poll(start.elapsed(), every / 2, &Zoned::now());
+            (poller, events)
+        });
+        let events;
+        (poller, events) = match polled.await {
+            Ok(polled) => polled,
+            Err(error) => {
+                tracing::error!(%error, "polling beacons failed; restarting all");
+                (Poller::new(&minion), Vec::new())
+            }
+        };
+        if events.is_empty() {
+            continue;
+        }
+        if let Err(error) = bus.fire(RETURN, &map! {"beacons" => events}).await {
+            tracing::error!(%error, "publishing events of beacons failed");
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    /// Returns the error of a configuration.
+    pub fn wrong(name: &str, config: &Value) -> String {
+        check(name, config).unwrap_err()
+    }
+
+    /// Returns the data of a beacon's first poll on this host.
+    pub fn poll_once(name: &str, config: &Value) -> Result<Vec<Map>, String> {
+        let (_, mut beacon) = start(name, config)?;
+        beacon.poll(&Moment { context: &testing::context(&[]), now: &Zoned::now() })
+    }
+
+    fn poller(configured: Map, pillar: Map) -> Poller {
+        let minion = testing::minion(&[]);
+        minion.beacons.replace(configured);
+        *minion.pillar.write() = Arc::new(map! {"beacons" => pillar});
+        Poller::new(&minion)
+    }
+
+    /// Returns the tags of the events after so many seconds.
+    fn tags(poller: &mut Poller, seconds: f64) -> Vec<String> {
+        let events = poller.poll(Duration::from_secs_f64(seconds), Duration::from_millis(500), &Zoned::now());
+        let mut tags: Vec<String> = events.iter().map(|event| event.get("tag").unwrap().to_string()).collect();
+        tags.sort();
+        tags
+    }
+
+    /// A process of this name never runs.
+    fn stopped(more: Map) -> Value {
+        list![map! {"processes" => map! {"no-such" => "stopped"}}, more]
+    }
+
+    macro_rules! ps {
+        ($($option:literal => $value:expr),*) => { stopped(map! {"beacon_module" => "ps" $(, $option => $value)*}) };
+    }
+
+    #[test]
+    fn every_beacon_is_documented() {
+        assert!(KINDS.is_sorted_by_key(|kind| kind.name));
+        for kind in KINDS {
+            let own = match &kind.options {
+                Options::Named(own) => *own,
+                Options::Keyed(key) => std::slice::from_ref(key),
+            };
+            let docs = own.iter().chain(kind.fields).map(|entry| entry.doc);
+            assert!(docs.chain([kind.doc]).all(|doc| doc.ends_with('.')), "{}", kind.name);
+            assert!(!kind.fields.is_empty(), "{}", kind.name);
+        }
+    }
+
+    #[test]
+    fn beacons_are_polled_at_their_interval() {
+        let configured =
+            map! {"ps" => stopped(map! {}), "slow" => ps!("interval" => 3), "off" => ps!("enabled" => false)};
+        let mut poller = poller(configured, map! {});
+        let (fast, slow) = ("salt/beacon/test-minion/ps/".to_owned(), "salt/beacon/test-minion/slow/".to_owned());
+        for (seconds, expected) in [
+            (0.0, vec![&fast]),
+            (1.0, vec![&fast]),
+            // Slightly early counts; otherwise the poll would be late by a whole loop.
+            (2.99, vec![&fast, &slow]),
+            (4.0, vec![&fast]),
+            (6.01, vec![&fast, &slow]),
+            // Missed polls are not made up for.
+            (20.0, vec![&fast, &slow]),
+            (21.0, vec![&fast]),
+            (23.0, vec![&fast, &slow]),
+        ] {
+            assert_eq!(tags(&mut poller, seconds).iter().collect::<Vec<_>>(), expected, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn events_contain_the_data_of_the_beacon_and_the_minion_id() {
+        let mut poller = poller(map! {"mine" => ps!()}, map! {});
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
+        let data = map! {"no-such" => "Stopped", "id" => "test-minion"};
+        let event = map! {"tag" => "salt/beacon/test-minion/mine/", "data" => data, "beacon_name" => "ps"};
+        assert_eq!(events, [Value::from(event)]);
+    }
+
+    #[test]
+    fn an_invalid_beacon_does_not_affect_the_others() {
+        let configured = map! {"none" => list![], "load" => 5, "ps" => stopped(map! {})};
+        let mut poller = poller(configured, map! {"of_pillar" => ps!()});
+        let expected = ["salt/beacon/test-minion/of_pillar/", "salt/beacon/test-minion/ps/"];
+        assert_eq!(tags(&mut poller, 0.0), expected);
+        let error = wrong("none", &list![]);
+        assert!(error.starts_with("unknown beacon 'none': expected one of "), "{error}");
+    }
+
+    #[test]
+    fn a_repeated_error_is_reported_once() {
+        let mut poller = poller(map! {"log" => list![map! {"file" => "/nonexistent/log"}]}, map! {});
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
+        let error = "reading /nonexistent/log failed: No such file or directory (os error 2)";
+        let data = map! {"id" => "test-minion", "_error" => error};
+        let event =
+            map! {"tag" => "salt/beacon/test-minion/log/", "data" => data, "beacon_name" => "log", "error" => error};
+        assert_eq!(events, [Value::from(event)]);
+        assert!(tags(&mut poller, 1.0).is_empty());
+    }
+
+    #[test]
+    fn beacons_can_be_disabled_run_once_and_pause_during_state_runs() {
+        let mut all_off = poller(map! {"ps" => stopped(map! {}), "enabled" => false}, map! {});
+        assert!(tags(&mut all_off, 0.0).is_empty());
+        let mut once = poller(map! {"ps" => stopped(map! {"run_once" => true})}, map! {});
+        assert_eq!((tags(&mut once, 0.0).len(), tags(&mut once, 1.0).len()), (1, 0));
+        let mut of_pillar = poller(map! {}, map! {"ps" => stopped(map! {"run_once" => true})});
+        assert_eq!((tags(&mut of_pillar, 0.0).len(), tags(&mut of_pillar, 1.0).len()), (1, 0));
+        let mut resting = poller(map! {"ps" => stopped(map! {"disable_during_state_run" => true})}, map! {});
+        let job = Arc::new(Job::local(&Jid::new(), "state.apply", &Args::default()));
+        resting.context.minion.jobs.lock().insert("1".into(), job);
+        assert!(tags(&mut resting, 0.0).is_empty());
+        resting.context.minion.jobs.lock().clear();
+        assert_eq!(tags(&mut resting, 1.0).len(), 1);
+    }
+}

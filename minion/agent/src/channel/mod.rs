@@ -1,0 +1,362 @@
+//! The minion's session with its master: authentication here, requests in `requests.rs`, jobs in `publishes.rs`.
+
+mod error;
+mod publishes;
+mod requests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_config::MinionConfig;
+use brine_context::MASTER_KEY;
+use brine_crypt::{
+    Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, ReplayWindow, Session, SignatureAlgorithm, token,
+};
+use brine_ids::MinionId;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
+use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, Verdict, WireError};
+use brine_zmtp::{Endpoint, Limits, RequestClient};
+use parking_lot::{Mutex, RwLock};
+use sha2::{Digest, Sha256};
+
+pub use self::error::ChannelError;
+pub use self::publishes::Publishes;
+
+/// What one authentication has brought.
+struct Keys {
+    session: Session,
+    publish: Session,
+    publish_port: u16,
+    /// The key that the master has proven to hold.
+    master: PublicKey,
+    /// Whether the master is Brine's: it has signed the digest of the request.
+    is_brine: bool,
+    /// The proof of the minion's key that requests with Salt's cipher carry.
+    token: Option<Vec<u8>>,
+    /// The last request's serial number, with AES-256-GCM.
+    serial: AtomicU64,
+    /// Which authentication it was, counted from 1.
+    generation: u64,
+}
+
+/// An authentication that is about to be asked for.
+struct Prepared {
+    request: AuthRequest,
+    /// The master's key, if there was a contact before.
+    known: Option<PublicKey>,
+    /// The token that the holder of that key must return.
+    secret: Option<Vec<u8>>,
+}
+
+/// The session with one master.
+pub struct Channel {
+    id: MinionId,
+    config: Arc<MinionConfig>,
+    private_key: Arc<PrivateKey>,
+    client: RequestClient,
+    crypto: Executor,
+    keys: RwLock<Option<Arc<Keys>>>,
+    seen: Mutex<ReplayWindow>,
+    /// One authentication at a time.
+    authenticating: tokio::sync::Mutex<()>,
+    /// The number of authentications that have ended, with or without success.
+    attempts: AtomicU64,
+    /// The master's key, if it is kept here and not on disk.
+    master: Option<RwLock<Option<PublicKey>>>,
+    /// What is shown along with the key, for the master to accept it by.
+    autosign_grains: Map,
+}
+
+impl Channel {
+    /// A session that is not begun, with the master at this host. Makes the minion's key if there is none.
+    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
+        files::create_private_dir(&config.pki_dir)?;
+        let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
+        let limits = Limits { message: config.max_message_size, ..Limits::default() };
+        let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
+        Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client, crypto) })
+    }
+
+    /// As [`Channel::new`], with a key and a connection for requests that others may share. Nothing is kept on disk:
+    /// the first contact makes the master known for as long as this lives.
+    pub fn with_key(
+        id: MinionId,
+        config: Arc<MinionConfig>,
+        private_key: Arc<PrivateKey>,
+        client: RequestClient,
+        crypto: Executor,
+    ) -> Self {
+        Channel {
+            id,
+            config,
+            private_key,
+            client,
+            crypto,
+            keys: RwLock::new(None),
+            attempts: AtomicU64::new(0),
+            seen: Mutex::default(),
+            authenticating: tokio::sync::Mutex::default(),
+            master: Some(RwLock::default()),
+            autosign_grains: Map::new(),
+        }
+    }
+
+    /// Shows those of these grains along with the key that `autosign_grains` names. One that is not there is shown as
+    /// none, as by Salt.
+    #[must_use]
+    pub fn showing(mut self, grains: &Map) -> Self {
+        let shown = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
+        self.autosign_grains = self.config.autosign_grains.iter().map(shown).collect();
+        self
+    }
+
+    /// Where publishes come from; known once the session has begun.
+    pub fn publish_endpoint(&self) -> Option<Endpoint> {
+        let keys = self.keys.read().clone()?;
+        let Endpoint::Tcp(host, _) = self.client.endpoint() else { return None };
+        Some(Endpoint::Tcp(host.clone(), self.config.publish_port.unwrap_or(keys.publish_port)))
+    }
+
+    /// Whether the session is with a master of Brine.
+    pub fn is_brine(&self) -> bool {
+        self.keys.read().as_ref().is_some_and(|keys| keys.is_brine)
+    }
+
+    /// Returns which session this is, counted from 1; 0 if none has begun.
+    pub(crate) fn generation(&self) -> u64 {
+        self.keys.read().as_ref().map_or(0, |keys| keys.generation)
+    }
+
+    /// What the session is sealed with.
+    pub fn cipher(&self) -> Option<Cipher> {
+        self.keys.read().as_ref().map(|keys| keys.session.cipher())
+    }
+
+    /// Shows the master this minion's key, once, and begins a session if it accepts. Callers at the same time share
+    /// one session.
+    pub async fn authenticate(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let used = self.generation();
+        let _one_at_a_time = self.authenticating.lock().await;
+        if self.generation() == used { self.authenticate_now().await } else { Ok(()) }
+    }
+
+    /// Replaces the session of this generation, unless another request has done so or has just failed to.
+    async fn renew(self: &Arc<Self>, used: u64) -> Result<(), ChannelError> {
+        let attempts = self.attempts.load(Ordering::Relaxed);
+        let _one_at_a_time = self.authenticating.lock().await;
+        if self.generation() != used {
+            return Ok(());
+        }
+        if self.attempts.load(Ordering::Relaxed) != attempts {
+            return Err(ChannelError::Refused);
+        }
+        self.authenticate_now().await
+    }
+
+    async fn authenticate_now(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let done = self.exchange_keys().await;
+        self.attempts.fetch_add(1, Ordering::Relaxed);
+        done
+    }
+
+    async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
+        let this = Arc::clone(self);
+        // Key files are read, and RSA takes milliseconds: not on the thread that serves sockets.
+        let Prepared { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
+        let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
+        let load = request.to_map();
+        let binding = Binding::of(&load)?;
+        let answer = self.send(Envelope::clear(load).into(), timeout).await?;
+        let this = Arc::clone(self);
+        let keys = self.crypto.run(move |_| this.take_answer(&request, &binding, known, secret, &answer)).await??;
+        let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
+        if before.is_none_or(|before| before != keys.publish.key_text()) {
+            // Salt's masters count anew with each key; nothing of before opens with it.
+            *self.seen.lock() = ReplayWindow::default();
+        }
+        *self.keys.write() = Some(Arc::new(keys));
+        Ok(())
+    }
+
+    fn prepare(&self) -> Result<Prepared, ChannelError> {
+        let known = self.master_key()?;
+        let encryption: EncryptionAlgorithm = self.config.encryption_algorithm.parse()?;
+        let signature: SignatureAlgorithm = self.config.signing_algorithm.parse()?;
+        let secret = token::random_bytes::<24>().to_vec();
+        let sealed = known.as_ref().map(|key| key.encrypt(&secret, encryption)).transpose()?;
+        let request = AuthRequest {
+            id: self.id.clone(),
+            public_key: self.private_key.public().to_pem().trim_end().to_owned(),
+            nonce: token::nonce(),
+            encryption,
+            signature,
+            token: sealed,
+            ciphers: self.config.ciphers.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+            autosign_grains: self.autosign_grains.clone(),
+        };
+        let secret = known.is_some().then_some(secret);
+        Ok(Prepared { request, known, secret })
+    }
+
+    fn take_answer(
+        &self,
+        request: &AuthRequest,
+        binding: &Binding,
+        known: Option<PublicKey>,
+        secret: Option<Vec<u8>>,
+        answer: &[u8],
+    ) -> Result<Keys, ChannelError> {
+        let Value::Map(answer) = msgpack::unpack(answer).map_err(WireError::from)? else {
+            // Such as "bad load".
+            return Err(ChannelError::Refused);
+        };
+        let (Some(load), Some(sig)) =
+            (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
+        else {
+            if known.is_some() {
+                return Err(ChannelError::Unsigned);
+            }
+            // Older masters do not sign that a minion has to wait; nothing is learned from it.
+            return match answer.get("load").and_then(|load| load.get("ret")) {
+                Some(Value::Bool(true)) => Err(ChannelError::Pending(self.id.clone())),
+                Some(Value::Bool(false)) => Err(ChannelError::Rejected(self.id.clone())),
+                _ => Err(ChannelError::Refused),
+            };
+        };
+        let map = msgpack::unpack_map(load).map_err(WireError::from)?;
+        let reply = AuthReply::from_map(&map, binding)?;
+        let accepted = match reply {
+            AuthReply::Refused(verdict) => {
+                if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
+                    // A master that is vouched for may be another one, but shows its key only to whom it lets in. Anybody
+                    // else can make such a reply without any key: it proves nothing and must not end the minion.
+                    let may_be_another = self.config.verify_master_pubkey_sign;
+                    return Err(if may_be_another {
+                        ChannelError::Pending(self.id.clone())
+                    } else {
+                        CryptError::BadSignature.into()
+                    });
+                }
+                return Err(match verdict {
+                    Verdict::Pending => ChannelError::Pending(self.id.clone()),
+                    Verdict::Rejected => ChannelError::Rejected(self.id.clone()),
+                    Verdict::Full => ChannelError::Full,
+                    Verdict::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
+                });
+            }
+            AuthReply::Accepted(accepted) => accepted,
+        };
+        let cipher = accepted.cipher;
+        if !request.ciphers.is_empty() && !request.ciphers.contains(&cipher) {
+            return Err(ChannelError::NoCipher(self.config.ciphers.join(", ")));
+        }
+        let master = PublicKey::from_pem(&accepted.public_key)?;
+        let is_known = known.as_ref() == Some(&master);
+        let voucher = accepted.public_key_signature.as_deref();
+        self.check_voucher(&accepted.public_key, voucher, request.signature, is_known)?;
+        match &known {
+            Some(_) if is_known || self.config.verify_master_pubkey_sign => {}
+            Some(_) => return Err(self.changed_master()),
+            None => self.check_fingerprint(&master)?,
+        }
+        // The token was sealed to the key that is known: a master with another one cannot return it.
+        let secret = secret.filter(|_| is_known);
+        master.verify(load, sig, request.signature)?;
+        let publish = self.private_key.decrypt(&accepted.publish_key, request.encryption)?;
+        if let Some(secret) = &secret {
+            let returned = accepted.token.and_then(|token| self.private_key.decrypt(&token, request.encryption).ok());
+            if !returned.is_some_and(|returned| token::constant_time_eq(returned, secret)) {
+                return Err(ChannelError::WrongToken);
+            }
+        }
+        let digest = brine_digest::hex(Sha256::digest(&publish));
+        if master.recover_x931(&accepted.signature)? != digest.as_bytes() {
+            return Err(CryptError::BadSignature.into());
+        }
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).map_err(|_| CryptError::Malformed("a session key"));
+        let publish = Session::from_key_text(&text(publish)?)?;
+        let session =
+            Session::from_key_text(&text(self.private_key.decrypt(&accepted.session_key, request.encryption)?)?)?;
+        if publish.cipher() != cipher || session.cipher() != cipher {
+            return Err(CryptError::Malformed("a session key of the cipher that was agreed on").into());
+        }
+        if secret.is_none() {
+            // The first contact: this is the master from now on.
+            self.keep_master_key(master.clone())?;
+        }
+        let token = match cipher {
+            Cipher::Aes256Gcm => None,
+            Cipher::AesCbcHmac => Some(self.private_key.sign_x931(b"salt")?),
+        };
+        Ok(Keys {
+            session,
+            publish,
+            publish_port: accepted.publish_port,
+            master,
+            is_brine: AuthReply::is_bound(&map),
+            token,
+            serial: AtomicU64::new(0),
+            generation: self.generation() + 1,
+        })
+    }
+
+    fn changed_master(&self) -> ChannelError {
+        ChannelError::ChangedMaster(self.config.pki_dir.join(MASTER_KEY))
+    }
+
+    /// Whether what vouches for the master's key does so, if anything must.
+    fn check_voucher(
+        &self,
+        pem: &str,
+        signature: Option<&str>,
+        algorithm: SignatureAlgorithm,
+        is_known: bool,
+    ) -> Result<(), ChannelError> {
+        let path = self.config.pki_dir.join(format!("{}.pub", self.config.master_sign_key_name));
+        let refused = |reason| ChannelError::NotVouchedFor { path: path.clone(), reason };
+        let signature = match (self.config.verify_master_pubkey_sign, signature) {
+            (false, None) => return Ok(()),
+            (false, Some(_)) => return Err(ChannelError::VouchedFor),
+            (true, None) => return Err(refused("the master does not sign it: set master_sign_pubkey there")),
+            (true, Some(_)) if is_known && !self.config.always_verify_signature => return Ok(()),
+            (true, Some(signature)) => signature,
+        };
+        let voucher = files::read_if_exists(&path)?.ok_or_else(|| refused("copy this file from the master"))?;
+        let packed: String = signature.split_whitespace().collect();
+        let bytes = BASE64_STANDARD.decode(packed).map_err(|_| refused("its signature is not base64"))?;
+        let verified = PublicKey::from_pem(&voucher)?.verify(pem.as_bytes(), &bytes, algorithm);
+        verified.map_err(|_| refused("the signature is not of that key and this one"))
+    }
+
+    fn master_key(&self) -> Result<Option<PublicKey>, ChannelError> {
+        if let Some(kept) = &self.master {
+            return Ok(kept.read().clone());
+        }
+        let pem = files::read_if_exists(self.config.pki_dir.join(MASTER_KEY))?;
+        Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
+    }
+
+    fn keep_master_key(&self, master: PublicKey) -> Result<(), ChannelError> {
+        tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
+        match &self.master {
+            Some(kept) => *kept.write() = Some(master),
+            None => files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?,
+        }
+        Ok(())
+    }
+
+    fn check_fingerprint(&self, master: &PublicKey) -> Result<(), ChannelError> {
+        let Some(expected) = self.config.master_finger.clone().filter(|finger| !finger.is_empty()) else {
+            return Ok(());
+        };
+        let found = master.fingerprint();
+        if token::constant_time_eq(expected.to_lowercase(), &found) {
+            return Ok(());
+        }
+        Err(ChannelError::WrongFingerprint { expected, found })
+    }
+}

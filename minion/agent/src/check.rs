@@ -1,0 +1,196 @@
+//! What is known of a minion before it starts. `salt-minion --check` prints all of it; the start refuses what
+//! [`configuration`] refuses and warns of the rest, so that the two cannot differ.
+
+use brine_bus::SocketNames;
+use brine_check::Finding;
+use brine_config::MinionConfig;
+use brine_context::{MASTER_KEY, minion_id};
+use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, SignatureAlgorithm};
+use brine_modules::ROOMS;
+use brine_reactor::Entries;
+use brine_system::files;
+
+use crate::beacons;
+use crate::daemon::MinionError;
+
+/// Examines what a minion with this configuration would start on, and changes nothing.
+pub fn check(config: &MinionConfig) -> Vec<Finding> {
+    let mut findings = identity(config);
+    findings.extend(configuration(config));
+    findings.extend(parts(config));
+    findings.extend(host(config));
+    findings
+}
+
+/// Examines the configuration itself, with the files that it names. The start reports these findings, each once.
+pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(minion_id(config).err().map(Finding::refused));
+    if config.master.is_empty() {
+        findings.push(Finding::refused(MinionError::NoMaster));
+    }
+    for name in &config.ciphers {
+        let error = name.parse::<Cipher>().err();
+        findings.extend(error.map(|error| Finding::refused(format!("option 'ciphers': {error}"))));
+    }
+    let error = config.encryption_algorithm.parse::<EncryptionAlgorithm>().err();
+    findings.extend(error.map(|error| Finding::refused(format!("option 'encryption_algorithm': {error}"))));
+    let error = config.signing_algorithm.parse::<SignatureAlgorithm>().err();
+    findings.extend(error.map(|error| Finding::refused(format!("option 'signing_algorithm': {error}"))));
+    match Entries::from_opts(&config.opts) {
+        Ok(entries) => {
+            let files = brine_reactor::check_files(&entries, &config.renderer, config.reactor_strict_data);
+            findings.extend(files.into_iter().map(Finding::broken));
+        }
+        Err(error) => findings.push(Finding::refused(error)),
+    }
+    findings.extend(brine_check::renderer(&config.renderer));
+    if !["local", "remote"].contains(&config.file_client.as_str()) {
+        let got = &config.file_client;
+        findings.push(Finding::broken(format!("option 'file_client' is invalid: expected local or remote, got {got}")));
+    }
+    if let Some(got) = config.startup_states.as_deref().filter(|got| !["highstate", "sls", "top", ""].contains(got)) {
+        findings.push(Finding::broken(format!(
+            "option 'startup_states' is invalid: expected highstate, sls or top, got {got}"
+        )));
+    }
+    if config.file_client == "local" {
+        // Only then are files and pillar this minion's business.
+        findings.extend(brine_check::file_server(&config.opts));
+        let options = brine_fileserver::Options::default();
+        let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
+        findings.extend(served.err().map(Finding::refused));
+        findings.extend(brine_sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+        findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
+        findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
+    }
+    findings
+}
+
+/// Examines what the parts of a running minion log by themselves.
+fn parts(config: &MinionConfig) -> Vec<Finding> {
+    let mut findings = brine_check::schedule(&config.schedule, |function| ROOMS.has(function));
+    for (name, beacon) in &config.beacons {
+        let name = name.to_string();
+        if name == "enabled" {
+            continue;
+        }
+        let problems = beacons::check(&name, beacon).err().into_iter().chain(beacons::unknown_options(&name, beacon));
+        findings.extend(problems.map(|error| Finding::broken(format!("option 'beacons': '{name}': {error}"))));
+    }
+    if config.file_client == "local" {
+        findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
+        findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
+    }
+    findings
+}
+
+/// Examines the directories of this host, which the start itself needs.
+fn host(config: &MinionConfig) -> Vec<Finding> {
+    let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
+    if let Ok(id) = minion_id(config) {
+        let socket = SocketNames::minion(id.as_str()).publish_endpoint(&config.sock_dir);
+        findings.extend(brine_zmtp::Listener::check(&socket).err().map(Finding::refused));
+    }
+    findings
+}
+
+/// Examines who the minion is and which master it would trust.
+fn identity(config: &MinionConfig) -> Vec<Finding> {
+    let pki_dir = config.pki_dir.display();
+    let mut findings = Vec::new();
+    if let (Ok(id), Some(host)) = (minion_id(config), config.master.first()) {
+        let port = config.master_port;
+        findings.push(Finding::note(format!("the minion '{id}' of the master {host}:{port}")));
+        if config.master.len() > 1 {
+            findings.push(Finding::warning(format!("option 'master': of several masters only {host} is tried")));
+        }
+    }
+    match PrivateKey::load(config.pki_dir.join("minion.pem"), None) {
+        Ok(Some(key)) => {
+            findings.push(Finding::note(format!("{pki_dir}: this minion's key {}", key.public().fingerprint())));
+        }
+        Ok(None) => findings.push(Finding::note(format!(
+            "{pki_dir}: no key of this minion's; the first start makes one, which the master has to accept"
+        ))),
+        Err(error) => findings.push(Finding::refused(error)),
+    }
+    let path = config.pki_dir.join(MASTER_KEY);
+    match files::read_if_exists(&path).map(|pem| pem.map(|pem| PublicKey::from_pem(&pem))) {
+        Ok(Some(Ok(key))) => findings.push(Finding::note(format!("{pki_dir}: the master's key {}", key.fingerprint()))),
+        Ok(None) => findings.push(Finding::note(format!(
+            "{pki_dir}: no master's key; the first master that answers is trusted from then on (master_finger pins it)"
+        ))),
+        Ok(Some(Err(error))) => findings.push(Finding::refused(format!("{}: {error}", path.display()))),
+        Err(error) => findings.push(Finding::refused(error)),
+    }
+    findings
+}
+
+/// Reports the findings of the start, each once.
+///
+/// # Errors
+/// The first one that refuses the start.
+pub fn report(config: &MinionConfig) -> Result<(), MinionError> {
+    brine_check::report(configuration(config)).map_err(MinionError::Invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{Map, list, map};
+
+    use super::*;
+
+    fn failures(options: Map) -> Vec<String> {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().display().to_string();
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        let mut given = map! {"root_dir" => &root, "id" => "m1"};
+        given.extend(options);
+        let config = MinionConfig::load(directory.path(), &given).unwrap().config;
+        let findings = check(&config).into_iter();
+        findings.filter(Finding::is_failure).map(|finding| finding.message.replace(&root, "ROOT")).collect()
+    }
+
+    #[test]
+    fn what_cannot_work_is_found() {
+        for (options, expected) in [
+            (map! {}, None),
+            (map! {"id" => "a/b"}, Some("option 'id': ")),
+            (map! {"master" => list![]}, Some("option 'master': ")),
+            (map! {"beacons" => map! {"lod" => list![]}}, Some("option 'beacons': 'lod': unknown beacon 'lod'")),
+            (
+                map! {"beacons" => map! {"load" => list![map! {"averages" => map! {"1m" => list![0, 1]}}, map! {"emitatstart" => true}]}},
+                Some("option 'beacons': 'load': unknown option 'emitatstart'"),
+            ),
+            (
+                map! {"beacons" => map! {"load" => list![]}},
+                Some("option 'beacons': 'load': option 'averages' is missing"),
+            ),
+            (map! {"beacons" => map! {"diskusage" => list![map! {"/" => "90%"}]}}, None),
+            (
+                map! {"schedule" => map! {"a" => map! {"function" => "test.pingg", "seconds" => 5}}},
+                Some("option 'schedule': job 'a': there is no function 'test.pingg'"),
+            ),
+            (map! {"renderer" => "nope"}, Some("option 'renderer': ")),
+            (map! {"ciphers" => list!["rot13"]}, Some("option 'ciphers': ")),
+            (map! {"signing_algorithm" => "none"}, Some("option 'signing_algorithm': ")),
+            (map! {"startup_states" => "highstat"}, Some("option 'startup_states' is invalid")),
+            (map! {"file_client" => "lokal"}, Some("option 'file_client' is invalid")),
+            (map! {"reactor" => 5}, Some("'reactor' is a list")),
+            (map! {"cachedir" => "/file"}, Some("option 'cachedir': ROOT/file is invalid")),
+            (
+                map! {"file_client" => "local", "ext_pillar" => list![map! {"reclass" => map! {}}]},
+                Some("option 'ext_pillar': 'reclass' is not supported"),
+            ),
+        ] {
+            let found = failures(options.clone());
+            match expected {
+                None => assert_eq!(found, Vec::<String>::new(), "{options:?}"),
+                Some(part) => {
+                    assert!(found.iter().any(|line| line.contains(part)), "{options:?}: {part} is not in {found:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Jobs that were published while the minion was disconnected: asked for after each connection, and run as if they
+//! had been published again. Brine masters only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
+
+use super::Connected;
+use super::intake::take_job;
+
+/// How long the answer is waited for: jobs that are published meanwhile wait too.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Fetches the jobs that the minion has missed. `reconnected` says whether there was a session before. The publish
+/// stream must be subscribed to already, so that no job falls between.
+pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
+    let last = connected.seen.lock().last().map(str::to_owned);
+    let Some(load) = request(connected, reconnected, last) else { return };
+    match tokio::time::timeout(TIMEOUT, connected.channel.request(load)).await {
+        Ok(Ok(answer)) => take(connected, answer).await,
+        Ok(Err(error)) => tracing::debug!(%error, "fetching missed jobs failed"),
+        Err(_) => tracing::warn!(timeout = ?TIMEOUT, "fetching missed jobs timed out"),
+    }
+}
+
+/// Returns the request, if there is reason for one.
+fn request(connected: &Connected, reconnected: bool, last: Option<String>) -> Option<Map> {
+    let is_wanted = connected.minion.config.publish_catch_up > 0 && connected.channel.is_brine();
+    // A minion that starts and has never had a job has missed none.
+    if !is_wanted || (!reconnected && last.is_none()) {
+        return None;
+    }
+    Some(map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()})
+}
+
+/// Runs those of the jobs that are for this minion and that it has not received.
+pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
+    // A master that does not know the command answers with an empty mapping.
+    let Value::List(loads) = answer else {
+        tracing::debug!("the master does not know of missed jobs");
+        return;
+    };
+    for load in loads {
+        let Value::Map(load) = load else {
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!("a missed job is invalid: expected a mapping");
+            continue;
+        };
+        match Publication::from_map(load) {
+            Ok(publication) => take_job(connected, publication).await,
+            Err(error) => {
+                brine_wire::metrics::REQUESTS_REFUSED.add(1);
+                tracing::warn!(%error, "a missed job is invalid");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_config::MinionConfig;
+    use brine_ids::Jid;
+    use brine_value::list;
+
+    use super::*;
+
+    async fn connected(folder: &std::path::Path) -> Arc<Connected> {
+        let config = MinionConfig {
+            id: Some("web1".into()),
+            pki_dir: folder.join("pki"),
+            cachedir: folder.join("cache"),
+            master: vec!["127.0.0.1".into()],
+            master_port: 1,
+            ..MinionConfig::default()
+        };
+        Arc::new(Connected::open(config, None).await.unwrap())
+    }
+
+    fn job(jid: &Jid, tgt: &str) -> Value {
+        map! {"jid" => jid, "fun" => "test.ping", "arg" => list![], "tgt" => tgt, "tgt_type" => "glob", "ret" => "", "user" => "root"}.into()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn missed_jobs_run_once_and_only_here() {
+        let folder = tempfile::tempdir().unwrap();
+        let connected = connected(folder.path()).await;
+        let jids: Vec<Jid> = (0..3).map(|_| Jid::new()).collect();
+        assert!(connected.seen.lock().insert(jids[0].as_str()));
+        let answer =
+            list![job(&jids[0], "*"), job(&jids[1], "web1"), job(&jids[2], "db1"), 5, map! {}, job(&jids[1], "*")];
+        take(&connected, answer).await;
+        take(&connected, Value::map()).await;
+        // There is no master: the return of the one job that ran waits.
+        while connected.returns.len() == 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(connected.pool.finish(Duration::from_secs(60)).await, 0);
+        let kept = std::fs::read(brine_context::jobs::cached_return(&connected.minion, jids[1].as_str())).unwrap();
+        let kept = brine_value::msgpack::unpack_map(&kept).unwrap();
+        assert_eq!(kept.get("return"), Some(&true.into()));
+        assert_eq!(connected.seen.lock().last(), Some(jids[1].as_str()));
+        assert_eq!(connected.returns.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_master_of_salt_is_not_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let connected = connected(folder.path()).await;
+        assert_eq!(request(&connected, true, None), None);
+    }
+}

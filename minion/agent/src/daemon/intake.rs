@@ -1,0 +1,150 @@
+//! Jobs from the master: targeted here, new, run on a thread of the pool, returned.
+
+use std::sync::Arc;
+
+use brine_context::jobs::{ProcFile, exception_event, left_behind};
+use brine_context::{Job, Minion, OwnFacts};
+use brine_function::CallError;
+use brine_ids::Jid;
+use brine_returners::store_in;
+use brine_target::{Target, TargetKind};
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
+use tokio::sync::oneshot;
+
+use super::Connected;
+use crate::pool::PoolError;
+use crate::{jobs, metrics};
+
+/// Runs a published job, if it is for this minion and new.
+pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
+    // The parts of a batch are for different minions and have one id: only what is meant here is remembered.
+    if !is_meant(&connected.minion, &publication) {
+        return;
+    }
+    if !is_new(connected, &publication.jid).await {
+        tracing::debug!(jid = %publication.jid, "job received a second time: it is not run again");
+        return;
+    }
+    let fun = match &publication.fun {
+        Value::List(_) => String::new(),
+        one => one.to_string(),
+    };
+    tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "job received");
+    start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret);
+}
+
+/// Returns whether a job is received for the first time. From then on it is known, also after a restart.
+async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
+    let (this, jid) = (Arc::clone(connected), jid.to_string());
+    let disk = &connected.pool.executors().disk;
+    let added = disk.run(move |_| {
+        let mut seen = this.seen.lock();
+        seen.insert(&jid).then(|| seen.handle())
+    });
+    // After a panic, which has been logged, the job may be known.
+    let Ok(Some(file)) = added.await else { return false };
+    if let Some(file) = file {
+        // The job does not wait for the disk: only a power failure within these milliseconds lets it run again.
+        let flushed = disk.start(move |_| {
+            if let Err(error) = file.sync_data() {
+                tracing::warn!(%error, "flushing the list of received jobs failed");
+            }
+        });
+        if let Err(error) = flushed {
+            tracing::warn!(%error, "flushing the list of received jobs failed");
+        }
+    }
+    true
+}
+
+fn is_meant(minion: &Minion, publication: &Publication) -> bool {
+    let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+    let kind: Result<TargetKind, _> = publication.tgt_type.parse();
+    let target =
+        kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), delimiter, &minion.config.nodegroups));
+    match target {
+        // Its groups are known to the master only, which expands them.
+        Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
+        Err(error) => {
+            tracing::warn!(jid = %publication.jid, %error, "a job's target cannot be read");
+            false
+        }
+    }
+}
+
+/// Starts a job. Its return is on disk before it is sent.
+pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: Vec<Value>, load: Map, ret: String) {
+    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_function::Args::default()) });
+    let (this, running) = (Arc::clone(connected), Arc::clone(&job));
+    let (sender, ran) = oneshot::channel();
+    let started = connected.pool.start(fun, move || {
+        // A minion that is killed from here on reports the job as interrupted: its proc file is there.
+        let proc_file = ProcFile::write(&this.minion, &running);
+        this.seen.lock().begin(&running.jid);
+        let mut load = jobs::run(&this.minion, &running);
+        let ticket = this.keep_return(&mut load);
+        drop(proc_file);
+        // The master gets it while returners work. The receiver is gone when the minion ends.
+        _ = sender.send((ticket, load.clone()));
+        jobs::keep_return(&this.minion, &load);
+        // For the returners alone, as in Salt: they may hold passwords.
+        let options = ["ret_config", "ret_kwargs"].into_iter();
+        load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
+        store_in(&ret, &this.minion.config.opts, load);
+    });
+    let this = Arc::clone(connected);
+    connected.pool.spawn(async move {
+        let running = match started {
+            Ok(running) => running,
+            Err(error) => return this.return_failure(&job, &error).await,
+        };
+        let Ok((ticket, load)) = ran.await else {
+            // It has ended without a return: it panicked, or was refused at the end.
+            if let Err(error) = running.result().await {
+                this.return_failure(&job, &error).await;
+            }
+            return;
+        };
+        this.send_return(ticket, load).await;
+        if let Err(error) = running.result().await {
+            brine_job::metrics::RETURNS_LOST.add(1);
+            tracing::error!(jid = job.jid, %error, "storing a return by its returners failed");
+        }
+    });
+}
+
+impl Connected {
+    /// Returns a job to the master that has not run to its end.
+    async fn return_failure(self: &Arc<Self>, job: &Job, error: &PoolError) {
+        tracing::error!(jid = job.jid, fun = job.fun, %error, "job failed");
+        if let PoolError::Panicked(_) = error {
+            self.minion.jobs.lock().shift_remove(&job.jid);
+            if let Err(error) = self.fire(&exception_event()).await {
+                tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
+            }
+        }
+        self.return_later(failed(self, job, error)).await;
+    }
+}
+
+/// Queues a return for each job that a killed minion has left behind, and removes its file. Blocks.
+pub(super) fn report_interrupted(connected: &Connected) {
+    for told in left_behind(&connected.minion) {
+        let field = |name: &str| told.get(name).cloned().unwrap_or_default();
+        let (jid, fun) = (field("jid").to_string(), field("fun"));
+        metrics::JOBS_INTERRUPTED.add(1);
+        tracing::error!(jid, %fun, "job interrupted: the minion ended while it ran");
+        let text = "The minion ended while the job ran: it may have been done in part.";
+        let load = map! {"cmd" => "_return", "jid" => jid.as_str(), "id" => connected.id.as_str(), "fun" => fun,
+        "fun_args" => field("arg"), "return" => text, "retcode" => 1, "success" => false};
+        connected.returns.push(&jid, &load);
+    }
+}
+
+/// Returns the return of a job that has not run to its end.
+fn failed(connected: &Connected, job: &Job, error: &PoolError) -> Map {
+    let text = CallError::Exception(error.to_string()).to_string();
+    map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
+    "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
+}

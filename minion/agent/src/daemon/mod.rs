@@ -1,0 +1,253 @@
+//! The minion's life: find the master, be accepted, listen, run jobs, return; and again when the connection breaks.
+//!
+//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches those that were missed.
+
+mod catch_up;
+mod connected;
+mod intake;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use brine_bus::{Bus, BusLimits, EventSockets, SocketNames};
+use brine_config::MinionConfig;
+use brine_context::{MasterEvent, SetupError};
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::ExecutorError;
+use brine_runtime::supervisor::Supervisor;
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
+use brine_wire::Publication;
+use brine_zmtp::TransportError;
+use tokio_util::sync::CancellationToken;
+
+pub use self::connected::Connected;
+use self::intake::{start_job, take_job};
+use crate::channel::ChannelError;
+use crate::events::Kind;
+use crate::seen_jobs::SeenJobs;
+use crate::{beacons, jobs, schedule};
+
+/// The file below `cachedir` with the ids of the jobs that were received.
+const SEEN_JOBS: &str = "seen_jobs";
+/// How long jobs that were ended may take to end, and to return.
+const JOBS_END: Duration = Duration::from_secs(2);
+/// How long the minion's own tasks may take to end.
+const TASKS_END: Duration = Duration::from_secs(1);
+
+/// Why a minion cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+pub enum MinionError {
+    /// The parts of the minion cannot be created.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A folder or file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The event sockets cannot be opened.
+    #[error("cannot listen: {0}")]
+    Listen(#[from] TransportError),
+    /// The reactor's configuration is wrong.
+    #[error(transparent)]
+    Reactor(#[from] brine_reactor::EntryError),
+    /// The master cannot be joined.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// Starting panicked.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    /// A task that the minion cannot go on without has ended.
+    #[error("the minion stops: one of its tasks failed, see the log")]
+    TaskFailed,
+    /// The configuration is refused before anything is opened.
+    #[error("{0}")]
+    Invalid(String),
+    /// No master is configured.
+    #[error("option 'master': the list is empty: name the master's host")]
+    NoMaster,
+}
+
+/// Runs a minion until `shutdown`.
+pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+    crate::metrics::register();
+    let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
+    let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
+    schedule::add_mine(&connected.minion);
+    let config = &connected.minion.config;
+    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(connected.id.as_str())).await?;
+    let mut tasks = Supervisor::new();
+    let served = bus.clone();
+    tasks.start("event sockets", |stopping| sockets.serve(served, stopping));
+    if let Some(reactor) = crate::reactions::reactor(&connected, &bus)? {
+        tasks.start("reactor", |stopping| reactor.run(stopping));
+    }
+    start_tasks(&mut tasks, &connected, &bus);
+    let failed = tasks.failed();
+    let result = tokio::select! {
+        result = live(&connected, &shutdown) => result,
+        () = shutdown.cancelled() => Ok(()),
+        () = failed.cancelled() => Err(MinionError::TaskFailed),
+    };
+    stop(&connected, tasks, &shutdown).await;
+    result
+}
+
+/// Prepares the directories of a daemon and returns the jobs that it has received before. Blocks.
+fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
+    for directory in [&config.cachedir, &config.sock_dir] {
+        files::create_private_dir(directory)?;
+    }
+    Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
+}
+
+/// Starts the tasks beside the connection.
+fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
+    for (name, kind) in [("own events", Kind::Own), ("events for the master", Kind::ForMaster)] {
+        let (connected, bus) = (Arc::clone(connected), bus.clone());
+        tasks.start_restarting(name, move |stopping| {
+            crate::events::follow(kind, Arc::clone(&connected), bus.clone(), stopping)
+        });
+    }
+    let (this, own) = (Arc::clone(connected), bus.clone());
+    tasks.start_restarting("beacons", move |stopping| {
+        let render = this.pool.executors().render.clone();
+        beacons::run(Arc::clone(&this.minion), render, own.clone(), this.ready.subscribe(), stopping)
+    });
+    let (this, own) = (Arc::clone(connected), bus.clone());
+    tasks.start_restarting("schedule", move |stopping| {
+        schedule::run(Arc::clone(&this.minion), Arc::clone(&this.pool), own.clone(), this.ready.subscribe(), stopping)
+    });
+    if let Some(every) = crate::ping::interval(&connected.minion.config) {
+        let this = Arc::clone(connected);
+        tasks.start_restarting("ping", move |stopping| crate::ping::run(Arc::clone(&this), every, stopping));
+    }
+    for (name, queue) in [("returns", &connected.returns), ("events", &connected.events)] {
+        let (queue, connected) = (Arc::clone(queue), Arc::clone(connected));
+        tasks.start_restarting(name, move |stopping| {
+            let (sender, ready) = (Arc::clone(&connected), connected.ready.subscribe());
+            let send = move |load| {
+                let sender = Arc::clone(&sender);
+                async move { sender.send(load).await }
+            };
+            let disk = connected.pool.executors().disk.clone();
+            Arc::clone(&queue).run(send, ready, connected.backoff(), disk, stopping)
+        });
+    }
+    let this = Arc::clone(connected);
+    tasks.start_restarting("cached returns", move |stopping| {
+        jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
+    });
+}
+
+/// Ends jobs and tasks, in this order and within a few seconds.
+async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
+    shutdown.cancel();
+    for job in connected.minion.jobs.lock().values() {
+        job.cancel.cancel();
+    }
+    let left = connected.pool.finish(JOBS_END).await;
+    if left > 0 {
+        tracing::warn!(jobs = left, "jobs aborted: they did not end in time");
+    }
+    tasks.stop(TASKS_END).await;
+    let kept = connected.returns.len();
+    if kept > 0 {
+        tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
+    }
+    connected.pool.executors().stop();
+}
+
+async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+    let mut backoff = connected.backoff();
+    let mut started = false;
+    loop {
+        connected.join(true).await?;
+        let result = listen(connected, &mut started, shutdown, &mut backoff).await;
+        connected.ready.send_replace(false);
+        match result {
+            Ok(()) => return Ok(()),
+            Err(error) => tracing::warn!("the connection to the master is lost: {error}; connecting again"),
+        }
+        backoff.wait().await;
+    }
+}
+
+/// Follows the publish stream until it breaks.
+async fn listen(
+    connected: &Arc<Connected>,
+    started: &mut bool,
+    shutdown: &CancellationToken,
+    backoff: &mut Backoff,
+) -> Result<(), MinionError> {
+    // Before anything is told to the master: what it publishes in answer must be heard.
+    let Some(mut publishes) = connected.channel.subscribe().await? else { return Ok(()) };
+    connected.refresh_pillar().await?;
+    backoff.reset();
+    catch_up::run(connected, *started).await;
+    if !*started {
+        *started = true;
+        tell_start(connected).await?;
+        tracing::info!(id = %connected.id, "the minion is ready");
+        run_startup_states(connected);
+    }
+    connected.was_ready.store(true, Ordering::Relaxed);
+    connected.ready.send_replace(true);
+    loop {
+        let payload = tokio::select! {
+            payload = publishes.recv() => payload?,
+            () = shutdown.cancelled() => return Ok(()),
+        };
+        match connected.channel.open(payload.clone()).await {
+            Err(ChannelError::Crypt(error)) => {
+                // The master has new keys. Not all minions may ask for them in the same moment.
+                tracing::info!(%error, "a publish cannot be opened: authenticating again");
+                tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
+                connected.join(true).await?;
+                // What told of the new keys may be a job.
+                take_publish(connected, connected.channel.open(payload.clone()).await).await;
+            }
+            opened => take_publish(connected, opened).await,
+        }
+    }
+}
+
+async fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>) {
+    match opened {
+        Ok(publication) => take_job(connected, publication).await,
+        Err(error) => {
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
+            tracing::warn!(%error, "a publish is refused");
+        }
+    }
+}
+
+async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
+    let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
+    let (id, config) = (&connected.id, &connected.minion.config);
+    let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
+    for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
+        let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
+        if !config.start_event_grains.is_empty() {
+            let grains = Arc::clone(&connected.minion.grains.read());
+            let wanted = config.start_event_grains.iter();
+            let told: Map = wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+            load.insert("grains".into(), told.into());
+        }
+        connected.channel.request(load).await?;
+    }
+    Ok(())
+}
+
+/// `startup_states`: what is applied when the minion starts.
+fn run_startup_states(connected: &Arc<Connected>) {
+    let config = &connected.minion.config;
+    let (fun, arg) = match config.startup_states.as_deref() {
+        Some("highstate") => ("state.highstate", Vec::new()),
+        Some("sls") => ("state.sls", vec![Value::from(config.sls_list.clone())]),
+        _ => return,
+    };
+    let jid = brine_ids::Jid::new();
+    let load = map! {"jid" => &jid, "fun" => fun, "arg" => arg.clone(), "tgt" => connected.id.as_str(), "user" => "startup_states"};
+    start_job(connected, &jid, fun, arg, load, String::new());
+}

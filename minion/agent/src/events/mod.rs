@@ -1,0 +1,130 @@
+//! What a minion does about events on its own bus that are meant for itself.
+
+use std::sync::Arc;
+
+use brine_bus::{Bus, Filter, Start};
+use brine_context::local_bus::QUESTION;
+use brine_context::{MasterEvent, Minion};
+use brine_event::{Event, SEQ, STAMP};
+use brine_value::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::daemon::Connected;
+use crate::pool::JobPool;
+use crate::{beacons, schedule};
+
+/// The events that ask for beacons or the schedule.
+const MANAGE_BEACONS: &str = "manage_beacons";
+const MANAGE_SCHEDULE: &str = "manage_schedule";
+
+/// Which events are followed. Those that wait for the master do not hold up the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// What the minion does and answers itself.
+    Own,
+    /// What goes on to the master.
+    ForMaster,
+}
+
+impl Kind {
+    fn tags(self) -> &'static [&'static str] {
+        match self {
+            Kind::Own => &["pillar_refresh", "grains_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
+            Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
+        }
+    }
+}
+
+/// Acts on the events that Salt's own tools and the minion's own parts fire for a minion: `fire_master` and what
+/// beacons saw go on to the master, so do returns of the schedule; `pillar_refresh` and `grains_refresh` do what
+/// they say, `manage_beacons` and `manage_schedule` are answered.
+pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
+    let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
+    let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = shutdown.cancelled() => return,
+        };
+        let Some(event) = event else { return };
+        let done = match event.tag() {
+            "fire_master" => forward(&connected, &event.data()),
+            beacons::RETURN if !connected.was_ready() => {
+                tracing::debug!("there was no master yet: events of beacons stay on the minion's own bus");
+                Ok(())
+            }
+            beacons::RETURN => {
+                connected.fire_all_later(event.data().swap_remove("beacons").unwrap_or_default());
+                Ok(())
+            }
+            schedule::RETURN => {
+                let mut load = event.data();
+                load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
+                // The next need not wait for it.
+                let returning = Arc::clone(&connected);
+                connected.pool.spawn(async move { returning.return_later(load).await });
+                Ok(())
+            }
+            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &connected.pool, &bus, &event).await,
+            "grains_refresh" => {
+                connected.refresh_grains().await;
+                connected.refresh_pillar().await.map_err(|error| error.to_string())
+            }
+            _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
+        };
+        if let Err(error) = done {
+            tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
+        }
+    }
+}
+
+/// Answers a question about beacons or the schedule, and does what it asks for.
+pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, event: &Event) -> Result<(), String> {
+    let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
+    let this = Arc::clone(minion);
+    // Both may write a file.
+    let answered = pool.executors().disk.run(move |_| {
+        if is_about_beacons {
+            let reply = beacons::answer(&this, &question);
+            return (question, schedule::Answer { reply, run: None });
+        }
+        let answer = schedule::answer(&this, &question);
+        (question, answer)
+    });
+    let (question, answer) = answered.await.map_err(|error| error.to_string())?;
+    if let Some(job) = answer.run {
+        schedule::start(minion, pool, bus, job);
+    }
+    reply(bus, &question, answer.reply).await
+}
+
+/// Fires the answer to a question, so that who asked finds it.
+async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Result<(), String> {
+    let Some((tag, mut fields)) = answer else { return Ok(()) };
+    if let Some(question) = question.get(QUESTION) {
+        fields.insert(QUESTION.into(), question.clone());
+    }
+    bus.fire(&tag, &fields).await.map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Queues one event, or several, that were fired for the master.
+fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
+    let text = |map: &Map, name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
+    let several = data.get("events").and_then(Value::as_list).unwrap_or_default();
+    for event in several.iter().filter_map(Value::as_map) {
+        let tag = text(event, "tag").ok_or("an event has no tag")?;
+        let tag = text(data, "pretag").map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
+        connected.fire_later(&MasterEvent::new(&tag, event.get("data").cloned().unwrap_or_default()));
+    }
+    match text(data, "tag") {
+        Some(tag) => {
+            connected.fire_later(&MasterEvent::new(&tag, data.get("data").cloned().unwrap_or_default()));
+            Ok(())
+        }
+        None if several.is_empty() => Err("the event has no tag".to_owned()),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

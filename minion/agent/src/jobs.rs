@@ -1,0 +1,138 @@
+//! Published jobs on their way through a minion: run, returned, their returns cached.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_context::jobs::{add_publish_keywords, cached_return, call};
+use brine_context::{Context, Job, MasterEvent, Minion};
+use brine_function::Args;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
+use tokio_util::sync::CancellationToken;
+
+/// The number of returns that are cached (`saltutil.find_cached_job`).
+const KEPT_RETURNS: usize = 1000;
+/// How often older ones are removed.
+const TIDY: Duration = Duration::from_secs(600);
+
+/// Runs a published job to its end on this thread: the load to return to the master.
+pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
+    minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
+    let context = Context::new(Arc::clone(minion), Arc::clone(job));
+    if job.load.get("start_event").is_some_and(Value::is_truthy) {
+        tell_start(&context);
+    }
+    let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
+        run_several(&context, functions)
+    } else {
+        let mut args = Args::from_wire(&job.arg);
+        add_publish_keywords(&context, &job.fun, &mut args);
+        let outcome = call(&context, &job.fun, args);
+        let mut load = map! {
+            "fun" => &job.fun,
+            "fun_args" => job.arg.clone(),
+            "return" => outcome.value,
+            "retcode" => outcome.retcode,
+            "success" => outcome.success,
+        };
+        if let Some(out) = outcome.out {
+            load.insert("out".into(), out.into());
+        }
+        load
+    };
+    load.insert("cmd".into(), "_return".into());
+    load.insert("jid".into(), job.jid.as_str().into());
+    load.insert("id".into(), minion.id.as_str().into());
+    for name in ["user", "metadata"] {
+        if let Some(value) = job.load.get(name).filter(|value| value.is_truthy()) {
+            load.insert(name.into(), value.clone());
+        }
+    }
+    minion.jobs.lock().shift_remove(&job.jid);
+    let retcode = load.get("retcode").map(ToString::to_string).unwrap_or_default();
+    tracing::info!(jid = job.jid, fun = job.fun, retcode, "job finished");
+    load
+}
+
+/// Several functions, one argument list each: their returns by name.
+fn run_several(context: &Context, functions: &[Value]) -> Map {
+    let (mut values, mut retcodes, mut successes) = (Map::new(), Map::new(), Map::new());
+    for (i, fun) in functions.iter().enumerate() {
+        let name = fun.to_string();
+        let list = context.job.arg.get(i).and_then(Value::as_list).unwrap_or_default();
+        let outcome = call(context, &name, Args::from_wire(list));
+        values.insert(fun.clone(), outcome.value);
+        retcodes.insert(fun.clone(), outcome.retcode.into());
+        successes.insert(fun.clone(), outcome.success.into());
+    }
+    map! {"fun" => functions.to_vec(), "fun_args" => context.job.arg.clone(), "return" => values, "retcode" => retcodes, "success" => successes}
+}
+
+/// Tells the master that a job begins, if it was published with `start_event`.
+fn tell_start(context: &Context) {
+    let (minion, job) = (&context.minion, &context.job);
+    let names = ["tgt", "tgt_type", "user"];
+    let mut data = map! {"fun" => &job.fun, "id" => &minion.id, "jid" => &job.jid};
+    data.extend(names.iter().filter_map(|name| Some(((*name).into(), job.load.get(*name)?.clone()))));
+    let event = MasterEvent::new(&format!("salt/job/{}/start/{}", job.jid, minion.id), data);
+    if let Err(error) = minion.upstream.fire_master(event) {
+        tracing::warn!(jid = job.jid, error, "the event of a job's start could not be fired");
+    }
+}
+
+/// Keeps the return of a job: also for the time until the master has it.
+pub fn keep_return(minion: &Minion, load: &Map) {
+    let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
+    let path = cached_return(minion, jid);
+    let folder = path.parent().unwrap_or(&path);
+    let kept =
+        files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
+    if let Err(error) = kept {
+        tracing::warn!(jid, %error, "a return could not be kept");
+    }
+}
+
+/// Removes the oldest cached returns from time to time, until `shutdown`.
+pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
+    loop {
+        let folder = minion.config.cachedir.join("minion_jobs");
+        if let Err(error) = disk.run(move |_| prune(&folder, KEPT_RETURNS)).await {
+            tracing::error!(%error, "removing old cached returns failed");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(TIDY) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
+
+/// Removes all but the newest of these directories. Their names are job ids, which rise with time.
+fn prune(folder: &Path, keep: usize) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    let old = paths.len().saturating_sub(keep);
+    for path in &paths[..old] {
+        if let Err(error) = std::fs::remove_dir_all(path) {
+            tracing::warn!(path = %path.display(), %error, "removing a cached return failed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_cached_returns_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        for jid in ["3", "1", "2"] {
+            std::fs::create_dir(folder.path().join(jid)).unwrap();
+        }
+        prune(folder.path(), 2);
+        let left = |jid: &str| folder.path().join(jid).exists();
+        assert_eq!((left("1"), left("2"), left("3")), (false, true, true));
+    }
+}

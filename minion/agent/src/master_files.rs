@@ -1,0 +1,231 @@
+//! Files under `salt://` from the master, cached by hash.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+use brine_context::FileClient;
+use brine_digest::Digest;
+use brine_fileserver::BUFFER_SIZE;
+use brine_value::{Map, Value, map};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::channel::Channel;
+
+/// Files of the master. Small ones that were read before are kept for as long as their hash is the same.
+pub struct MasterFiles {
+    channel: Arc<Channel>,
+    runtime: Handle,
+    kept: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+/// Files above this size are not kept in memory.
+const KEEP: usize = 64 << 10;
+/// How many files are kept.
+const KEPT: usize = 64;
+/// The largest content that is handed out in memory.
+const IN_MEMORY: usize = 1 << 30;
+
+impl MasterFiles {
+    /// Files of the master of this session. Its functions are for threads that may block.
+    pub fn new(channel: Arc<Channel>, runtime: Handle) -> Self {
+        MasterFiles { channel, runtime, kept: Mutex::default() }
+    }
+
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+
+    fn names(&self, cmd: &str, saltenv: &str) -> Result<Vec<String>, String> {
+        let answer = self.ask(map! {"cmd" => cmd, "saltenv" => saltenv, "prefix" => ""})?;
+        let mut names: Vec<String> = answer.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// The hash of a file, and the name of its kind.
+    fn hash_and_kind(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>, String> {
+        let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
+        let field = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
+    }
+
+    /// Writes the content of a file whose hash is known, piece by piece.
+    fn stream(&self, path: &str, saltenv: &str, known: &(String, String), into: &mut dyn Write) -> Result<(), String> {
+        let ask = |loc: u64| {
+            let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => loc};
+            let mut answer = self.ask(load)?;
+            Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
+                Some(Value::Bytes(data)) => data,
+                // A master of Salt sends the pieces of text files as text.
+                Some(Value::Str(text)) => text.into_bytes(),
+                _ => Vec::new(),
+            })
+        };
+        // Only of a master of Brine is it known how long its pieces are.
+        let whole = if self.channel.is_brine() { BUFFER_SIZE as usize } else { 1 };
+        let mut pieces = Pieces::new(ask, whole, into);
+        let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
+        let (hash, kind) = known;
+        // A master of Salt may have a kind that is not known here: then it cannot be told.
+        let Some(kind) = Digest::named(kind) else {
+            return io::copy(&mut pieces, &mut io::sink()).map(|_| ()).map_err(failed);
+        };
+        if brine_digest::hex(kind.of_reader(&mut pieces).map_err(failed)?) != *hash {
+            return Err(format!("salt://{path} changed while it was read"));
+        }
+        Ok(())
+    }
+}
+
+/// The pieces of a file, read one after the other and written as they are read.
+struct Pieces<'a, A> {
+    ask: A,
+    /// A piece that is shorter is the last one.
+    whole: usize,
+    into: &'a mut dyn Write,
+    piece: io::Cursor<Vec<u8>>,
+    loc: u64,
+    is_last: bool,
+}
+
+impl<'a, A: FnMut(u64) -> Result<Vec<u8>, String>> Pieces<'a, A> {
+    fn new(ask: A, whole: usize, into: &'a mut dyn Write) -> Self {
+        Pieces { ask, whole, into, piece: io::Cursor::default(), loc: 0, is_last: false }
+    }
+}
+
+impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for Pieces<'_, A> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.piece.read(buffer)?;
+        if read > 0 || self.is_last || buffer.is_empty() {
+            return Ok(read);
+        }
+        let piece = (self.ask)(self.loc).map_err(io::Error::other)?;
+        self.into.write_all(&piece)?;
+        self.loc += piece.len() as u64;
+        self.is_last = piece.len() < self.whole;
+        self.piece = io::Cursor::new(piece);
+        self.piece.read(buffer)
+    }
+}
+
+/// Bytes in memory, up to [`IN_MEMORY`].
+#[derive(Default)]
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > IN_MEMORY {
+            return Err(io::Error::other(format!("it is larger than {IN_MEMORY} bytes: copy it with cp.get_file")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl FileClient for MasterFiles {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(None) };
+        if let Some(kept) = self.kept.lock().get(&known.0) {
+            tracing::debug!(saltenv, bytes = kept.len(), "salt://{path} is unchanged");
+            return Ok(Some(kept.clone()));
+        }
+        let mut content = Bounded::default();
+        self.stream(path, saltenv, &known, &mut content)?;
+        let content = content.0;
+        tracing::debug!(saltenv, bytes = content.len(), "salt://{path} fetched");
+        if content.len() <= KEEP {
+            let mut kept = self.kept.lock();
+            if kept.len() >= KEPT {
+                kept.clear();
+            }
+            kept.insert(known.0, content.clone());
+        }
+        Ok(Some(content))
+    }
+
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+        let Some(known) = self.hash_and_kind(path, saltenv)? else { return Ok(false) };
+        self.stream(path, saltenv, &known, into)?;
+        tracing::debug!(saltenv, hash = known.0, "salt://{path} fetched");
+        Ok(true)
+    }
+
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        Ok(self.hash_and_kind(path, saltenv)?.map(|(hash, _)| hash))
+    }
+
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+        let answer = self.ask(map! {"cmd" => "_file_hash_and_stat", "path" => path, "saltenv" => saltenv})?;
+        // The answer is the hash and what the system knows of the file, its mode first.
+        let stat = answer.as_list().and_then(|answer| answer.get(1)).and_then(Value::as_list);
+        let mode = stat.and_then(|stat| stat.first()).and_then(Value::as_i64);
+        Ok(mode.and_then(|mode| u32::try_from(mode & 0o7777).ok()))
+    }
+
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_file_list", saltenv)
+    }
+
+    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_dir_list", saltenv)
+    }
+
+    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        self.names("_file_list_emptydirs", saltenv)
+    }
+
+    fn links(&self, saltenv: &str) -> Result<Map, String> {
+        let answer = self.ask(map! {"cmd" => "_symlink_list", "saltenv" => saltenv, "prefix" => ""})?;
+        Ok(answer.as_map().cloned().unwrap_or_default())
+    }
+
+    fn environments(&self) -> Result<Vec<String>, String> {
+        self.names("_file_envs", "base")
+    }
+
+    fn master_opts(&self) -> Result<Map, String> {
+        Ok(self.ask(map! {"cmd" => "_master_opts"})?.as_map().cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a file of ten bytes from a server with pieces of this length: the content, and the number of requests.
+    fn read(piece: usize, whole: usize) -> (Vec<u8>, usize) {
+        let file = b"0123456789";
+        let (mut asked, mut content) = (0, Vec::new());
+        let ask = |loc: u64| {
+            asked += 1;
+            let rest = &file[loc as usize..];
+            Ok(rest[..rest.len().min(piece)].to_vec())
+        };
+        let mut hashed = Vec::new();
+        Pieces::new(ask, whole, &mut content).read_to_end(&mut hashed).unwrap();
+        assert_eq!(content, hashed);
+        (content, asked)
+    }
+
+    #[test]
+    fn pieces_of_any_length_make_the_whole_file() {
+        for (piece, whole, requests) in [(3, 1, 5), (10, 1, 2), (5, 1, 3), (4, 4, 3), (5, 5, 3), (20, 20, 1)] {
+            assert_eq!(read(piece, whole), (b"0123456789".to_vec(), requests), "{piece} {whole}");
+        }
+    }
+
+    #[test]
+    fn a_failed_piece_fails_the_file() {
+        let ask = |loc: u64| if loc == 0 { Ok(vec![1]) } else { Err("no answer".to_owned()) };
+        let mut content = Vec::new();
+        let error = Pieces::new(ask, 1, &mut content).read_to_end(&mut Vec::new()).unwrap_err();
+        assert_eq!(error.to_string(), "no answer");
+    }
+}

@@ -1,0 +1,36 @@
+//! `ping_interval`: the minion tells its master now and then that it is there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_config::MinionConfig;
+use brine_context::MasterEvent;
+use tokio_util::sync::CancellationToken;
+
+use crate::daemon::Connected;
+
+/// Returns `ping_interval`, unless that is 0 or invalid.
+pub(crate) fn interval(config: &MinionConfig) -> Option<Duration> {
+    let minutes = config.ping_interval;
+    let every = Duration::try_from_secs_f64(minutes * 60.0);
+    if every.is_err() {
+        tracing::error!("option 'ping_interval' is invalid: expected minutes, got {minutes}; the master is not pinged");
+    }
+    every.ok().filter(|every| !every.is_zero())
+}
+
+/// Publishes `minion_ping` on the master's bus at this interval, until `shutdown`.
+pub(crate) async fn run(connected: Arc<Connected>, every: Duration, shutdown: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = shutdown.cancelled() => return,
+        }
+        if !connected.is_ready() {
+            continue;
+        }
+        if let Err(error) = connected.fire(&MasterEvent::new("minion_ping", "ping")).await {
+            tracing::warn!(error, "the master does not answer to a ping");
+        }
+    }
+}

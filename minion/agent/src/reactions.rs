@@ -1,0 +1,151 @@
+//! The minion's own reactor: `reactor:` in its configuration binds tags on its own bus to SLS files with
+//! `caller` reactions, which call execution functions here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_bus::{Bus, Subscription};
+use brine_context::template_host::MinionHost;
+use brine_context::{Context, Job, Minion, jobs};
+use brine_function::{Args, CallError};
+use brine_ids::Jid;
+use brine_jinja::Host;
+use brine_jinja::limits::hand_off;
+use brine_reactor::{
+    Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
+};
+use brine_value::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::daemon::Connected;
+use crate::pool::{JobPool, PoolError};
+
+/// How many events are reacted to side by side.
+const WORKERS: usize = 4;
+/// How many events wait for that.
+const WAITING: usize = 1000;
+const RETRIES: u32 = 5;
+const MAX_DEPTH: u64 = 16;
+
+/// A reactor that has not been started.
+pub(crate) struct Prepared {
+    reactor: Arc<Reactor<CallerDispatch>>,
+    events: Subscription,
+    bus: Bus,
+}
+
+impl Prepared {
+    /// Reacts to events until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        self.reactor.run(self.bus, self.events, shutdown).await;
+    }
+}
+
+/// Returns the minion's reactor, if its configuration has entries. Events are kept for it from now on.
+pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
+    let (minion, pool) = (&connected.minion, &connected.pool);
+    let config = &minion.config;
+    let entries = Entries::from_opts(&config.opts)?;
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let of_grains = Arc::clone(minion);
+    let options = Options {
+        workers: WORKERS,
+        waiting: WAITING,
+        detach: DETACH,
+        deadline: Duration::from_secs(config.reactor_deadline.max(1)),
+        retries: RETRIES,
+        strict_data: config.reactor_strict_data,
+        max_depth: MAX_DEPTH,
+        user: "Reactor",
+        renderer: config.renderer.clone(),
+        opts: Arc::new(config.opts.clone()),
+        grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
+        host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
+        group_size: Arc::new(|_| Box::pin(async { None })),
+        store: None,
+        disk: pool.executors().disk.clone(),
+    };
+    // There is no store: both can only fail with one.
+    let started = Reactor::<CallerDispatch>::subscribe(bus).and_then(|events| {
+        let dispatch = CallerDispatch { minion: Arc::clone(minion), pool: Arc::clone(pool) };
+        Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
+    });
+    Ok(started.inspect_err(|error| tracing::error!(%error, "starting the minion's reactor failed")).ok())
+}
+
+fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) -> Context {
+    // What the call fires says what led to it.
+    let load = cause.map(Cause::short_fields).unwrap_or_default();
+    let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
+    Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }
+}
+
+struct CallerDispatch {
+    minion: Arc<Minion>,
+    pool: Arc<JobPool>,
+}
+
+impl Dispatch for CallerDispatch {
+    fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
+        match reaction {
+            Reaction::Caller { fun, .. } if self.minion.functions.get(fun).is_some() => Ok(()),
+            Reaction::Caller { fun, .. } => Err(DispatchError::permanent(format!("'{fun}' is not available."))),
+            other => {
+                let name = other.name();
+                let message = format!("'{name}' works in the master's reactor, this is a minion's: use caller");
+                Err(DispatchError::permanent(message))
+            }
+        }
+    }
+
+    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
+        self.check(&reaction)?;
+        let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
+        let (minion, name) = (Arc::clone(&self.minion), fun.clone());
+        let called = self.pool.start(&name, move || {
+            let context = context(&minion, &fun, &args, Some(&cause));
+            jobs::call(&context, &fun, args)
+        });
+        let outcome = match called {
+            Ok(running) => running.result().await,
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
+            Ok(outcome) => Err(DispatchError::permanent(outcome.value.to_string())),
+            Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::transient(error.to_string())),
+            Err(error) => Err(DispatchError::permanent(format!("The minion function caused an exception: {error}"))),
+        }
+    }
+}
+
+/// The minion's functions and files. They may wait on the runtime, so each call has a thread of its own.
+struct ReactorHost(MinionHost);
+
+impl ReactorHost {
+    fn in_thread<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
+        let panicked = |_| Err("the function panicked".to_owned().into());
+        let budget = hand_off();
+        std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
+    }
+}
+
+impl Host for ReactorHost {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        Self::in_thread(|| self.0.call(function, args))
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.0.has(function)
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        self.0.has_module(module)
+    }
+
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        Self::in_thread(|| self.0.template(path, saltenv))
+    }
+}

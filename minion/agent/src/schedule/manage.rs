@@ -1,0 +1,263 @@
+//! The events by which the execution module `schedule` asks for the schedule and changes it.
+
+use std::sync::Arc;
+
+use brine_context::Minion;
+use brine_context::schedule::write;
+use brine_schedule::Schedule;
+use brine_value::{Map, Value, list, map};
+
+use super::around;
+
+/// What is done about an event `manage_schedule`.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    /// The tag and the fields of the answer, Salt's.
+    pub reply: Option<(String, Map)>,
+    /// A job that shall run now.
+    pub run: Option<brine_schedule::Job>,
+}
+
+/// Does what an event `manage_schedule` asks for.
+pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
+    let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (func, name) = (text("func"), text("name"));
+    let pillar = Arc::clone(&minion.pillar.read());
+    let of_pillar = pillar.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default();
+    let mut schedule = minion.schedule.lock();
+    let mut changed = false;
+    let tag = match func {
+        "add" => {
+            let job = data.get("schedule").and_then(Value::as_map).and_then(|jobs| jobs.first());
+            let Some((new, config)) = job else {
+                tracing::error!("an event manage_schedule adds a job without saying which");
+                return Answer::default();
+            };
+            let mut config = config.clone();
+            if let Some(config) = config.as_map_mut() {
+                config.entry("enabled".into()).or_insert(true.into());
+            }
+            if of_pillar.contains_key(new) {
+                tracing::warn!("the scheduled job {new} is in the pillar: change it there");
+            } else {
+                schedule.own_mut().insert(new.clone(), config);
+                changed = true;
+            }
+            "add_complete"
+        }
+        "delete" | "modify" => {
+            let had = schedule.own_mut().shift_remove(name);
+            changed = had.is_some() || !of_pillar.contains_key(name);
+            if changed {
+                schedule.forget(Some(name));
+                if func == "modify" {
+                    schedule.own_mut().insert(name.into(), data.get("schedule").cloned().unwrap_or_default());
+                }
+            } else {
+                tracing::warn!("the scheduled job {name} is in the pillar: change it there");
+            }
+            "delete_complete"
+        }
+        "enable" | "disable" => {
+            schedule.own_mut().insert("enabled".into(), (func == "enable").into());
+            changed = true;
+            if func == "enable" { "enabled_complete" } else { "disabled_complete" }
+        }
+        "enable_job" | "disable_job" => {
+            changed =
+                change(&mut schedule, name, |job| _ = job.insert("enabled".into(), (func == "enable_job").into()));
+            if func == "enable_job" { "enabled_job_complete" } else { "disabled_job_complete" }
+        }
+        "postpone_job" | "skip_job" => {
+            let form = data.get("time_fmt").filter(|form| !form.is_nil()).cloned();
+            let form = form.unwrap_or_else(|| "%Y-%m-%dT%H:%M:%S".into());
+            let entry = |time: &str| map! {"time" => data.get(time).cloned(), "time_fmt" => form.clone()};
+            change(&mut schedule, name, |job| {
+                append(job, "skip_explicit", entry("time"));
+                if func == "postpone_job" {
+                    append(job, "run_explicit", entry("new_time"));
+                }
+            });
+            if func == "postpone_job" { "postpone_job_complete" } else { "skip_job_complete" }
+        }
+        "reload" => {
+            schedule.forget(None);
+            let given = data.get("schedule").cloned().unwrap_or_default();
+            let given = given.get("schedule").cloned().unwrap_or(given);
+            schedule.own_mut().extend(given.as_map().cloned().unwrap_or_default());
+            return Answer::default();
+        }
+        "save_schedule" => {
+            let written = write(minion, schedule.own());
+            let fields = map! {"complete" => told(written)};
+            return Answer { reply: Some(("/salt/minion/minion_schedule_saved".into(), fields)), run: None };
+        }
+        "list" => {
+            let all = match text("where") {
+                "pillar" => of_pillar,
+                "opts" => schedule.shown(&Map::new()),
+                _ => schedule.shown(&pillar),
+            };
+            return complete("list_complete", "schedule", all.into());
+        }
+        "get_next_fire_time" => {
+            let next = schedule.next_time(name).map(|next| next.strftime("%Y-%m-%dT%H:%M:%S").to_string());
+            return complete("next_fire_time_complete", "next_fire_time", next.into());
+        }
+        "job_status" => {
+            let mut data = schedule.shown(&pillar).get(name).and_then(Value::as_map).cloned().unwrap_or_default();
+            data.extend(schedule.status(name));
+            return complete("job_status_complete", "data", data.into());
+        }
+        "run_job" => {
+            let asked = around(minion, |around| schedule.asked_for(name, around));
+            let run = match asked {
+                Some(Ok(job)) => Some(job),
+                Some(Err(error)) => {
+                    tracing::error!("scheduled job '{name}': {error}; it does not run");
+                    None
+                }
+                None => {
+                    tracing::error!("there is no scheduled job '{name}'");
+                    None
+                }
+            };
+            return Answer { reply: None, run };
+        }
+        _ => {
+            tracing::error!(func, "an event manage_schedule asks for what is not known");
+            return Answer::default();
+        }
+    };
+    if changed && data.get("persist").is_some_and(Value::is_truthy) {
+        told(write(minion, schedule.own()));
+    }
+    complete(tag, "schedule", schedule.shown(&pillar).into())
+}
+
+fn complete(tag: &str, field: &str, value: Value) -> Answer {
+    let fields = map! {"complete" => true, field => value};
+    Answer { reply: Some((format!("/salt/minion/minion_schedule_{tag}"), fields)), run: None }
+}
+
+/// Whether a schedule was written; if not, the log says why.
+fn told(written: Result<(), String>) -> bool {
+    if let Err(error) = &written {
+        tracing::error!(error, "the schedule could not be kept for the next start");
+    }
+    written.is_ok()
+}
+
+/// Changes a job of the configuration, if it is there.
+fn change(schedule: &mut Schedule, name: &str, change: impl FnOnce(&mut Map)) -> bool {
+    let job = schedule.own_mut().get_mut(name).and_then(Value::as_map_mut);
+    if job.is_none() {
+        tracing::warn!("there is no scheduled job {name} in the minion's configuration");
+    }
+    job.map(change).is_some()
+}
+
+fn append(job: &mut Map, name: &str, entry: Map) {
+    match job.entry(name.into()).or_insert_with(|| list![]) {
+        Value::List(list) => list.push(entry.into()),
+        other => *other = list![entry],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_context::schedule::file;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_schedule_is_asked_and_changed_by_events() {
+        let minion = testing::minion(&[]);
+        let ping = || map! {"function" => "test.ping", "seconds" => 60};
+        let with = |option: &str, value: Value| {
+            let mut job = ping();
+            job.insert(option.into(), value);
+            job
+        };
+        *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => ping()}});
+        let p = |more: Map| [("p".into(), ping().into())].into_iter().chain(more).collect::<Map>();
+        let on = || with("enabled", true.into());
+        for (question, tag, schedule) in [
+            (map! {"func" => "list"}, "list_complete", p(map! {})),
+            (map! {"func" => "list", "where" => "opts"}, "list_complete", map! {}),
+            (map! {"func" => "add", "schedule" => map! {"j" => ping()}}, "add_complete", p(map! {"j" => on()})),
+            // What is in the pillar is changed there.
+            (map! {"func" => "add", "schedule" => map! {"p" => on()}}, "add_complete", p(map! {"j" => on()})),
+            (map! {"func" => "disable_job", "name" => "p"}, "disabled_job_complete", p(map! {"j" => on()})),
+            (
+                map! {"func" => "disable_job", "name" => "j"},
+                "disabled_job_complete",
+                p(map! {"j" => with("enabled", false.into())}),
+            ),
+            (
+                map! {"func" => "modify", "name" => "j", "schedule" => with("args", list![1])},
+                "delete_complete",
+                p(map! {"j" => with("args", list![1])}),
+            ),
+            (map! {"func" => "delete", "name" => "j"}, "delete_complete", p(map! {})),
+            (map! {"func" => "disable"}, "disabled_complete", p(map! {"enabled" => false})),
+        ] {
+            let fields = map! {"complete" => true, "schedule" => schedule};
+            let expected = Some((format!("/salt/minion/minion_schedule_{tag}"), fields));
+            assert_eq!(answer(&minion, &question).reply, expected, "{question:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_is_run_postponed_and_told_of() {
+        let minion = testing::minion(&[]);
+        let ping = map! {"function" => "test.ping", "when" => "5pm"};
+        minion.schedule.lock().own_mut().insert("j".into(), ping.into());
+        assert_eq!(answer(&minion, &map! {"func" => "run_job", "name" => "j"}).run.unwrap().function, "test.ping");
+        assert!(answer(&minion, &map! {"func" => "run_job", "name" => "none"}).run.is_none());
+        let (from, to) = ("2026-11-21T17:00:00", "2026-11-21T18:00:00");
+        answer(&minion, &map! {"func" => "postpone_job", "name" => "j", "time" => from, "new_time" => to});
+        let own = minion.schedule.lock().own().get("j").cloned().unwrap();
+        let time = |time: &str| list![map! {"time" => time, "time_fmt" => "%Y-%m-%dT%H:%M:%S"}];
+        assert_eq!((own.get("skip_explicit"), own.get("run_explicit")), (Some(&time(from)), Some(&time(to))));
+        let now = "2026-11-21T12:00:00".parse().unwrap();
+        assert!(super::super::due(&minion, now, jiff::SignedDuration::from_secs(1)).is_empty());
+        // What is in the pillar stays as it is, and when it runs next is not forgotten.
+        *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => map! {"function" => "f", "when" => "6pm"}}});
+        super::super::due(&minion, now, jiff::SignedDuration::from_secs(1));
+        answer(&minion, &map! {"func" => "delete", "name" => "p"});
+        let (_, fields) = answer(&minion, &map! {"func" => "get_next_fire_time", "name" => "p"}).reply.unwrap();
+        assert_eq!(fields.get("next_fire_time"), Some(&to.into()));
+        let (_, fields) = answer(&minion, &map! {"func" => "get_next_fire_time", "name" => "j"}).reply.unwrap();
+        assert_eq!(fields.get("next_fire_time"), Some(&from.into()));
+        let (_, fields) = answer(&minion, &map! {"func" => "job_status", "name" => "j"}).reply.unwrap();
+        assert_eq!(fields.get("data").unwrap().get("_next_fire_time"), Some(&from.into()));
+    }
+
+    #[test]
+    fn a_change_is_kept_if_asked() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut minion = testing::minion(&[]);
+        let inner = Arc::get_mut(&mut minion).unwrap();
+        let mut config = (*inner.config).clone();
+        config.config_dir = folder.path().to_owned();
+        inner.config = Arc::new(config);
+        let job = map! {"function" => "test.ping", "seconds" => 60};
+        answer(&minion, &map! {"func" => "add", "schedule" => map! {"a" => job.clone()}});
+        assert!(!file(&minion).exists());
+        answer(&minion, &map! {"func" => "add", "schedule" => map! {"b" => job}, "persist" => true});
+        let text = std::fs::read_to_string(file(&minion)).unwrap();
+        insta::assert_snapshot!(text, @r"
+        schedule:
+          a:
+            enabled: true
+            function: test.ping
+            seconds: 60
+          b:
+            enabled: true
+            function: test.ping
+            seconds: 60
+        ");
+    }
+}

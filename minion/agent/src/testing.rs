@@ -1,0 +1,33 @@
+//! A minion for unit tests that answers on its own bus, as a running one does.
+
+use std::path::Path;
+
+use brine_bus::{Bus, BusLimits, Filter, Start};
+use brine_config::MinionConfig;
+use brine_context::local_bus::LocalBus;
+use tokio::runtime::Handle;
+
+use crate::pool::JobPool;
+
+brine_testing::with_rooms!(brine_modules::ROOMS);
+
+/// Creates a minion with a bus of its own that answers the questions of its functions there. Its configuration is in this
+/// directory. To be called within a runtime that has several threads.
+pub fn answering(config_dir: &Path) -> Arc<Minion> {
+    let bus = Bus::in_memory(BusLimits::default());
+    let mut minion = minion(&[]);
+    if let Some(own) = Arc::get_mut(&mut minion) {
+        let config = MinionConfig { config_dir: config_dir.to_owned(), ..(*own.config).clone() };
+        own.config = Arc::new(config);
+        own.local = LocalBus::Own { bus: bus.clone(), runtime: Handle::current() };
+    }
+    let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
+    let answering = Arc::clone(&minion);
+    let pool = JobPool::new(&answering.config);
+    tokio::spawn(async move {
+        while let Some(event) = questions.recv().await {
+            crate::events::manage(&answering, &pool, &bus, &event).await.unwrap();
+        }
+    });
+    minion
+}

@@ -1,0 +1,116 @@
+//! Events and pillar by way of the master.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_context::{MasterEvent, Upstream};
+use brine_ids::MinionId;
+use brine_value::{Map, Value, map};
+use brine_zmtp::Endpoint;
+use parking_lot::{Mutex, RwLock};
+use tokio::runtime::Handle;
+
+use crate::channel::Channel;
+
+/// Events and pillar of a minion with a master.
+pub struct MasterUpstream {
+    pub id: MinionId,
+    pub channel: Arc<Channel>,
+    pub runtime: Handle,
+    pub grains: Arc<RwLock<Arc<Map>>>,
+    /// Whether the Salt master of a session is of a line that masks the pillar, once it has been asked.
+    pub masks: Mutex<Option<(u64, bool)>>,
+}
+
+impl Upstream for MasterUpstream {
+    fn has_master(&self) -> bool {
+        true
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.runtime.block_on(send_event(&self.channel, &self.id, &event))
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
+    }
+
+    fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+        let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
+        load.insert("clean_cache".into(), true.into());
+        self.ask_pillar(load)
+    }
+
+    fn publish_port(&self) -> Option<u16> {
+        match self.channel.publish_endpoint()? {
+            Endpoint::Tcp(_, port) => Some(port),
+            Endpoint::Ipc(_) => None,
+        }
+    }
+
+    fn masks_pillar(&self) -> bool {
+        if self.channel.is_brine() {
+            return true;
+        }
+        // A master that was upgraded begins a new session.
+        let session = self.channel.generation();
+        if let Some((_, masks)) = self.masks.lock().filter(|(asked, _)| *asked == session) {
+            return masks;
+        }
+        // As Salt's minions of 3008 do at their start. Masters before 3008 do not know the command and answer with nothing.
+        let load = map! {"cmd" => "_register_resources", "resources" => Map::new(), "resource_grains" => Map::new()};
+        match self.ask(load) {
+            Ok(answer) => {
+                let masks = answer.is_truthy();
+                tracing::debug!(masks, "the line of the Salt master is known");
+                *self.masks.lock() = Some((session, masks));
+                masks
+            }
+            Err(error) => {
+                tracing::warn!(error, "asking for the line of the Salt master failed: the pillar is masked");
+                true
+            }
+        }
+    }
+
+    fn ask(&self, mut load: Map) -> Result<Value, String> {
+        load.insert("id".into(), (&self.id).into());
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+}
+
+impl MasterUpstream {
+    fn ask_pillar(&self, load: Map) -> Result<Map, String> {
+        let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
+        answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())
+    }
+}
+
+/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
+pub fn is_taken(answer: &Value) -> bool {
+    matches!(answer, Value::Bool(true) | Value::Nil)
+}
+
+/// Brings an event to the master.
+pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
+    let sent = channel.request(event.request(id.as_str()));
+    let within = event.timeout.unwrap_or(Duration::MAX);
+    match tokio::time::timeout(within, sent).await {
+        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
+        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
+    }
+}
+
+/// Asks for a pillar.
+pub fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
+    map! {
+        "cmd" => "_pillar",
+        "grains" => grains.clone(),
+        "saltenv" => saltenv,
+        "pillarenv" => pillarenv,
+        "pillar_override" => over.clone(),
+        "ver" => "2",
+    }
+}

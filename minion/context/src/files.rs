@@ -1,0 +1,102 @@
+//! Files under `salt://`, of this host or a web server.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+
+use brine_fileserver::Roots;
+use brine_value::Map;
+
+use crate::{Context, FileClient};
+
+/// The content of a file under `salt://`, of this host, or of a web server; nothing if it is not there.
+pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+    match url.split_once("://") {
+        Some(("salt", path)) => {
+            let (path, saltenv) = in_environment(path, saltenv);
+            context.minion.files.read(path, saltenv)
+        }
+        Some(("http" | "https", _)) => brine_host::web::fetch(context.ca_bundle(), url).map(Some),
+        Some(("file", path)) => Ok(std::fs::read(path).ok()),
+        Some(_) => Err(format!("sources of this kind are not supported: {url}")),
+        None => Ok(std::fs::read(url).ok()),
+    }
+}
+
+/// A path without `salt://`, and the environment that it is in: what is written behind it (`?saltenv=dev`), or this one.
+pub fn in_environment<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
+    let path = path.strip_prefix("salt://").unwrap_or(path).trim_start_matches('/');
+    path.split_once("?saltenv=").unwrap_or((path, saltenv))
+}
+
+/// Files of this host.
+pub struct LocalFiles {
+    roots: Roots,
+    opts: Map,
+}
+
+impl LocalFiles {
+    /// Files in these folders; `opts` stands in for the master's options.
+    pub fn new(roots: Roots, opts: Map) -> Self {
+        LocalFiles { roots, opts }
+    }
+}
+
+impl FileClient for LocalFiles {
+    fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        let Some(found) = self.roots.find(path, saltenv) else { return Ok(None) };
+        tracing::debug!(saltenv, bytes = found.metadata.len(), file = %found.path.display(), "salt://{path} read");
+        std::fs::read(&found.path).map(Some).map_err(|error| format!("{}: {error}", found.path.display()))
+    }
+
+    fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
+        let Some(found) = self.roots.find(path, saltenv) else { return Ok(false) };
+        let copied = File::open(&found.path).and_then(|mut file| io::copy(&mut file, into));
+        copied.map(|_| true).map_err(|error| format!("{}: {error}", found.path.display()))
+    }
+
+    fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        self.roots.hash(path, saltenv).map_err(|error| error.to_string())
+    }
+
+    fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
+        Ok(self.roots.find(path, saltenv).map(|found| found.metadata.mode() & 0o7777))
+    }
+
+    fn list(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.file_list(saltenv, ""))
+    }
+
+    fn holds(&self, path: &str, saltenv: &str) -> Option<bool> {
+        Some(self.roots.find(path, saltenv).is_some())
+    }
+
+    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.dir_list(saltenv, ""))
+    }
+
+    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.roots.empty_dirs(saltenv, ""))
+    }
+
+    fn links(&self, saltenv: &str) -> Result<Map, String> {
+        let links = self.roots.symlink_list(saltenv, "");
+        Ok(links.into_iter().map(|(path, target)| (path.into(), target.into())).collect())
+    }
+
+    fn environments(&self) -> Result<Vec<String>, String> {
+        Ok(self.roots.envs())
+    }
+
+    fn master_opts(&self) -> Result<Map, String> {
+        Ok(self.opts.clone())
+    }
+}
+
+/// Returns the text of a file under `salt://`, or nothing if the environment has no such file.
+pub fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+    match files.read(path, saltenv)? {
+        None => Ok(None),
+        Some(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| format!("salt://{path} is not UTF-8 text")),
+    }
+}

@@ -1,0 +1,202 @@
+//! One call in a job, and the jobs that run on this host.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use brine_event::stamp;
+use brine_function::{Args, CallError};
+use brine_system::files;
+use brine_value::{FromValue, Map, Value, list, map, msgpack};
+
+use crate::{Context, Job, MasterEvent, Minion, suggest};
+
+/// What came of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// What the function returned, or why it did not, in words.
+    pub value: Value,
+    /// 0 if all went well.
+    pub retcode: i64,
+    /// Whether the function ran to its end.
+    pub success: bool,
+    /// The outputter that the function asks for.
+    pub out: Option<&'static str>,
+}
+
+/// Calls a function in a job.
+pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
+    let out = context.minion.functions.get(fun).and_then(|function| function.out);
+    context.set_retcode(0);
+    let doc = || context.minion.functions.get(fun).map(brine_function::Function::docstring).unwrap_or_default();
+    match context.call(fun, args) {
+        Ok(value) => {
+            let set = context.job.retcode.load(Ordering::Relaxed);
+            let retcode = if set == 0 && says_failed(&value) { 1 } else { set };
+            Outcome { value, retcode, success: true, out }
+        }
+        Err(error) => {
+            if let (CallError::Exception(_), true) = (&error, context.minion.upstream.has_master())
+                && let Err(error) = context.minion.upstream.fire_master(exception_event())
+            {
+                tracing::warn!(jid = context.job.jid, error, "the event of an exception could not be fired");
+            }
+            let text = match &error {
+                CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),
+                CallError::NotAvailable(name) => suggest::not_available(&context.minion, name),
+                _ => error.to_string(),
+            };
+            Outcome { value: text.into(), retcode: 1, success: false, out: Some("nested") }
+        }
+    }
+}
+
+/// A mapping that says itself that it is no success.
+fn says_failed(value: &Value) -> bool {
+    let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
+    says("result") || says("success")
+}
+
+/// What tells the master that a function ended in a way that nobody has foreseen.
+pub fn exception_event() -> MasterEvent {
+    const MESSAGE: &str = "The minion function caused an exception";
+    MasterEvent::new("_salt_error", map! {"message" => MESSAGE, "args" => list![MESSAGE], "_stamp" => stamp()})
+}
+
+/// Functions that take every keyword see what they were published with, as `__pub_*`.
+pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
+    use brine_function::ParamKind;
+    let takes = context
+        .minion
+        .functions
+        .get(fun)
+        .is_some_and(|function| function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords)));
+    if !takes {
+        return;
+    }
+    if context.job.load.contains_key("tgt_type") {
+        // Brine's minions have no resources: a job is always for the minion itself.
+        let none = Value::List(Vec::new());
+        args.keyword.insert("__pub_minion_is_target".into(), true.into());
+        args.keyword.insert("__pub_pure_resource_target".into(), false.into());
+        args.keyword.insert("__pub_resource_targets".into(), none);
+    }
+    for name in ["fun", "jid", "pid", "tgt", "tgt_type", "user", "ret", "arg"] {
+        if let Some(value) = context.job.load.get(name) {
+            args.keyword.insert(format!("__pub_{name}").into(), value.clone());
+        }
+    }
+}
+
+/// The file below `proc/` that stands for a job as long as it runs: a `salt-call` beside the minion sees it there.
+pub struct ProcFile(Option<PathBuf>);
+
+impl ProcFile {
+    /// Writes it; it is removed when this is dropped.
+    pub fn write(minion: &Minion, job: &Job) -> Self {
+        let path = proc_dir(minion).join(&job.jid);
+        let packed = msgpack::pack_map(&describe(job));
+        // It means nothing once the power has failed.
+        let written =
+            files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_soon(&path, &packed, 0o600));
+        match written {
+            Ok(()) => ProcFile(Some(path)),
+            Err(error) => {
+                tracing::warn!(jid = job.jid, %error, "a job has no proc file");
+                ProcFile(None)
+            }
+        }
+    }
+}
+
+impl Drop for ProcFile {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            // Who cleaned the folder has done it already.
+            _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// A job that runs on this host, in this process or in another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Running {
+    /// The job id.
+    pub jid: String,
+    /// The function.
+    pub fun: String,
+    /// The process.
+    pub pid: u32,
+    /// All that `saltutil.running` tells.
+    pub told: Map,
+}
+
+/// All jobs that run on this host: those of this process, and those of a `salt-call` or a minion beside it.
+pub fn running(minion: &Minion) -> Vec<Running> {
+    let of = |told: Map| {
+        let text = |name: &str| told.get(name).map(ToString::to_string);
+        let pid = told.get("pid").and_then(u32::from_value)?;
+        Some(Running { jid: text("jid")?, fun: text("fun")?, pid, told })
+    };
+    let own = minion.jobs.lock().values().filter_map(|job| of(describe(job))).collect::<Vec<_>>();
+    let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
+    let beside = files.filter_map(|file| {
+        let told = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
+        let job = told.and_then(of).filter(|job| job.pid != std::process::id())?;
+        if has_ended(job.pid) {
+            // What was killed has left its file.
+            _ = std::fs::remove_file(file.path());
+            return None;
+        }
+        Some(job)
+    });
+    own.into_iter().chain(beside).collect()
+}
+
+/// Takes the published jobs that a killed minion was running: their files are removed.
+pub fn left_behind(minion: &Minion) -> Vec<Map> {
+    let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
+    let left = files.filter_map(|file| {
+        let told = std::fs::read(file.path()).ok().and_then(|packed| msgpack::unpack_map(&packed).ok());
+        let pid = told.as_ref().and_then(|told| told.get("pid").and_then(u32::from_value));
+        // Those of a `salt-call` stay while it runs.
+        if pid.is_some_and(|pid| pid != std::process::id() && !has_ended(pid)) {
+            return None;
+        }
+        _ = std::fs::remove_file(file.path());
+        told
+    });
+    // A master waits for those that have a target.
+    left.filter(|told| told.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
+        .collect()
+}
+
+/// Whether a process is gone, or its number is another program's by now.
+fn has_ended(pid: u32) -> bool {
+    let name = |pid: u32| std::fs::read(format!("/proc/{pid}/comm")).ok();
+    name(pid).is_none_or(|other| Some(other) != name(std::process::id()))
+}
+
+/// Where running jobs have their files.
+pub fn proc_dir(minion: &Minion) -> PathBuf {
+    minion.config.cachedir.join("proc")
+}
+
+/// Where the return of a job is kept for a while.
+pub fn cached_return(minion: &Minion, jid: &str) -> PathBuf {
+    minion.config.cachedir.join("minion_jobs").join(jid).join("return")
+}
+
+/// A running job, as `saltutil.running` tells it.
+pub fn describe(job: &Job) -> Map {
+    let field = |name: &str| job.load.get(name).cloned().unwrap_or_default();
+    map! {
+        "fun" => &job.fun,
+        "arg" => job.arg.clone(),
+        "jid" => job.jid.as_str(),
+        "pid" => job.pid,
+        "tgt" => field("tgt"),
+        "tgt_type" => field("tgt_type"),
+        "ret" => field("ret"),
+        "user" => field("user"),
+    }
+}

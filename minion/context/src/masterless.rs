@@ -1,0 +1,115 @@
+//! Minions without a session of their own: those that work without a master, and those that differ from the one that runs
+//! for the length of a state run.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, Weak};
+
+use brine_config::MinionConfig;
+use brine_fileserver::Roots;
+use brine_function::Args;
+use brine_host::grains;
+use brine_ids::{Jid, MinionId};
+use brine_jinja::Host;
+use brine_sls::pillar::{PillarRequest, PillarSource};
+use brine_value::Map;
+use indexmap::IndexMap;
+use parking_lot::RwLock;
+
+use crate::files::LocalFiles;
+use crate::template_host::MinionHost;
+use crate::{Context, Job, MasterEvent, Minion, Rooms, SetupError, Upstream, minion_id};
+
+/// A minion that works without a master: `salt-call --local`.
+pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
+    let minion = without_pillar(config, rooms)?;
+    let pillar = minion.upstream.pillar(None, minion.config.pillarenv.as_deref(), &Map::new());
+    *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
+    Ok(minion)
+}
+
+/// As [`masterless`], with an empty pillar: for who renders one only when it is wanted.
+pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
+    let id = minion_id(&config)?;
+    let mut config = config;
+    config.file_client = "local".into();
+    config.opts.insert("file_client".into(), "local".into());
+    let grains = grains::collect(&config, id.as_str());
+    with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))
+}
+
+/// The minion with what a file says over its options (`localconfig`), for one state run. It has the same grains.
+pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError> {
+    let config = minion.config.with_file(path)?;
+    let grains = Arc::clone(&minion.grains);
+    if config.file_client == "local" {
+        return with_grains(config, minion.rooms, grains);
+    }
+    let (id, files, upstream) = (minion_id(&config)?, Arc::clone(&minion.files), Arc::clone(&minion.upstream));
+    Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, files, upstream, None))
+}
+
+/// The minion with the files of these folders alone, for one state run.
+pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -> Result<Arc<Minion>, SetupError> {
+    let mut config = (*minion.config).clone();
+    config.file_client = "local".into();
+    config.file_roots = file_roots;
+    for (name, value) in [("file_client", "local".into()), ("file_roots", config.file_roots.clone().into())] {
+        config.opts.insert(name.into(), value);
+    }
+    let options = brine_fileserver::Options { follow_symlinks: false, ..brine_fileserver::Options::default() };
+    let files = LocalFiles::new(Roots::new(config.file_roots.clone(), &options), config.opts.clone());
+    let (grains, upstream) = (Arc::clone(&minion.grains), Arc::clone(&minion.upstream));
+    let id = minion_id(&config)?;
+    Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, Arc::new(files), upstream, None))
+}
+
+fn with_grains(config: MinionConfig, rooms: Rooms, grains: Arc<RwLock<Arc<Map>>>) -> Result<Arc<Minion>, SetupError> {
+    let id = minion_id(&config)?;
+    let config = Arc::new(config);
+    let pillar = PillarSource::new(Arc::new(config.opts.clone()));
+    let options = brine_fileserver::Options {
+        ignore_globs: config.file_ignore_glob.clone(),
+        ignore_regexes: config.file_ignore_regex.clone(),
+        follow_symlinks: config.fileserver_followsymlinks,
+        ignore_symlinks: config.fileserver_ignoresymlinks,
+    };
+    let roots = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
+    roots.update();
+    let files = LocalFiles::new(roots, config.opts.clone());
+    let minion = OnceLock::new();
+    let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
+    let shared = Arc::clone(&upstream) as Arc<dyn Upstream>;
+    let minion = Minion::new(&id, &config, rooms, grains, Arc::new(files), shared, None);
+    _ = upstream.minion.set(Arc::downgrade(&minion));
+    Ok(minion)
+}
+
+/// Events and pillar of a minion without a master.
+struct LocalUpstream {
+    id: MinionId,
+    pillar: PillarSource,
+    grains: Arc<RwLock<Arc<Map>>>,
+    /// Whose functions pillar files can call.
+    minion: OnceLock<Weak<Minion>>,
+}
+
+impl Upstream for LocalUpstream {
+    fn has_master(&self) -> bool {
+        false
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
+            let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
+            // The pillar in the making is not there yet.
+            let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
+            Arc::new(MinionHost::new(context)) as Arc<dyn Host>
+        });
+        Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
+    }
+}

@@ -1,0 +1,26 @@
+//! The schedule of a minion: the job that sends the mine, and the file that keeps changes.
+
+use std::path::PathBuf;
+
+use brine_system::files;
+use brine_value::{Map, map};
+use brine_yaml::Style;
+
+use crate::Minion;
+
+/// The job that sends the mine: Salt's name for it.
+pub const MINE: &str = "__mine_interval";
+
+/// The file that holds the schedule from one start to the next.
+pub fn file(minion: &Minion) -> PathBuf {
+    minion.config.config_dir.join("minion.d/_schedule.conf")
+}
+
+/// Writes a schedule into its file.
+pub fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
+    let path = file(minion);
+    let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
+    let folder = path.parent().unwrap_or(&path);
+    std::fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+    files::write_atomic(&path, text.as_bytes(), 0o600).map_err(|error| error.to_string())
+}

@@ -1,0 +1,338 @@
+//! Child processes of jobs: start, timeout, end with all their children.
+//!
+//! `output` bounds what they write, `launcher` changes the user, `words` splits command lines.
+
+pub mod launcher;
+mod output;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use brine_system::processes;
+use brine_value::{Value, map, python};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, User};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+pub use self::output::DEFAULT_LIMIT;
+use self::output::{Captured, collect};
+pub use self::words::split;
+
+/// The process groups that a job has started and that have not ended.
+#[derive(Debug, Clone, Default)]
+pub struct Children {
+    groups: Arc<Mutex<BTreeSet<i32>>>,
+}
+
+impl Children {
+    /// Sends a signal to all processes of the job, their children too. Says how many groups there were.
+    pub fn signal(&self, signal: Signal) -> usize {
+        let groups = self.groups.lock();
+        // One may just have ended.
+        groups.iter().filter(|group| killpg(Pid::from_raw(**group), signal).is_ok()).count()
+    }
+}
+
+/// A command to run.
+#[derive(Debug, Clone, Default)]
+pub struct Program {
+    /// The command: for a shell, or split into words.
+    pub command: String,
+    /// The shell that runs it; without one, the first word is the program.
+    pub shell: Option<String>,
+    /// Where it runs.
+    pub cwd: Option<PathBuf>,
+    /// Variables of its environment.
+    pub env: Vec<(String, String)>,
+    /// Whether it sees only those variables.
+    pub clean_env: bool,
+    /// What it reads.
+    pub stdin: Option<String>,
+    /// The user that it runs as.
+    pub runas: Option<String>,
+    /// How long it may take.
+    pub timeout: Option<Duration>,
+    /// The bits that files it makes do not get.
+    pub umask: Option<u32>,
+    /// Whether both outputs are one, in the order they are written.
+    pub merge: bool,
+    /// Whether line ends at the end of what it writes are kept.
+    pub keep_line_ends: bool,
+    /// Whether errors do not show the command.
+    pub quiet: bool,
+    /// How many bytes are kept of each of its outputs; default: [`DEFAULT_LIMIT`].
+    pub output_limit: Option<usize>,
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Its number.
+    pub pid: u32,
+    /// Its exit status; the negative signal if one ended it.
+    pub retcode: i64,
+    /// What it wrote, without trailing white space unless they are to be kept.
+    pub stdout: String,
+    /// What it wrote to the error output, likewise.
+    pub stderr: String,
+    /// Whether it was ended because it took too long.
+    pub timed_out: bool,
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// The words cannot be split.
+    #[error("the command '{0}' has a quote that is not closed")]
+    Quoting(String),
+    /// There is nothing to run.
+    #[error("there is no command")]
+    Empty,
+    /// The user does not exist.
+    #[error("User '{0}' is not available")]
+    NoUser(String),
+    /// The folder does not exist.
+    #[error("Specified cwd '{0}' either not absolute or does not exist")]
+    NoFolder(PathBuf),
+    /// The system does not run it.
+    #[error("Unable to run command '{command}' with the context '{context}', reason: {}", reason(.program, .source))]
+    Start {
+        /// What was to be run, as Python shows it.
+        command: String,
+        /// How it was to be run, as Python shows it.
+        context: String,
+        /// The program alone.
+        program: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// What Python says of an error of the system.
+fn reason(program: &str, source: &std::io::Error) -> String {
+    let text = source.to_string();
+    match source.raw_os_error() {
+        Some(code) => {
+            let text = text.trim_end_matches(&format!(" (os error {code})")).to_owned();
+            format!("[Errno {code}] {text}: '{program}'")
+        }
+        None => text,
+    }
+}
+
+/// How long the output of processes that were killed is waited for: one that has left its process
+/// group may hold the pipe open for as long as it likes.
+const AFTER_KILL: Duration = Duration::from_secs(1);
+
+/// What a running command has to say.
+enum News {
+    Ended(std::io::Result<ExitStatus>),
+    /// One of its two outputs is closed.
+    Closed,
+    /// The job may have been ended.
+    Woken,
+}
+
+struct Bell(mpsc::Sender<News>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        _ = self.0.send(News::Woken);
+    }
+}
+
+/// Waits for this long, or until the job is ended. Says whether it was.
+pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
+    let (ring, bell) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Bell(ring)));
+    let mut cancelled = pin!(cancel.cancelled());
+    let deadline = Instant::now() + time;
+    while cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+        if bell.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
+            return cancel.is_cancelled();
+        }
+    }
+    true
+}
+
+impl Program {
+    fn other_user(&self) -> Result<Option<User>, ProcessError> {
+        let Some(name) = &self.runas else { return Ok(None) };
+        User::from_name(name).ok().flatten().ok_or_else(|| ProcessError::NoUser(name.clone())).map(Some)
+    }
+
+    fn command(&self) -> Result<Command, ProcessError> {
+        let mut words = match &self.shell {
+            Some(shell) => vec![shell.clone(), "-c".into(), self.command.clone()],
+            None => split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?,
+        };
+        if let (Some(umask), false) = (self.umask, words.is_empty()) {
+            // There is no safe call for the umask of a child alone: a shell sets it and becomes the program.
+            let prefix = ["/bin/sh".into(), "-c".into(), format!("umask {umask:04o}; exec \"$@\""), "sh".into()];
+            words.splice(0..0, prefix);
+        }
+        let (program, args) = words.split_first().ok_or(ProcessError::Empty)?;
+        let mut command = Command::new(program);
+        command.args(args);
+        if self.clean_env {
+            command.env_clear();
+        } else {
+            // Output that programs and templates read must not change with the operator's language.
+            command.env("LC_ALL", "C.UTF-8");
+        }
+        let mut home = own_home();
+        let user = self.other_user()?;
+        if let Some(user) = &user {
+            command.env("HOME", &user.dir).env("USER", &user.name).env("LOGNAME", &user.name);
+            home = Some(user.dir.clone());
+        }
+        for (name, value) in crate::environment::changed().iter().filter(|_| !self.clean_env) {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        match &self.cwd {
+            Some(cwd) if cwd.is_absolute() && cwd.is_dir() => command.current_dir(cwd),
+            Some(cwd) => return Err(ProcessError::NoFolder(cwd.clone())),
+            None => command.current_dir(home.filter(|home| home.is_dir()).unwrap_or_else(|| "/".into())),
+        };
+        if let Some(user) = user {
+            command = launcher::for_user(command, &user, self.clean_env).map_err(|source| self.not_started(source))?;
+        }
+        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        Ok(command)
+    }
+
+    /// Starts the command without waiting for its end, and gives its number. It does not end with its
+    /// job.
+    pub fn start(&self) -> Result<u32, ProcessError> {
+        let mut command = self.command()?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = processes::start(&mut command).map_err(|source| self.not_started(source))?;
+        let pid = child.id();
+        // Nobody else would take its exit status from the system.
+        std::thread::spawn(move || _ = child.wait());
+        Ok(pid)
+    }
+
+    /// The error of a command that the system does not run, told as by Salt.
+    fn not_started(&self, source: std::io::Error) -> ProcessError {
+        let words = split(&self.command).unwrap_or_default();
+        let program = self.shell.clone().or_else(|| words.first().cloned()).unwrap_or_default();
+        let command = match &self.shell {
+            _ if self.quiet => "REDACTED".to_owned(),
+            Some(_) => self.command.clone(),
+            None => python::repr(&words.into()),
+        };
+        let home = || own_home().map_or_else(|| "/".to_owned(), |home| home.display().to_string());
+        let cwd = self.cwd.as_ref().map_or_else(home, |cwd| cwd.display().to_string());
+        let context = map! {
+            "cwd" => cwd,
+            "shell" => self.shell.is_some(),
+            // What stands for a pipe, and for where the other output goes.
+            "stdout" => -1,
+            "stderr" => if self.merge { -2 } else { -1 },
+            "with_communicate" => true,
+            "timeout" => self.timeout.map_or(Value::Nil, |timeout| timeout.as_secs().into()),
+            "bg" => false,
+            "close_fds" => true,
+        };
+        ProcessError::Start { command, context: python::repr(&context.into()), program, source }
+    }
+
+    /// Runs the command until it and all who hold its output have ended, to its time, or to the end
+    /// of its job.
+    pub fn run(&self, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError> {
+        let start = |source| self.not_started(source);
+        let mut command = self.command()?;
+        let merged = if self.merge {
+            let (reader, writer) = std::io::pipe().map_err(start)?;
+            command.stdout(writer.try_clone().map_err(start)?).stderr(writer);
+            Some(reader)
+        } else {
+            None
+        };
+        let mut child = processes::start(&mut command).map_err(start)?;
+        // It holds the writing ends of the pipe, whose closing is waited for.
+        drop(command);
+        let (pid, group) = (child.id(), child.id().cast_signed());
+        children.groups.lock().insert(group);
+        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
+            // A program that does not read its input is not an error.
+            std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
+        }
+        let (tell, news) = mpsc::channel();
+        let limit = self.output_limit.unwrap_or(DEFAULT_LIMIT);
+        let closed = |tell: &mpsc::Sender<News>| {
+            let tell = tell.clone();
+            // The job may have ended.
+            move || _ = tell.send(News::Closed)
+        };
+        let stdout = match merged {
+            Some(pipe) => collect(Some(pipe), limit, closed(&tell)),
+            None => collect(child.stdout.take(), limit, closed(&tell)),
+        };
+        let stderr = collect(child.stderr.take(), limit, closed(&tell));
+        let ended = tell.clone();
+        std::thread::spawn(move || _ = ended.send(News::Ended(child.wait())));
+        let waker = Waker::from(Arc::new(Bell(tell)));
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let (mut timed_out, mut killed, mut status, mut open) = (false, false, None, 2);
+        let kill = || _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        while status.is_none() || open > 0 {
+            if !killed && cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                kill();
+                (killed, deadline) = (true, Some(Instant::now() + AFTER_KILL));
+            }
+            let next = match deadline {
+                None => news.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+                Some(deadline) => news.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+            };
+            match next {
+                Ok(News::Ended(ended)) => status = Some(ended),
+                Ok(News::Closed) => open -= 1,
+                Ok(News::Woken) => {}
+                Err(_) if killed => break,
+                Err(_) => {
+                    kill();
+                    (timed_out, killed, deadline) = (true, true, Some(Instant::now() + AFTER_KILL));
+                }
+            }
+        }
+        children.groups.lock().remove(&group);
+        let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
+        let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
+        let text = |captured: &Mutex<Captured>| {
+            let captured = std::mem::take(&mut *captured.lock());
+            if captured.is_cut() {
+                brine_system::metrics::OUTPUT_CUT.add(1);
+                // The command is not logged: it may hold a password.
+                tracing::warn!(pid, limit, "the output of a command was cut: see `cmd_output_limit`");
+            }
+            captured.into_text(self.keep_line_ends)
+        };
+        Ok(Output { pid, retcode, stdout: text(&stdout), stderr: text(&stderr), timed_out })
+    }
+}
+
+/// The folder in which commands run that name none: that of the environment, as Python's `~`, or else the user's.
+fn own_home() -> Option<PathBuf> {
+    let user = || User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
+    crate::environment::variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from).or_else(user)
+}

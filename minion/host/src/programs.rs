@@ -1,0 +1,58 @@
+//! Calling the system's programs word by word: no shell reads what comes from a state or a call.
+
+use std::path::{Path, PathBuf};
+
+use brine_function::CallError;
+use brine_system::processes;
+use brine_text::shell::quote;
+use tokio_util::sync::CancellationToken;
+
+use crate::environment;
+use crate::process::{Children, Output, ProcessError, Program};
+
+/// How the programs of a host are found and run: [`System`], or transcripts in tests.
+pub trait Programs: Send + Sync {
+    /// Returns the path of the program of this name.
+    fn find(&self, name: &str) -> Option<PathBuf>;
+    /// Runs a program to its end, as one of these children of a job, unless the job is cancelled.
+    fn run(&self, program: &Program, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError>;
+}
+
+/// The programs that are really there.
+pub struct System;
+
+impl Programs for System {
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        find_program(name)
+    }
+
+    fn run(&self, program: &Program, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError> {
+        program.run(children, cancel)
+    }
+}
+
+/// Returns the path of a program, by the directories of this process's `PATH`.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    processes::find(Path::new(name))
+}
+
+/// A word that a program must not take for an option.
+pub fn argument(word: &str) -> Result<String, CallError> {
+    if word.is_empty() || word.starts_with('-') {
+        return Err(CallError::Execution(format!("'{word}' cannot be used: it starts with '-' or is empty")));
+    }
+    Ok(word.to_owned())
+}
+
+/// Returns the path of a program, by the directories of the `PATH` that commands get.
+pub fn which(name: &str) -> Option<PathBuf> {
+    let path = environment::variable("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// A program by its words, with more variables in its environment.
+pub fn program(words: &[String], env: &[(&str, &str)]) -> Program {
+    let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Program { command, env, ..Program::default() }
+}

@@ -1,0 +1,293 @@
+//! Asking web servers: who is trusted, and how what is wrong is told.
+//!
+//! `https://` trusts the certificate authorities of this host, or those in the file that `ca_bundle` names. A host that
+//! has none is told about the common ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+
+/// A file from a web server is at most this large, in bytes: it is held in memory.
+pub const MAX_BODY: u64 = 1 << 30;
+
+/// How a web server is asked.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long all of it may take.
+    pub timeout: Duration,
+    /// The file with the certificate authorities that are trusted, in the place of the host's own.
+    pub ca_bundle: Option<PathBuf>,
+    /// Whether who the server is does not matter.
+    pub trust_anyone: bool,
+    /// Whether an answer that leads elsewhere is followed.
+    pub follow: bool,
+    /// Whether an answer that says that something is wrong is an error.
+    pub status_is_error: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            timeout: Duration::from_secs(60),
+            ca_bundle: None,
+            trust_anyone: false,
+            follow: true,
+            status_is_error: true,
+        }
+    }
+}
+
+/// Certificate authorities cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WebError {
+    /// The file that `ca_bundle` names.
+    #[error("the certificates in {path} (ca_bundle) cannot be read: {reason}")]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Who asks web servers this way.
+pub fn agent(options: &Options) -> Result<Agent, WebError> {
+    let tls = TlsConfig::builder()
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .root_certs(roots(options)?)
+        .disable_verification(options.trust_anyone)
+        .build();
+    let config = Agent::config_builder()
+        .timeout_global(Some(options.timeout))
+        .max_redirects(if options.follow { 10 } else { 0 })
+        .max_redirects_will_error(false)
+        .http_status_as_error(options.status_is_error)
+        .tls_config(tls);
+    Ok(config.build().into())
+}
+
+/// Who asks web servers as the configuration says.
+pub fn agent_of(ca_bundle: Option<&Path>) -> Result<Agent, String> {
+    agent_with(ca_bundle, false)
+}
+
+fn agent_with(ca_bundle: Option<&Path>, trust_anyone: bool) -> Result<Agent, String> {
+    let options = Options { ca_bundle: ca_bundle.map(Path::to_owned), trust_anyone, ..Options::default() };
+    agent(&options).map_err(|error| error.to_string())
+}
+
+/// What a web server gives for a URL.
+pub fn fetch(ca_bundle: Option<&Path>, url: &str) -> Result<Vec<u8>, String> {
+    fetch_from(ca_bundle, url, false)
+}
+
+/// As [`fetch`]; with `trust_anyone`, from whoever answers.
+pub fn fetch_from(ca_bundle: Option<&Path>, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
+    let fetched = fetch_unless(ca_bundle, url, trust_anyone, None)?;
+    Ok(fetched.map(|fetched| fetched.body).unwrap_or_default())
+}
+
+/// What a web server gave.
+#[derive(Debug)]
+pub struct Fetched {
+    /// What it gave.
+    pub body: Vec<u8>,
+    /// The tag by which the server knows it again, if it has one.
+    pub etag: Option<String>,
+}
+
+/// As [`fetch_from`], unless the server's tag still is this one: then nothing.
+pub fn fetch_unless(
+    ca_bundle: Option<&Path>,
+    url: &str,
+    trust_anyone: bool,
+    etag: Option<&str>,
+) -> Result<Option<Fetched>, String> {
+    let path = || {
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
+    };
+    let agent = agent_with(ca_bundle, trust_anyone)?;
+    let told = |error: ureq::Error| match error {
+        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
+        error => format!("Error: {} reading {}", told(&error), path()),
+    };
+    let mut request = agent.get(url);
+    if let Some(etag) = etag {
+        request = request.header("If-None-Match", etag);
+    }
+    let mut response = request.call().map_err(told)?;
+    if etag.is_some() && response.status() == 304 {
+        return Ok(None);
+    }
+    let etag = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
+    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)?;
+    Ok(Some(Fetched { body, etag }))
+}
+
+/// What went wrong, in the words of the system if it was the system.
+pub fn told(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => match error.raw_os_error() {
+            Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
+            None => unresolved(&error.to_string()),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// What is said of a name that could not be resolved, with the resolver's number before it as in Python; any other text
+/// as it is.
+fn unresolved(text: &str) -> String {
+    let numbers = [
+        ("Name or service not known", -2),
+        ("Temporary failure in name resolution", -3),
+        ("No address associated with hostname", -5),
+    ];
+    let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
+    match numbers.iter().find(|(known, _)| *known == reason) {
+        Some((_, number)) => format!("[Errno {number}] {reason}"),
+        None => text.to_owned(),
+    }
+}
+
+/// A text in which no URL shows a name or a password.
+pub fn redacted(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown += before;
+        let end = after.find(|c: char| c == '/' || c.is_whitespace() || "'\"".contains(c)).unwrap_or(after.len());
+        let is_web = before.ends_with("http://") || before.ends_with("https://");
+        rest = match after[..end].rfind('@').filter(|_| is_web) {
+            Some(login) => {
+                shown += "<redacted>";
+                &after[login..]
+            }
+            None => after,
+        };
+    }
+    shown + rest
+}
+
+fn roots(options: &Options) -> Result<RootCerts, WebError> {
+    let Some(path) = &options.ca_bundle else { return Ok(host_roots()) };
+    let wrong = |reason: String| WebError::Bundle { path: path.clone(), reason };
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut found = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() {
+        return Err(wrong("there are none in it".into()));
+    }
+    Ok(RootCerts::Specific(Arc::new(found)))
+}
+
+fn host_roots() -> RootCerts {
+    let loaded = rustls_native_certs::load_native_certs();
+    for error in &loaded.errors {
+        tracing::debug!(%error, "certificate authorities of this host cannot be read");
+    }
+    if loaded.certs.is_empty() {
+        return RootCerts::WebPki;
+    }
+    let owned = loaded.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    RootCerts::Specific(Arc::new(owned.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+    use super::*;
+
+    const SERVER: &[u8] = include_bytes!("server.pem");
+    const AUTHORITY: &[u8] = include_bytes!("authority.pem");
+
+    /// A server whose certificate is of an authority of its own.
+    fn sealed_server() -> SocketAddr {
+        let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
+        let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config =
+            rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                let mut stream = rustls::StreamOwned::new(session, stream.unwrap());
+                // Who does not trust the server goes away.
+                if stream.read(&mut [0; 1024]).is_ok() {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn the_resolver_has_numbers() {
+        let lookup = "failed to lookup address information: ";
+        for (text, told) in [
+            (
+                format!("{lookup}Temporary failure in name resolution"),
+                "[Errno -3] Temporary failure in name resolution",
+            ),
+            (format!("{lookup}Name or service not known"), "[Errno -2] Name or service not known"),
+            (format!("{lookup}Try again"), "failed to lookup address information: Try again"),
+            ("no more".into(), "no more"),
+        ] {
+            assert_eq!(unresolved(&text), told);
+        }
+    }
+
+    #[test]
+    fn servers_are_trusted_by_their_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("ca.pem");
+        std::fs::write(&bundle, AUTHORITY).unwrap();
+        let url = format!("https://localhost:{}/", sealed_server().port());
+        let with = |ca_bundle: Option<&PathBuf>, trust_anyone| {
+            let options = Options { ca_bundle: ca_bundle.cloned(), trust_anyone, ..Options::default() };
+            let mut answer = agent(&options).unwrap().get(&url).call()?;
+            answer.body_mut().read_to_string()
+        };
+        assert_eq!(with(Some(&bundle), false).unwrap(), "ok");
+        assert_eq!(with(None, true).unwrap(), "ok");
+        let told = with(None, false).unwrap_err().to_string();
+        assert!(told.contains("UnknownIssuer"), "{told}");
+    }
+
+    #[test]
+    fn a_bundle_without_certificates_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "no certificate\n").unwrap();
+        for path in [empty, folder.path().join("nope.pem")] {
+            let told = agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
+            assert!(told.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{told}");
+        }
+    }
+
+    #[test]
+    fn the_hosts_own_authorities_are_those_that_are_trusted() {
+        let there = rustls_native_certs::load_native_certs().certs.len();
+        match host_roots() {
+            RootCerts::Specific(found) => assert_eq!(found.len(), there),
+            _ => assert_eq!(there, 0),
+        }
+    }
+}

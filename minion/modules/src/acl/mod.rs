@@ -1,0 +1,226 @@
+//! `acl`: who else may do what with a file, by the programs `getfacl` and `setfacl`.
+
+pub(crate) mod state;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::Output;
+use brine_value::{Map, Value, list, map};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `acl`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);
+
+/// The version of getfacl.
+///
+/// CLI Example:
+///
+///     salt '*' acl.version
+#[function]
+pub fn version(context: &Context) -> CallResult {
+    let output = run(context, &["getfacl".into(), "--version".into()], &[])?;
+    Ok(output.stdout.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
+}
+
+/// What users and groups may do with files, and with `recursive` with all below: by file its owner, and by name the
+/// permissions and their number.
+///
+/// CLI Example:
+///
+///     salt '*' acl.getfacl /tmp/house/kitchen /tmp/house/livingroom recursive=True
+#[function]
+pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let files = files(&args)?;
+    let output = called(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
+    Ok(parse(&output.stdout).into())
+}
+
+/// Takes all entries but those of owner, group and others from files.
+///
+/// CLI Example:
+///
+///     salt '*' acl.wipefacls /tmp/house/kitchen recursive=True
+#[function]
+pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    changed(context, &kwargs, &["-b".into()], &files(&args)?)
+}
+
+/// Says what a user or group may do with files; `d:user` and `default:user` are for what is made in a folder later.
+///
+/// CLI Example:
+///
+///     salt '*' acl.modfacl user myuser rwx /tmp/house/kitchen
+#[function]
+pub fn modfacl(
+    context: &Context,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let entry = format!("{}:{acl_name}:{perms}", short(&acl_type));
+    changed(context, &kwargs, &["-m".into(), entry], &files(&args)?)
+}
+
+/// Takes the entry of a user or group from files.
+///
+/// CLI Example:
+///
+///     salt '*' acl.delfacl user myuser /tmp/house/kitchen
+#[function]
+pub fn delfacl(
+    context: &Context,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let entry = format!("{}:{acl_name}", short(&acl_type));
+    changed(context, &kwargs, &["-x".into(), entry], &files(&args)?)
+}
+
+fn files(args: &[Value]) -> Result<Vec<String>, CallError> {
+    if args.is_empty() {
+        return Err(CallError::Execution("You need to specify at least one file or directory to work with!".into()));
+    }
+    Ok(args.iter().map(ToString::to_string).collect())
+}
+
+fn called(
+    context: &Context,
+    program: &str,
+    first: &[&str],
+    kwargs: &Map,
+    what: &[String],
+    files: &[String],
+) -> Result<Output, CallError> {
+    let recursive = kwargs.get("recursive").is_some_and(Value::is_truthy).then(|| "-R".to_owned());
+    let mut words = vec![program.to_owned()];
+    words.extend(first.iter().map(|word| (*word).to_owned()));
+    words.extend(recursive);
+    words.extend(what.iter().cloned());
+    words.push("--".into());
+    words.extend(files.iter().cloned());
+    run(context, &words, &[])
+}
+
+/// Calls setfacl. What it complains of is an error with `raise_err`, and logged without.
+fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -> Result<Value, CallError> {
+    let output = called(context, "setfacl", &[], kwargs, what, files)?;
+    if output.retcode != 0 {
+        context.set_retcode(output.retcode);
+        if kwargs.get("raise_err").is_some_and(Value::is_truthy) {
+            return Err(CallError::Execution(output.stderr));
+        }
+        tracing::error!(jid = context.job.jid, "{}", output.stderr);
+    }
+    Ok(true.into())
+}
+
+/// A kind of entry as setfacl takes it.
+fn short(kind: &str) -> String {
+    let (default, kind) = match kind.split_once(':') {
+        Some(("d" | "default", kind)) => ("d:", kind),
+        _ => ("", kind),
+    };
+    let kind = match kind {
+        "user" => "u",
+        "group" => "g",
+        "mask" => "m",
+        "other" => "o",
+        kind => kind,
+    };
+    format!("{default}{kind}")
+}
+
+/// What getfacl says, by file.
+fn parse(text: &str) -> Map {
+    let mut all = Map::new();
+    let mut file = String::new();
+    for line in text.lines() {
+        if let Some((key, value)) = line.strip_prefix("# ").and_then(|comment| comment.split_once(": ")) {
+            if key == "file" {
+                value.clone_into(&mut file);
+                all.insert(value.into(), map! {"comment" => map! {}, "user" => list![], "group" => list![]}.into());
+            }
+            let Some(entry) = all.get_mut(file.as_str()).and_then(Value::as_map_mut) else { continue };
+            if let Some(comment) = entry.get_mut("comment").and_then(Value::as_map_mut) {
+                comment.insert(key.into(), value.into());
+            }
+            if key == "flags" {
+                let flags = [("suid", 's'), ("sgid", 's'), ("sticky", 't')].into_iter().zip(value.chars());
+                entry.extend(
+                    flags.filter(|((_, set), flag)| set == flag).map(|((name, _), _)| (name.into(), true.into())),
+                );
+            }
+            continue;
+        }
+        if let Some(entry) = all.get_mut(file.as_str()).and_then(Value::as_map_mut) {
+            add(entry, line);
+        }
+    }
+    all
+}
+
+/// Adds an entry of a list, `default:user:joe:rwx`, to those of its file. One without a name is the owner's.
+fn add(entry: &mut Map, line: &str) {
+    let parts: Vec<&str> = line.split(':').collect();
+    let (is_default, parts) = match parts.split_first() {
+        Some((&"default", rest)) => (true, rest),
+        _ => (false, &parts[..]),
+    };
+    let [kind, name, .., permissions] = parts else { return };
+    let owner =
+        || entry.get("comment").and_then(|comment| comment.get(if *kind == "user" { "owner" } else { "group" }));
+    let name = match (*kind, *name) {
+        ("user" | "group", "") => owner().map(ToString::to_string).unwrap_or_default(),
+        (_, name) => name.to_owned(),
+    };
+    let may = |letter: char| permissions.contains(letter);
+    let number =
+        [('r', 4), ('w', 2), ('x', 1)].iter().filter(|(letter, _)| may(*letter)).map(|(_, bit)| bit).sum::<i64>();
+    let what = map! {
+        "permissions" => map! {"read" => may('r'), "write" => may('w'), "execute" => may('x')}, "octal" => number,
+    };
+    let place = if is_default {
+        let defaults = entry.entry("defaults".into()).or_insert_with(Value::map);
+        defaults.as_map_mut()
+    } else {
+        Some(entry)
+    };
+    let listed = place.map(|place| place.entry((*kind).into()).or_insert_with(|| list![]));
+    if let Some(Value::List(listed)) = listed {
+        listed.push(map! {name.as_str() => what}.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_getfacl_says_is_read() {
+        let text = "# file: /srv\n# owner: root\n# group: staff\n# flags: -s-\nuser::rwx\nuser:joe:rw-\t#effective:r--\n\
+                    group::r-x\nmask::r-x\nother::---\ndefault:user::rwx\ndefault:group:www:r-x\n\n";
+        let entry = |name: &str, letters: &str, octal: i64| {
+            let may = |letter: char| letters.contains(letter);
+            let permissions = map! {"read" => may('r'), "write" => may('w'), "execute" => may('x')};
+            map! {name => map! {"permissions" => permissions, "octal" => octal}}
+        };
+        let srv = map! {
+            "comment" => map! {"file" => "/srv", "owner" => "root", "group" => "staff", "flags" => "-s-"},
+            "user" => list![entry("root", "rwx", 7), entry("joe", "r", 4)],
+            "group" => list![entry("staff", "rx", 5)],
+            "sgid" => true,
+            "mask" => list![entry("", "rx", 5)],
+            "other" => list![entry("", "", 0)],
+            "defaults" => map! {"user" => list![entry("root", "rwx", 7)], "group" => list![entry("www", "rx", 5)]},
+        };
+        assert_eq!(Value::from(parse(text)), map! {"/srv" => srv}.into());
+        assert_eq!(short("default:group") + &short("user") + &short("d:u"), "d:gud:u");
+    }
+}

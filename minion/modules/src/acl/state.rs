@@ -1,0 +1,268 @@
+//! `acl`: who else may do what with a file, as states.
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map, python};
+
+/// State functions of `acl`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("acl", [present, absent, list_present, list_absent]);
+
+/// A user or group may do this with a file, and with `recurse` with all below; with `force` nobody else's entries are
+/// left where something is changed.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let kind = acl_type.as_str();
+    let told = Told { names: acl_name.clone(), one: acl_name.clone() };
+    granted(context, &Wanted { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
+}
+
+/// A user or group has no entry of its own for a file.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_name: String,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+) -> CallResult {
+    _ = perms;
+    taken(context, &Wanted { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
+}
+
+/// As `present`, for several users or groups.
+#[function]
+pub fn list_present(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_names: Vec<String>,
+    #[default] perms: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let all: Value = acl_names.iter().map(String::as_str).collect();
+    let told = Told { names: python::repr(&all), one: acl_names.join(", ") };
+    let kind = acl_type.as_str();
+    granted(context, &Wanted { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
+}
+
+/// As `absent`, for several users or groups.
+#[function]
+pub fn list_absent(
+    context: &StateContext,
+    name: String,
+    acl_type: String,
+    #[default] acl_names: Vec<String>,
+    #[default(false)] recurse: bool,
+) -> CallResult {
+    taken(context, &Wanted { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
+}
+
+/// Entries of a file.
+struct Wanted<'w> {
+    name: &'w str,
+    /// `user`, `group` and so on, perhaps behind `d:` or `default:`.
+    kind: &'w str,
+    names: &'w [String],
+    perms: &'w str,
+    recurse: bool,
+    force: bool,
+}
+
+/// How names are told: where something is changed, and where it is new and done.
+struct Told {
+    names: String,
+    one: String,
+}
+
+/// The entries of one kind as they are: by file what each name may do, as a number.
+type Entries = Vec<(String, Vec<(String, i64)>)>;
+
+impl Wanted<'_> {
+    /// The kind without what says that it is for later, and whether that is so.
+    fn plain_kind(&self) -> (&str, bool) {
+        match self.kind.split_once(':') {
+            Some(("d" | "default", kind)) => (kind, true),
+            _ => (self.kind, false),
+        }
+    }
+
+    /// The entries of the file itself first; nothing if it has none of this kind.
+    fn entries(&self, context: &StateContext) -> Result<Option<Entries>, CallError> {
+        let args = Args { positional: vec![self.name.into()], keyword: map! {"recursive" => self.recurse} };
+        let all = context.call.call("acl.getfacl", args)?;
+        let (kind, is_default) = self.plain_kind();
+        let of = |file: &Value| -> Option<Vec<(String, i64)>> {
+            let place = if is_default { file.get("defaults")? } else { file };
+            let entries = place.get(kind)?.as_list()?.iter().filter_map(Value::as_map).flatten();
+            Some(
+                entries
+                    .map(|(name, what)| (name.to_string(), what.get("octal").and_then(Value::as_i64).unwrap_or(0)))
+                    .collect(),
+            )
+        };
+        let Some(own) = all.get(self.name) else { return Ok(None) };
+        let mine = of(own).unwrap_or_default();
+        if mine.is_empty() && !is_default {
+            return Ok(None);
+        }
+        let mut entries = vec![(self.name.to_owned(), mine)];
+        for (path, file) in all.as_map().into_iter().flatten() {
+            let path = path.to_string();
+            // What is for later is for what is made in a folder.
+            if path != self.name && (!is_default || Path::new(&path).is_dir()) {
+                entries.push((path, of(file).unwrap_or_default()));
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    /// The name under which an entry is listed: without one it is the owner's.
+    fn listed_as(&self, context: &StateContext, name: &str) -> Result<String, CallError> {
+        if !name.is_empty() {
+            return Ok(name.to_owned());
+        }
+        let all = context.call.call("acl.getfacl", Args::positional([self.name.into()]))?;
+        let key = if self.plain_kind().0 == "user" { "owner" } else { self.plain_kind().0 };
+        let owner = all.get(self.name).and_then(|file| file.get("comment")?.get(key));
+        Ok(owner.map(ToString::to_string).unwrap_or_default())
+    }
+
+    /// Whether a number is what is wanted. `X` is for what is executable already and for folders.
+    fn is_granted(&self, have: i64) -> bool {
+        let wanted = octal(self.perms);
+        have == wanted || (self.recurse && self.perms.ends_with('X') && have + 1 == wanted)
+    }
+
+    fn change(&self, context: &StateContext, function: &str, what: Vec<Value>) -> Result<(), CallError> {
+        let positional = what.into_iter().chain([self.name.into()]).collect();
+        let keyword = map! {"recursive" => self.recurse, "raise_err" => true};
+        context.call.call(&format!("acl.{function}"), Args { positional, keyword }).map(drop)
+    }
+}
+
+fn octal(perms: &str) -> i64 {
+    let bit = |letter| match letter {
+        'r' => 4,
+        'w' => 2,
+        'x' | 'X' => 1,
+        digit => digit.to_digit(8).map_or(0, i64::from),
+    };
+    perms.chars().map(bit).sum()
+}
+
+fn letters(octal: i64) -> String {
+    [(4, 'r'), (2, 'w'), (1, 'x')].iter().map(|(bit, letter)| if octal & bit == 0 { '-' } else { *letter }).collect()
+}
+
+fn no_file(name: &str) -> Option<Value> {
+    (!Path::new(name).exists()).then(|| StateReturn::failed(name, format!("{name} does not exist")).into())
+}
+
+fn granted(context: &StateContext, wanted: &Wanted<'_>, told: &Told) -> Result<Value, CallError> {
+    let name = wanted.name;
+    if let Some(failed) = no_file(name) {
+        return Ok(failed);
+    }
+    let Some(entries) = wanted.entries(context)? else {
+        return Ok(StateReturn::failed(name, "ACL Type does not exist").into());
+    };
+    // The first of the names that has other permissions, and whether one has none.
+    let (mut other, mut is_new) = (None, false);
+    for acl_name in wanted.names {
+        let listed = wanted.listed_as(context, acl_name)?;
+        let of = |have: &[(String, i64)]| have.iter().find(|(name, _)| *name == listed).map(|(_, octal)| *octal);
+        let own = entries.first().and_then(|(_, have)| of(have));
+        is_new |= own.is_none();
+        let is_good = |have: &[(String, i64)]| of(have).is_some_and(|have| wanted.is_granted(have));
+        if !entries.iter().all(|(_, have)| is_good(have)) {
+            other = other.or(own);
+        }
+    }
+    let perms = wanted.perms;
+    let entry = |perms: &str| map! {"acl_name" => &told.one, "acl_type" => wanted.kind, "perms" => perms};
+    let mut changes = map! {"new" => entry(perms)};
+    let (would, done) = match (is_new, other) {
+        (false, None) => return Ok(StateReturn::ok(name, "Permissions are in the desired state").into()),
+        (true, _) => (
+            format!("New permissions will be applied for {}: {perms}", told.names),
+            format!("Applied new permissions for {}", told.one),
+        ),
+        (false, Some(old)) => {
+            let old = letters(old);
+            changes.insert("old".into(), entry(&old).into());
+            (
+                format!("Updated permissions will be applied for {}: {old} -> {perms}", told.names),
+                format!("Updated permissions for {}", told.names),
+            )
+        }
+    };
+    if context.test {
+        return Ok(StateReturn::would(name, would).with_changes(changes).into());
+    }
+    let grant = || {
+        if wanted.force {
+            wanted.change(context, "wipefacls", Vec::new())?;
+        }
+        wanted.names.iter().try_for_each(|acl_name| {
+            wanted.change(context, "modfacl", vec![wanted.kind.into(), acl_name.into(), perms.into()])
+        })
+    };
+    Ok(match grant() {
+        Ok(()) => StateReturn::ok(name, done).with_changes(changes).into(),
+        Err(CallError::Execution(error)) => {
+            StateReturn::failed(name, format!("Error updating permissions for {}: {error}", told.names)).into()
+        }
+        Err(error) => return Err(error),
+    })
+}
+
+fn taken(context: &StateContext, wanted: &Wanted<'_>) -> Result<Value, CallError> {
+    let name = wanted.name;
+    if let Some(failed) = no_file(name) {
+        return Ok(failed);
+    }
+    let Some(entries) = wanted.entries(context)? else {
+        return Ok(StateReturn::failed(name, "ACL Type does not exist").into());
+    };
+    let mut there = Vec::new();
+    for acl_name in wanted.names {
+        let listed = wanted.listed_as(context, acl_name)?;
+        if entries.iter().any(|(_, have)| have.iter().any(|(name, _)| *name == listed)) {
+            there.push(acl_name);
+        }
+    }
+    if there.is_empty() {
+        return Ok(StateReturn::ok(name, "Permissions are in the desired state").into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(name, "Removing permissions").into());
+    }
+    for acl_name in there {
+        wanted.change(context, "delfacl", vec![wanted.kind.into(), acl_name.into()])?;
+    }
+    Ok(StateReturn::ok(name, "Removing permissions").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn permissions_are_numbers_and_letters() {
+        for (perms, number, told) in [("rwx", 7, "rwx"), ("r-X", 5, "r-x"), ("", 0, "---"), ("6", 6, "rw-")] {
+            assert_eq!((octal(perms), letters(octal(perms)).as_str()), (number, told), "{perms}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `alias`: whom mail for a local name goes to, as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use crate::aliases;
+
+/// State functions of `alias`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("alias", [present, absent]);
+
+/// An alias that stands for this, or for all of a list.
+#[function]
+pub fn present(context: &StateContext, name: String, target: Value) -> CallResult {
+    if aliases::has(&context.call, &name, &target)? {
+        return Ok(StateReturn::ok(&name, format!("Alias {name} already present")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Alias {name} -> {target} is set to be added")).into());
+    }
+    let comment = format!("Set email alias {name} -> {target}");
+    context.call.call("aliases.set_target", Args::positional([name.as_str().into(), target]))?;
+    Ok(StateReturn::ok(&name, comment).with_changes(map! {"alias" => &name}).into())
+}
+
+/// An alias that is not there.
+#[function]
+pub fn absent(context: &StateContext, name: String) -> CallResult {
+    if aliases::target(&context.call, &name)?.is_none() {
+        return Ok(StateReturn::ok(&name, format!("Alias {name} already absent")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Alias {name} is set to be removed")).into());
+    }
+    context.call.call("aliases.rm_alias", Args::positional([name.as_str().into()]))?;
+    let comment = format!("Removed alias {name}");
+    Ok(StateReturn::ok(&name, comment).with_changes(map! {"alias" => &name}).into())
+}

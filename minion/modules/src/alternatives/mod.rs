@@ -1,0 +1,155 @@
+//! `alternatives`: which of several programs a name means, by `update-alternatives`.
+
+pub(crate) mod state;
+
+use std::path::Path;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::Output;
+use brine_host::programs::argument;
+use brine_value::Value;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `alternatives`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "alternatives",
+    [display, show_link, show_current, check_exists, check_installed, install, remove, auto, set]
+);
+
+/// What is known of a name.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.display editor
+#[function]
+pub fn display(context: &Context, name: String) -> CallResult {
+    Ok(shown(context, &name)?.into())
+}
+
+/// The link of a name.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.show_link editor
+#[function]
+pub fn show_link(context: &Context, name: String) -> CallResult {
+    let output = call(context, &["--query", &name])?;
+    let link = output.stdout.lines().find_map(|line| line.strip_prefix("Link:"));
+    Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
+}
+
+/// What a name means now; False if it is not known.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.show_current editor
+#[function]
+pub fn show_current(_context: &Context, name: String) -> CallResult {
+    Ok(current(&name).map_or(false.into(), Value::from))
+}
+
+/// Whether a path is one of those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.check_exists name path
+#[function]
+pub fn check_exists(context: &Context, name: String, path: String) -> CallResult {
+    Ok(exists(context, &name, &path)?.into())
+}
+
+/// Whether a name means a path now.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.check_installed name path
+#[function]
+pub fn check_installed(_context: &Context, name: String, path: String) -> CallResult {
+    Ok((current(&name) == Some(path)).into())
+}
+
+/// Adds a path to those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.install editor /usr/bin/editor /usr/bin/emacs23 50
+#[function]
+pub fn install(context: &Context, name: String, link: String, path: String, priority: i64) -> CallResult {
+    add(context, &name, &link, &path, priority)
+}
+
+/// Removes a path from those that a name may mean.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.remove name path
+#[function]
+pub fn remove(context: &Context, name: String, path: String) -> CallResult {
+    change(context, &["--remove", &name, &path])
+}
+
+/// Has a name mean the path of the highest priority.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.auto name
+#[function]
+pub fn auto(context: &Context, name: String) -> CallResult {
+    change(context, &["--auto", &name])
+}
+
+/// Has a name mean a path.
+///
+/// CLI Example:
+///
+///     salt '*' alternatives.set name path
+#[function]
+pub fn set(context: &Context, name: String, path: String) -> CallResult {
+    change(context, &["--set", &name, &path])
+}
+
+fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
+    let program = if context.os_family() == "RedHat" { "alternatives" } else { "update-alternatives" };
+    let words: Vec<String> = [program].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    run(context, &words, &[])
+}
+
+/// What is known of a name, or why nothing is.
+pub fn shown(context: &Context, name: &str) -> Result<String, CallError> {
+    let output = call(context, &["--display", name])?;
+    Ok(if is_refused(&output) { output.stderr } else { output.stdout })
+}
+
+/// Whether a path is one of those that a name may mean.
+pub fn exists(context: &Context, name: &str, path: &str) -> Result<bool, CallError> {
+    let output = call(context, &["--display", name])?;
+    Ok(!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(path)))
+}
+
+fn is_refused(output: &Output) -> bool {
+    output.retcode != 0 && !output.stderr.is_empty()
+}
+
+/// What a call that changes something says.
+pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
+    let output = call(context, words)?;
+    if output.retcode == 0 {
+        return Ok(output.stdout.into());
+    }
+    context.set_retcode(output.retcode);
+    Ok(output.stderr.into())
+}
+
+/// Adds a path to those that a name may mean.
+pub fn add(context: &Context, name: &str, link: &str, path: &str, priority: i64) -> Result<Value, CallError> {
+    change(context, &["--install", &argument(link)?, name, path, &priority.to_string()])
+}
+
+/// What a name means now.
+pub fn current(name: &str) -> Option<String> {
+    Some(std::fs::read_link(Path::new("/etc/alternatives").join(name)).ok()?.display().to_string())
+}

@@ -1,0 +1,204 @@
+//! `apache`: the modules, sites and configurations of a Debian's Apache, by `a2enmod` and its like.
+
+pub(crate) mod state;
+
+use std::path::{Path, PathBuf};
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Value, map};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room {
+    functions: &[FUNCTIONS],
+    states: &[state::conf::FUNCTIONS, state::module::FUNCTIONS, state::site::FUNCTIONS],
+    ..Room::EMPTY
+};
+
+/// Execution functions of `apache`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "apache",
+    [
+        check_mod_enabled,
+        a2enmod,
+        a2dismod,
+        check_site_enabled,
+        a2ensite,
+        a2dissite,
+        check_conf_enabled,
+        a2enconf,
+        a2disconf
+    ]
+);
+
+/// Whether a module is enabled.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_mod_enabled status
+#[function]
+pub fn check_mod_enabled(_context: &Context, r#mod: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Mod, &r#mod).into())
+}
+
+/// Enables a module.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2enmod vhost_alias
+#[function]
+pub fn a2enmod(context: &Context, r#mod: String) -> CallResult {
+    called(context, Part::Mod, true, &r#mod)
+}
+
+/// Disables a module.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2dismod vhost_alias
+#[function]
+pub fn a2dismod(context: &Context, r#mod: String) -> CallResult {
+    called(context, Part::Mod, false, &r#mod)
+}
+
+/// Whether a site is enabled. `default` is `000-default`.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_site_enabled example.com
+#[function]
+pub fn check_site_enabled(_context: &Context, site: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Site, &site).into())
+}
+
+/// Enables a site.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2ensite example.com
+#[function]
+pub fn a2ensite(context: &Context, site: String) -> CallResult {
+    called(context, Part::Site, true, &site)
+}
+
+/// Disables a site.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2dissite example.com
+#[function]
+pub fn a2dissite(context: &Context, site: String) -> CallResult {
+    called(context, Part::Site, false, &site)
+}
+
+/// Whether a configuration is enabled.
+///
+/// CLI Example:
+///
+///     salt '*' apache.check_conf_enabled security
+#[function]
+pub fn check_conf_enabled(_context: &Context, conf: String) -> CallResult {
+    Ok(is_enabled(Path::new(ETC), Part::Conf, &conf).into())
+}
+
+/// Enables a configuration.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2enconf security
+#[function]
+pub fn a2enconf(context: &Context, conf: String) -> CallResult {
+    called(context, Part::Conf, true, &conf)
+}
+
+/// Disables a configuration.
+///
+/// CLI Example:
+///
+///     salt '*' apache.a2disconf security
+#[function]
+pub fn a2disconf(context: &Context, conf: String) -> CallResult {
+    called(context, Part::Conf, false, &conf)
+}
+
+const ETC: &str = "/etc/apache2";
+
+/// What can be enabled and disabled.
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Mod,
+    Site,
+    Conf,
+}
+
+impl Part {
+    /// As the programs are named after it.
+    fn name(self) -> &'static str {
+        match self {
+            Part::Mod => "mod",
+            Part::Site => "site",
+            Part::Conf => "conf",
+        }
+    }
+
+    /// As it is told.
+    fn title(self) -> &'static str {
+        match self {
+            Part::Mod => "Mod",
+            Part::Site => "Site",
+            Part::Conf => "Conf",
+        }
+    }
+}
+
+/// The link that enables it.
+fn link(etc: &Path, part: Part, name: &str) -> PathBuf {
+    let (ending, name) = match part {
+        Part::Mod => (".load", name),
+        Part::Site if name == "default" => (".conf", "000-default"),
+        Part::Site | Part::Conf => (".conf", name),
+    };
+    let file = if name.ends_with(ending) { name.to_owned() } else { format!("{name}{ending}") };
+    etc.join(format!("{}s-enabled", part.name()).replace("confs-", "conf-")).join(file)
+}
+
+fn is_enabled(etc: &Path, part: Part, name: &str) -> bool {
+    link(etc, part, name).is_symlink()
+}
+
+fn called(context: &Context, part: Part, enable: bool, name: &str) -> Result<Value, CallError> {
+    let (short, long, done) = if enable { ("en", "Enable", "enabled") } else { ("dis", "Disable", "disabled") };
+    let output = run(context, &[format!("a2{short}{}", part.name()), argument(name)?], &[])?;
+    let title = part.title();
+    let status = match output.retcode {
+        0 => format!("{title} {name} {done}").into(),
+        1 => format!("{title} {name} Not found").into(),
+        status => Value::from(status),
+    };
+    Ok(map! {"Name" => format!("Apache2 {long} {title}"), title => name, "Status" => status}.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_enabled_has_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let etc = folder.path();
+        for (part, name, file) in [
+            (Part::Mod, "ssl", "mods-enabled/ssl.load"),
+            (Part::Site, "default", "sites-enabled/000-default.conf"),
+            (Part::Site, "a.conf", "sites-enabled/a.conf"),
+            (Part::Conf, "security", "conf-enabled/security.conf"),
+        ] {
+            assert!(!is_enabled(etc, part, name), "{name}");
+            let path = etc.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink("nowhere", &path).unwrap();
+            assert!(is_enabled(etc, part, name), "{name}");
+        }
+    }
+}

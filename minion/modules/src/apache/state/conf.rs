@@ -1,0 +1,23 @@
+//! `apache_conf`: configurations of a Debian's Apache as states.
+
+use brine_context::StateContext;
+use brine_function::{CallResult, Function, function, registry};
+
+use super::module::Parts;
+
+/// State functions of `apache_conf`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_conf", [enabled, disabled]);
+
+/// A configuration is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
+
+/// A configuration is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
+}
+
+const PARTS: Parts = Parts { word: "conf", short: "conf" };

@@ -1,0 +1,86 @@
+//! `apache_module`: modules of a Debian's Apache as states. Its sites and configurations are told in the same way.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+/// State functions of `apache_module`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_module", [enabled, disabled]);
+
+/// A module is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
+
+/// A module is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
+}
+
+const PARTS: Parts = Parts { word: "module", short: "mod" };
+
+/// What can be enabled and disabled: modules, sites and configurations.
+pub(crate) struct Parts {
+    /// As they are told.
+    pub(crate) word: &'static str,
+    /// As functions are named after them.
+    pub(crate) short: &'static str,
+}
+
+impl Parts {
+    /// Has one be enabled, or disabled.
+    pub(crate) fn have(&self, context: &StateContext, name: &str, enable: bool) -> Result<Value, CallError> {
+        let Parts { word, short } = self;
+        let (verb, done, prefix) =
+            if enable { ("enable", "enabled", "a2en") } else { ("disable", "disabled", "a2dis") };
+        let call = |function: String| context.call.call(&function, Args::positional([name.into()]));
+        if call(format!("apache.check_{short}_enabled"))?.is_truthy() == enable {
+            return Ok(StateReturn::ok(name, format!("{name} already {done}.")).into());
+        }
+        let changes = if enable {
+            map! {"old" => Value::Nil, "new" => name}
+        } else {
+            map! {"old" => name, "new" => Value::Nil}
+        };
+        if context.test {
+            let told = format!("Apache {word} {name} is set to be {done}.");
+            return Ok(StateReturn::would(name, told).with_changes(changes).into());
+        }
+        let status = match call(format!("apache.{prefix}{short}")) {
+            Ok(told) => told.get("Status").and_then(Value::as_str).map(str::to_owned),
+            Err(CallError::Execution(error)) => Some(error),
+            Err(error) => return Err(error),
+        };
+        if status.as_ref().is_some_and(|status| status.ends_with(done)) {
+            return Ok(StateReturn::ok(name, "").with_changes(changes).into());
+        }
+        let why = status.map(|status| format!(" ({status})")).unwrap_or_default();
+        Ok(StateReturn::failed(name, format!("Failed to {verb} {name} Apache {word}{why}")).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    /// What is there is the host's, so this is about names that no host has.
+    #[test]
+    fn what_is_not_there_is_disabled_and_cannot_be_enabled() {
+        for (word, state) in [("module", "apache_module"), ("site", "apache_site"), ("conf", "apache_conf")] {
+            let told = |fun: &str, test: bool| {
+                let context = testing::state_context(test, &[]);
+                let args = Args::keyword(map! {"name" => "brine-golden-never"});
+                let done = context.call.minion.states.call(&context, &format!("{state}.{fun}"), args).unwrap();
+                format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap())
+            };
+            assert_eq!(told("disabled", false), "True: brine-golden-never already disabled.");
+            let would = format!("None: Apache {word} brine-golden-never is set to be enabled.");
+            assert_eq!(told("enabled", true), would);
+            let failed = format!("False: Failed to enable brine-golden-never Apache {word}");
+            assert!(told("enabled", false).starts_with(&failed));
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `apache_site`: sites of a Debian's Apache as states.
+
+use brine_context::StateContext;
+use brine_function::{CallResult, Function, function, registry};
+
+use super::module::Parts;
+
+/// State functions of `apache_site`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_site", [enabled, disabled]);
+
+/// A site is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, true)
+}
+
+/// A site is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String) -> CallResult {
+    PARTS.have(context, &name, false)
+}
+
+const PARTS: Parts = Parts { word: "site", short: "site" };

@@ -1,0 +1,239 @@
+//! What is in an archive.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_host::process::Program;
+use brine_text::shell::quote;
+
+use super::{split_options, zipped};
+
+/// What a file is packed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `tar`, compressed or not.
+    Tar,
+    /// `zip`.
+    Zip,
+    /// `rar`.
+    Rar,
+}
+
+impl Format {
+    /// The format that a file's name tells of.
+    pub fn guess(name: &str) -> Option<Self> {
+        const TAR: [&str; 10] = ["tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz"];
+        let name = name.to_lowercase();
+        let ends = |ending: &str| name.strip_suffix(ending).is_some_and(|rest| rest.ends_with('.'));
+        if TAR.iter().any(|ending| ends(ending)) {
+            return Some(Format::Tar);
+        }
+        [("zip", Format::Zip), ("rar", Format::Rar)]
+            .into_iter()
+            .find(|(ending, _)| ends(ending))
+            .map(|(_, found)| found)
+    }
+
+    /// The format of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        match name.to_lowercase().as_str() {
+            "tar" => Some(Format::Tar),
+            "zip" => Some(Format::Zip),
+            "rar" => Some(Format::Rar),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Tar => "tar",
+            Format::Zip => "zip",
+            Format::Rar => "rar",
+        }
+    }
+}
+
+/// What is in an archive. Folders end with a slash.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// The folders, those that are only in the paths of files too.
+    pub dirs: Vec<String>,
+    /// What is neither a folder nor a symbolic link.
+    pub files: Vec<String>,
+    /// The symbolic links.
+    pub links: Vec<String>,
+}
+
+impl Contents {
+    /// The folders that nothing else is above, with one that all paths share.
+    pub fn top_level_dirs(&self) -> Vec<String> {
+        let mut top: Vec<String> = self.dirs.iter().filter(|path| path.matches('/').count() == 1).cloned().collect();
+        let mut all = self.dirs.iter().chain(&self.files).chain(&self.links);
+        let first = all.next().and_then(|path| path.split_once('/')).map(|(first, _)| format!("{first}/"));
+        if let Some(shared) = first.filter(|first| all.all(|path| path.starts_with(first)) && !top.contains(first)) {
+            top.push(shared);
+        }
+        top
+    }
+
+    /// The files that are in no folder.
+    pub fn top_level_files(&self) -> Vec<String> {
+        self.files.iter().filter(|path| !path.contains('/')).cloned().collect()
+    }
+
+    /// The symbolic links that are in no folder.
+    pub fn top_level_links(&self) -> Vec<String> {
+        self.links.iter().filter(|path| !path.contains('/')).cloned().collect()
+    }
+
+    /// Leaves out what has no more folders above it than `count`, and takes these from the rest.
+    pub(super) fn strip(&mut self, count: usize) {
+        for list in [&mut self.dirs, &mut self.files, &mut self.links] {
+            let below = |path: &String| path.splitn(count + 1, '/').nth(count).map(str::to_owned);
+            *list = list.iter().filter_map(below).filter(|path| !path.is_empty()).collect();
+        }
+    }
+
+    pub(super) fn sorted(mut self) -> Self {
+        for list in [&mut self.dirs, &mut self.files, &mut self.links] {
+            list.sort();
+        }
+        self
+    }
+}
+
+/// What is in an archive on this host. `name` is what it is called in errors, `options` a command that uncompresses it
+/// to its output.
+pub fn contents(
+    context: &Context,
+    name: &str,
+    cached: &Path,
+    format: Format,
+    options: Option<&str>,
+) -> Result<Contents, CallError> {
+    match format {
+        Format::Tar => tar_contents(context, name, cached, options),
+        Format::Zip => zipped::contents(cached).map_err(|_| at(cached, &format!("{name} is not a ZIP file"))),
+        Format::Rar => rar_contents(context, name, cached),
+    }
+}
+
+fn shell(context: &Context, command: String) -> Result<brine_host::process::Output, CallError> {
+    let env = vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("TZ".to_owned(), "UTC".to_owned())];
+    let program = Program { command, shell: Some("/bin/sh".into()), env, ..Program::default() };
+    program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+}
+
+fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&str>) -> Result<Contents, CallError> {
+    const LIST: &str = "tar --list --verbose --numeric-owner --full-time --quoting-style=literal";
+    let path = quote(&cached.display().to_string());
+    let command = match options.filter(|options| !options.is_empty()) {
+        Some(options) => {
+            let words: Vec<String> = split_options(options)?.iter().map(|word| quote(word)).collect();
+            format!("{} {path} | {LIST} --file=-", words.join(" "))
+        }
+        None => format!("{LIST} --file={path}"),
+    };
+    let output = shell(context, command)?;
+    if output.retcode != 0 {
+        return Err(at(
+            cached,
+            &format!(
+                "Unable to list contents of {name}. If this is an XZ-compressed tar archive, install XZ Utils to enable \
+                 listing its contents. If it is compressed using something other than XZ, it may be necessary to specify \
+                 CLI options to decompress the archive. See the documentation for details."
+            ),
+        ));
+    }
+    Ok(tar_lines(&output.stdout))
+}
+
+/// Reads lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 folder/`.
+fn tar_lines(text: &str) -> Contents {
+    let mut found = Contents::default();
+    for line in text.lines() {
+        let mut rest = line;
+        for _ in 0..5 {
+            rest = rest.trim_start_matches(' ').split_once(' ').map_or("", |(_, rest)| rest);
+        }
+        match line.as_bytes().first() {
+            _ if rest.is_empty() => {}
+            Some(b'd') => found.dirs.push(format!("{}/", rest.trim_end_matches('/'))),
+            Some(b'l') => found.links.push(rest.split(" -> ").next().unwrap_or(rest).to_owned()),
+            Some(b'h') => found.files.push(rest.split(" link to ").next().unwrap_or(rest).to_owned()),
+            _ => found.files.push(rest.to_owned()),
+        }
+    }
+    found
+}
+
+fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents, CallError> {
+    let output = shell(context, format!("rar lt {}", quote(&cached.display().to_string())))?;
+    let (mut found, mut path) = (Contents::default(), None);
+    for line in output.stdout.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("Name: ") {
+            path = Some(name.to_owned());
+        } else if let (Some(kind), Some(path)) = (line.strip_prefix("Type: "), path.take()) {
+            match kind {
+                "Directory" => found.dirs.push(path + "/"),
+                _ => found.files.push(path),
+            }
+        }
+    }
+    if found == Contents::default() {
+        return Err(at(cached, &format!("Failed to list {name}, is it a rar file, and is the program rar installed?")));
+    }
+    Ok(found)
+}
+
+/// An error with the place of the archive, so that one can look at it.
+pub(super) fn at(cached: &Path, message: &str) -> CallError {
+    CallError::Execution(format!(
+        "{}. Additional info follows:\n\narchive location:\n    {}",
+        message.trim_end_matches('.'),
+        cached.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_guessed_by_name() {
+        for (name, format) in [
+            ("salt://a/b.tar.gz", Some(Format::Tar)),
+            ("b.TXZ", Some(Format::Tar)),
+            ("b.zip", Some(Format::Zip)),
+            ("b.rar", Some(Format::Rar)),
+            ("tar", None),
+            ("b.gz", None),
+        ] {
+            assert_eq!(Format::guess(name), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn tars_list_is_read() {
+        let text = "drwxr-xr-x 0/0               0 2026-01-31 00:00:00 top dir/\n\
+                    -rw-r--r-- 1000/1000       123 2026-01-31 00:00:00 top dir/a b\n\
+                    lrwxrwxrwx 0/0               0 2026-01-31 00:00:00 top dir/l -> a b\n\
+                    hrw-r--r-- 0/0               0 2026-01-31 00:00:00 top dir/h link to top dir/a b\n";
+        let found = tar_lines(text);
+        assert_eq!(found.dirs, ["top dir/"]);
+        assert_eq!(found.files, ["top dir/a b", "top dir/h"]);
+        assert_eq!(found.links, ["top dir/l"]);
+        assert_eq!(found.top_level_dirs(), ["top dir/"]);
+    }
+
+    #[test]
+    fn what_all_paths_share_is_a_top_level_folder() {
+        let of =
+            |files: &[&str]| Contents { files: files.iter().map(|f| (*f).to_owned()).collect(), ..Contents::default() };
+        assert_eq!(of(&["a/b/c", "a/d"]).top_level_dirs(), ["a/"]);
+        assert_eq!(of(&["a/b/c", "b"]).top_level_dirs(), [""; 0]);
+        assert_eq!(of(&["a/b/c", "b"]).top_level_files(), ["b"]);
+    }
+}

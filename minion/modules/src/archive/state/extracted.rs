@@ -1,0 +1,157 @@
+//! `archive.extracted` and its arguments.
+
+use brine_context::StateContext;
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::Extracted;
+use crate::file::state::source;
+
+/// The arguments of `archive.extracted`.
+#[derive(Args)]
+pub struct ExtractedArgs {
+    /// Directory to extract into.
+    name: String,
+    /// URL or path of the archive, or a list of them of which the first that exists is used.
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether the archive is extracted again when `source_hash` changes.
+    #[default(false)]
+    source_hash_update: bool,
+    /// Whether the archive is extracted by its checksum alone, without listing its content.
+    #[default(false)]
+    skip_files_list_verify: bool,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Password of a ZIP archive.
+    #[default]
+    password: Value,
+    /// Further options of `tar` or `unzip`.
+    #[default]
+    options: Option<String>,
+    /// Further options of `tar` for listing the content.
+    #[default]
+    list_options: Option<String>,
+    /// Whether a file in the place of a directory of the archive is removed, and the reverse.
+    #[default(false)]
+    force: bool,
+    /// Whether the archive is extracted in any case.
+    #[default(false)]
+    overwrite: bool,
+    /// Whether paths of the archive are removed before it is extracted.
+    #[default(false)]
+    clean: bool,
+    /// Whether the directory is emptied before the archive is extracted.
+    #[default(false)]
+    clean_parent: bool,
+    /// User that owns the extracted files.
+    #[default]
+    user: Option<String>,
+    /// Group that owns the extracted files.
+    #[default]
+    group: Option<String>,
+    /// Path that must be missing for the archive to be extracted.
+    #[default]
+    if_missing: Option<String>,
+    /// Highest number of reported files, or `true` for 100.
+    #[default(false.into())]
+    trim_output: Value,
+    /// Whether a ZIP archive is extracted by the program `unzip`.
+    #[default]
+    use_cmd_unzip: Option<bool>,
+    /// Whether files of a ZIP archive get their permissions.
+    #[default(true)]
+    extract_perms: bool,
+    /// Whether an archive with several paths at its top is a failure.
+    #[default(true)]
+    enforce_toplevel: bool,
+    /// Path below the directory; `user` and `group` apply to it alone.
+    #[default]
+    enforce_ownership_on: Option<String>,
+    /// `tar`, `rar` or `zip`; that of the file name by default.
+    #[default]
+    archive_format: Option<String>,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// URL of a detached GPG signature of the source.
+    #[default]
+    signature: Value,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Further arguments: `keep_source`, or `keep`, says whether the copy in the cache stays.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// An archive, unpacked in the folder that is the name, if something of it is not there.
+#[function]
+pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallResult {
+    let keep = args.kwargs.get("keep_source").or_else(|| args.kwargs.get("keep")).is_none_or(Value::is_truthy);
+    let mut warnings = Vec::new();
+    if args.kwargs.contains_key("keep_source") && args.kwargs.contains_key("keep") {
+        warnings
+            .push("Both 'keep_source' and 'keep' were used. Since these both do the same thing, 'keep' was ignored.");
+    }
+    let source_hash = args.source_hash.filter(|hash| !hash.is_empty());
+    if args.source_hash_update && source_hash.is_none() {
+        warnings.push("The 'source_hash_update' argument is ignored when 'source_hash' is not also specified.");
+    }
+    let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let wanted = Extracted {
+        source: args.source,
+        verify: source::Verify {
+            hash: source_hash,
+            hash_name: args.source_hash_name,
+            skip: args.skip_verify,
+            use_etag: args.use_etag,
+            trust_anyone: false,
+            signature: args.signature,
+            hash_signature: args.source_hash_sig,
+            signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
+        },
+        hash_update: args.source_hash_update,
+        skip_list: args.skip_files_list_verify,
+        password: args.password,
+        options: filled(args.options),
+        list_options: args.list_options,
+        force: args.force,
+        overwrite: args.overwrite,
+        clean: args.clean,
+        clean_parent: args.clean_parent,
+        user: filled(args.user),
+        group: filled(args.group),
+        if_missing: args.if_missing,
+        trim: args.trim_output,
+        by_unzip: args.use_cmd_unzip,
+        keep_modes: args.extract_perms,
+        one_top: args.enforce_toplevel,
+        owned: args.enforce_ownership_on,
+        format: filled(args.archive_format),
+        keep,
+    };
+    let mut done = wanted.state(context, &args.name).unwrap_or_else(|failed| *failed);
+    if !warnings.is_empty() {
+        done.more.insert("warnings".into(), warnings.into_iter().collect::<Value>());
+    }
+    Ok(done.into())
+}

@@ -1,0 +1,164 @@
+//! What is in the target of an archive, and what is taken away there first.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brine_value::Value;
+
+use super::{Early, Extracted, StateContext, StateReturn};
+use crate::archive::Contents;
+
+type Fits = fn(&fs::Metadata) -> bool;
+
+/// What is there and what is not.
+#[derive(Default)]
+pub(super) struct Found {
+    pub needed: bool,
+    pub missing: bool,
+    pub wrong_kind: Vec<String>,
+}
+
+impl Extracted {
+    /// Looks for what the archive has.
+    pub(super) fn look(&self, folder: &str, contents: &Contents) -> Result<Found, String> {
+        let mut found = Found { needed: self.overwrite, ..Found::default() };
+        let kinds: [(&[String], Fits); 3] = [
+            (&contents.dirs, |have| have.is_dir()),
+            (&contents.files, |have| !have.is_symlink() && !have.is_dir()),
+            (&contents.links, fs::Metadata::is_symlink),
+        ];
+        for (paths, fits) in kinds {
+            for path in paths {
+                match fs::symlink_metadata(at(folder, path)) {
+                    Ok(have) if fits(&have) => {}
+                    Ok(_) => found.wrong_kind.push(path.clone()),
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                        (found.needed, found.missing) = (true, true);
+                    }
+                    Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => {}
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Takes away what is of another kind than in the archive, if that may be.
+    pub(super) fn make_way(
+        &self,
+        context: &StateContext,
+        name: &str,
+        folder: &str,
+        found: &mut Found,
+        done: &mut StateReturn,
+    ) -> Result<(), Early> {
+        let list: Vec<String> = found.wrong_kind.iter().map(|path| format!("- {path}")).collect();
+        let list = format!("\n\n{}", list.join("\n"));
+        let told = format!(
+            "The below paths (relative to {folder}) exist, but are the incorrect type (file instead of directory, \
+             symlink instead of file, etc.)."
+        );
+        done.comment.clone_from(&told);
+        if context.test && self.clean {
+            return Err(Box::new(StateReturn::would(
+                name,
+                format!(
+                    "{told} Since the 'clean' option is enabled, the destination paths would be cleared and the archive \
+                     would be extracted.{list}"
+                ),
+            )));
+        }
+        if context.test && self.clean_parent {
+            return Err(Box::new(StateReturn::would(
+                name,
+                format!(
+                    "{told} Since the 'clean_parent' option is enabled, the destination parent directory would be \
+                     removed first and then re-created and the archive would be extracted"
+                ),
+            )));
+        }
+        if self.clean {
+            return Ok(());
+        }
+        if !self.force {
+            return Err(Box::new(StateReturn::failed(
+                name,
+                format!(
+                    "{told} To proceed with extraction, set 'force' to True. Note that this will remove these paths \
+                     before extracting.{list}"
+                ),
+            )));
+        }
+        let paths = found.wrong_kind.iter().map(|path| (at(folder, path), format!("{folder}{path}")));
+        let errors = remove_all(paths, done);
+        found.needed = true;
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let comment = format!(
+            "One or more paths existed by were the incorrect type (i.e. file instead of directory or vice-versa), but \
+             could not be removed. The following errors were observed:\n{errors}"
+        );
+        Err(Box::new(StateReturn::failed(name, comment).with_changes(done.changes.clone())))
+    }
+
+    /// `clean` and `clean_parent`.
+    pub(super) fn make_room(&self, folder: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
+        let name = done.name.clone();
+        if self.clean_parent {
+            match fs::remove_dir_all(folder) {
+                Ok(()) => {
+                    let told = format!("Directory {folder} was removed prior to the extraction");
+                    done.changes.entry("removed".into()).or_insert_with(|| told.into());
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(Box::new(StateReturn::failed(
+                        &name,
+                        format!(
+                            "Unable to remove the directory {folder}. The following errors were observed:\n\n- {error}"
+                        ),
+                    )));
+                }
+            }
+        }
+        if self.clean {
+            let top = [contents.top_level_dirs(), contents.top_level_files()].concat();
+            let errors = remove_all(top.iter().map(|path| (at(folder, path), format!("{folder}{path}"))), done);
+            if !errors.is_empty() {
+                let comment =
+                    format!("One or more paths could not be cleaned. The following errors were observed:\n{errors}");
+                return Err(Box::new(StateReturn::failed(&name, comment).with_changes(done.changes.clone())));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A path of an archive below the folder: its steps up are not followed.
+pub(super) fn at(folder: &str, path: &str) -> PathBuf {
+    let steps = path.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
+    Path::new(folder).join(steps.collect::<PathBuf>())
+}
+
+/// Removes paths, and tells of it in the changes. Gives the errors, a line each.
+fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, done: &mut StateReturn) -> String {
+    let (mut errors, mut removed) = (String::new(), BTreeSet::new());
+    let mut told: Vec<Value> = Vec::new();
+    for (path, shown) in paths {
+        let is_dir = fs::symlink_metadata(&path).is_ok_and(|have| have.is_dir());
+        match if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) } {
+            Ok(()) if removed.insert(shown.clone()) => told.push(shown.into()),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => errors += &format!("\n- {error}"),
+            _ => {}
+        }
+    }
+    if !told.is_empty() {
+        match done.changes.entry("removed".into()).or_insert_with(|| Value::List(Vec::new())) {
+            Value::List(list) => list.extend(told),
+            other => *other = told.into(),
+        }
+    }
+    errors
+}

@@ -1,0 +1,377 @@
+//! `archive`: archives that are unpacked on this host.
+//!
+//! `ground.rs` looks at what is in the target and makes room, `unpack.rs` lists and unpacks, `owners.rs` owns owners.
+
+mod extracted;
+mod ground;
+mod owners;
+mod unpack;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brine_context::files::in_environment;
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, Function, registry};
+use brine_system::files;
+use brine_value::{FromValue, Value, map};
+use sha2::Digest;
+
+use crate::archive::{Format, needs_password};
+use crate::file::state::{cached, source};
+use owners::Enforced;
+
+/// State functions of `archive`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("archive", [extracted::extracted]);
+
+/// What is asked for.
+struct Extracted {
+    source: Value,
+    verify: source::Verify,
+    hash_update: bool,
+    skip_list: bool,
+    password: Value,
+    options: Option<String>,
+    list_options: Option<String>,
+    force: bool,
+    overwrite: bool,
+    clean: bool,
+    clean_parent: bool,
+    user: Option<String>,
+    group: Option<String>,
+    if_missing: Option<String>,
+    trim: Value,
+    by_unzip: Option<bool>,
+    keep_modes: bool,
+    one_top: bool,
+    owned: Option<String>,
+    format: Option<String>,
+    keep: bool,
+}
+
+/// A return that ends the state early.
+type Early = Box<StateReturn>;
+
+impl Extracted {
+    fn state(&self, context: &StateContext, name: &str) -> Result<StateReturn, Early> {
+        let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
+        self.check(name)?;
+        let folder = format!("{}/", name.trim_end_matches('/'));
+        if let Some(path) = self.if_missing.as_ref().filter(|path| Path::new(path).exists()) {
+            return Ok(StateReturn::ok(name, format!("Path {path} exists")));
+        }
+        let owner = self.owner(name)?;
+        let (source, verify) = self.first_source(context).map_err(failed)?;
+        let local = match source.split_once("://") {
+            None => Some(source.clone()),
+            Some(("file", path)) => Some(path.to_owned()),
+            Some(_) => None,
+        };
+        let local = local.map(|path| fs::canonicalize(&path).unwrap_or_else(|_| path.into()));
+        if let Some(path) = local.as_ref().filter(|path| !path.is_file()) {
+            return Err(failed(format!("Source file '{}' does not exist", path.display())));
+        }
+        let shown =
+            local.as_ref().map_or_else(|| brine_host::web::redacted(&source), |path| path.display().to_string());
+        let format = self.format(&source).map_err(failed)?;
+        let (by_unzip, mut warnings) = self.program(format).map_err(failed)?;
+        let trim = match &self.trim {
+            Value::Bool(true) => Value::from(100),
+            other if !other.is_truthy() => Value::Bool(false),
+            other => i64::from_value(other)
+                .map(Value::from)
+                .ok_or_else(|| failed("Invalid value for trim_output, must be True/False or an integer".into()))?,
+        };
+        let hash = match &verify.hash {
+            Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(failed)?),
+            None => None,
+        };
+        let place = local.clone().or_else(|| cached::place(context, &source));
+        let Some(place) = place else { return Err(failed(format!("Invalid source \"{source}\""))) };
+        if self.skip_list
+            && let (Some(hash), Some(before)) = (&hash, self.remembered(context, &place))
+            && hash.hex == before
+        {
+            let comment = format!(
+                "Archive {shown} existing source sum is the same as the expected one and skip_files_list_verify \
+                 argument was set to True. Extraction is not needed"
+            );
+            let done = if context.test { StateReturn::would(name, comment) } else { StateReturn::ok(name, comment) };
+            return Ok(done);
+        }
+        if local.is_none() {
+            if context.test {
+                let comment = format!(
+                    "Archive {shown} would be cached (if necessary) and checked to discover if extraction is needed"
+                );
+                return Ok(StateReturn::would(name, comment));
+            }
+            let kept = cached::state(context, &source, &verify);
+            if kept.result != Some(true) {
+                return Ok(kept);
+            }
+        }
+        if verify.signature.is_truthy() {
+            let content = fs::read(&place).map_err(|error| failed(format!("{}: {error}", place.display())))?;
+            source::check_signature(context, &content, &verify.signature, &verify)
+                .map_err(|error| failed(format!("Failed verifying the source file's signature: {error}")))?;
+        }
+        let before = self.remembered(context, &place);
+        if self.verify.hash.is_some() && self.hash_update && !self.verify.skip {
+            self.remember(context, &place).map_err(failed)?;
+        }
+        if format == Format::Zip && !self.password.is_truthy() && needs_password(&place).unwrap_or(false) {
+            return Err(failed(format!(
+                "Archive {shown} is password-protected, but no password was specified. Please set the 'password' argument."
+            )));
+        }
+        let contents = self.contents(context, &place, format).map_err(failed)?;
+        if self.one_top && (contents.top_level_dirs().len() > 1 || !contents.top_level_files().is_empty()) {
+            return Err(failed(format!(
+                "Archive does not have a single top-level directory. To allow this archive to be extracted, set \
+                 'enforce_toplevel' to False. To avoid a '{}-bomb' it may also be advisable to set a top-level directory \
+                 by adding it to the 'name' value (for example, setting 'name' to {folder}some_dir instead of {folder}).",
+                format.name()
+            )));
+        }
+        if self.clean && self.clean_parent {
+            return Err(failed("Only one of 'clean' and 'clean_parent' can be set to True".into()));
+        }
+        let mut done = StateReturn::failed(name, "");
+        let mut found = self.look(&folder, &contents).map_err(failed)?;
+        if !found.wrong_kind.is_empty() {
+            self.make_way(context, name, &folder, &mut found, &mut done)?;
+        }
+        let mut updated = false;
+        if !found.needed
+            && self.hash_update
+            && before.as_ref().is_some_and(|before| sum(&place).as_ref() != Some(before))
+        {
+            (found.needed, updated) = (true, true);
+        }
+        let why = match (updated, found.missing) {
+            (true, _) => ", due to source_hash update",
+            (false, true) => ", due to absence of one or more files/dirs",
+            (false, false) => "",
+        };
+        let mut unpacked = Vec::new();
+        let mut made = false;
+        if found.needed {
+            if let (Some(_), Some(hash), false) = (&local, &hash, self.verify.skip)
+                && !fs::read(&place).is_ok_and(|content| hash.is_of(&content))
+            {
+                return Err(failed(format!("{shown} does not match the desired source_hash {}", hash.hex)));
+            }
+            if context.test {
+                let clean = if self.clean { ", after cleaning destination path(s)" } else { "" };
+                done.result = None;
+                done.comment = format!("Archive {shown} would be extracted to {folder}{clean}{why}");
+                return Ok(done);
+            }
+            self.make_room(&folder, &contents, &mut done)?;
+            if !Path::new(&folder).is_dir() {
+                let args = map! {"name" => folder.as_str(), "user" => self.user.clone(), "makedirs" => true};
+                _ = context.call.minion.states.call(context, "file.directory", Args::keyword(args));
+                made = true;
+            }
+            unpacked = match self.unpack(context, &place, &folder, format, by_unzip, &trim) {
+                Ok(Ok(files)) => files,
+                Ok(Err(output)) => {
+                    done.changes = output;
+                    return Ok(done);
+                }
+                Err(CallError::Execution(error)) => return Err(failed(error)),
+                Err(error) => return Err(failed(error.to_string())),
+            };
+        }
+        let mut enforced = Enforced::default();
+        if self.user.is_some() || self.group.is_some() {
+            enforced = self.enforce(context, &folder, &contents, &owner);
+            if enforced.changed {
+                done.changes.insert("updated ownership".into(), true.into());
+            }
+        }
+        self.tell(context, &shown, &folder, why, found.needed.then_some((made, unpacked)), &trim, &mut done);
+        enforced.tell(self.if_missing.is_some(), &mut done);
+        if local.is_none()
+            && !self.keep
+            && let Err(error) = fs::remove_file(&place)
+        {
+            warnings.push(format!("{}: {error}", place.display()));
+        }
+        if !warnings.is_empty() {
+            done.more.insert("warnings".into(), warnings.into());
+        }
+        Ok(done)
+    }
+
+    /// What can be said of the arguments alone.
+    fn check(&self, name: &str) -> Result<(), Early> {
+        let failed = |comment: String| Err(Box::new(StateReturn::failed(name, comment)));
+        if self.skip_list && self.verify.skip {
+            return failed("Only one of \"skip_files_list_verify\" and \"skip_verify\" can be set to True".into());
+        }
+        if !name.starts_with('/') {
+            return failed(format!("{name} is not an absolute path"));
+        }
+        let bare = name.trim_end_matches('/');
+        if Path::new(bare).is_file() {
+            return failed(format!("{bare} exists and is not a directory"));
+        }
+        for (key, path) in [("if_missing", &self.if_missing), ("enforce_ownership_on", &self.owned)] {
+            if path.as_ref().is_some_and(|path| !path.starts_with('/')) {
+                return failed(format!("Value for '{key}' is not an absolute path"));
+            }
+        }
+        if self.owned.as_ref().is_some_and(|path| !Path::new(path).starts_with(bare)) {
+            return failed(format!("Value for 'enforce_ownership_on' must be within {bare}/"));
+        }
+        Ok(())
+    }
+
+    /// The first of the sources that is there, and what it must be.
+    fn first_source(&self, context: &StateContext) -> Result<(String, source::Verify), String> {
+        let Some(several) = self.source.as_list() else {
+            let source = self.source.to_string();
+            return if source.is_empty() {
+                Err(format!("Invalid source \"{source}\""))
+            } else {
+                Ok((source, self.verify.clone()))
+            };
+        };
+        for item in several {
+            let (source, verify) = source::entry(item, &self.verify);
+            let there = match source.split_once("://") {
+                None => Path::new(&source).exists(),
+                Some(("file", path)) => Path::new(path).exists(),
+                Some(("salt", path)) => {
+                    let (path, saltenv) = in_environment(path, &context.saltenv);
+                    context.call.minion.files.hash(path, saltenv)?.is_some()
+                }
+                Some(_) => source::is_there(context, &source),
+            };
+            if there {
+                return Ok((source, verify));
+            }
+        }
+        Err("none of the specified sources were found".into())
+    }
+
+    fn format(&self, source: &str) -> Result<Format, String> {
+        const KNOWN: &str = "tar, rar, zip";
+        match &self.format {
+            None => Format::guess(source.split(['?', '#']).next().unwrap_or(source).trim_end_matches('/')).ok_or_else(
+                || {
+                    format!(
+                        "Could not guess archive_format from the value of the 'source' argument. Please set this \
+                     archive_format to one of the following: {KNOWN}"
+                    )
+                },
+            ),
+            Some(format) => Format::named(format).ok_or_else(|| {
+                format!(
+                    "Invalid archive_format '{}'. Either set it to a supported value ({KNOWN}) or remove this argument \
+                     and the archive format will be guessed based on file extension.",
+                    format.to_lowercase()
+                )
+            }),
+        }
+    }
+
+    /// Whether `unzip` is used, and what is to be said about that.
+    fn program(&self, format: Format) -> Result<(bool, Vec<String>), String> {
+        let mut warnings = Vec::new();
+        if format != Format::Zip {
+            if self.password.is_truthy() {
+                return Err("The 'password' argument is only supported for zip archives".into());
+            }
+            if format == Format::Rar && self.options.is_some() {
+                return Err(
+                    "The 'options' argument is only compatible with the following archive formats: tar, zip".into()
+                );
+            }
+            return Ok((false, warnings));
+        }
+        let mut by_unzip = self.by_unzip;
+        if self.options.is_some() {
+            if by_unzip == Some(false) {
+                return Err("'use_cmd_unzip' cannot be set to False if CLI options are being specified (via the \
+                            'options' argument). Either remove 'use_cmd_unzip', or set it to True."
+                    .into());
+            }
+            by_unzip = Some(true);
+        }
+        if self.password.is_truthy() && by_unzip == Some(true) {
+            warnings.push(
+                "Using a password in combination with setting 'use_cmd_unzip' to True is considered insecure. It is \
+                 recommended to remove the 'use_cmd_unzip' argument (or set it to False) and allow Salt to extract the \
+                 archive using Python's built-in ZIP file support."
+                    .into(),
+            );
+        }
+        Ok((by_unzip.unwrap_or(false), warnings))
+    }
+
+    /// The comment and the changes at the end.
+    #[allow(clippy::too_many_arguments)]
+    fn tell(
+        &self,
+        context: &StateContext,
+        shown: &str,
+        folder: &str,
+        why: &str,
+        unpacked: Option<(bool, Vec<String>)>,
+        trim: &Value,
+        done: &mut StateReturn,
+    ) {
+        match unpacked {
+            Some((_, files)) if files.is_empty() => done.comment = format!("No files were extracted from {shown}"),
+            Some((made, files)) => {
+                if made {
+                    done.changes.insert("directories_created".into(), brine_value::list![folder]);
+                }
+                done.changes.insert("extracted_files".into(), files.into());
+                let trimmed = format!(". Output was trimmed to {trim} number of lines");
+                let trimmed = if trim.is_truthy() { trimmed } else { String::new() };
+                done.comment = format!("{shown} extracted to {folder}{why}{trimmed}");
+                done.result = Some(true);
+            }
+            None => {
+                done.comment = "All files in archive are already present".into();
+                done.result = Some(true);
+                if context.test && done.changes.contains_key("updated ownership") {
+                    done.result = None;
+                    done.comment += ". Ownership would be updated on one or more files/directories.";
+                }
+            }
+        }
+    }
+
+    /// Where the hash of a source is kept, so that another one is noticed.
+    fn hash_file(context: &StateContext, place: &Path) -> PathBuf {
+        let cache = &context.call.config().cachedir;
+        let below = place
+            .strip_prefix(cache)
+            .map_or_else(|_| Path::new("local").join(place.strip_prefix("/").unwrap_or(place)), Path::to_owned);
+        let mut path = cache.join("archive_hash").join(below).into_os_string();
+        path.push(".hash");
+        path.into()
+    }
+
+    fn remembered(&self, context: &StateContext, place: &Path) -> Option<String> {
+        let text = files::read_if_exists(Self::hash_file(context, place)).ok()??;
+        text.lines().find_map(|line| line.strip_prefix("sha256:")).map(str::to_owned)
+    }
+
+    fn remember(&self, context: &StateContext, place: &Path) -> Result<(), String> {
+        let path = Self::hash_file(context, place);
+        let Some(sum) = sum(place) else { return Ok(()) };
+        files::create_private_dir(path.parent().unwrap_or(&path)).map_err(|error| error.to_string())?;
+        files::write_atomic(&path, format!("sha256:{sum}\n").as_bytes(), 0o600).map_err(|error| error.to_string())
+    }
+}
+
+/// The SHA-256 of a file.
+fn sum(path: &Path) -> Option<String> {
+    Some(source::hex(&sha2::Sha256::digest(fs::read(path).ok()?)))
+}

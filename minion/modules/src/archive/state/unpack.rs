@@ -1,0 +1,125 @@
+//! Listing and unpacking.
+
+use std::path::Path;
+
+use brine_function::{Args, CallError};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
+
+use super::{Extracted, StateContext};
+use crate::archive::{Contents, Format, split_options};
+use crate::cmd;
+
+impl Extracted {
+    /// How many folders `tar` takes from the start of each path.
+    pub(super) fn strip(&self, format: Format) -> Option<u32> {
+        let options = self.options.as_ref().filter(|_| format == Format::Tar)?;
+        let rest = &options[options.find("--strip-components")? + "--strip-components".len()..];
+        let digits = rest.trim_start_matches(['=', ' ', '"', '\'']);
+        digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    }
+
+    pub(super) fn contents(&self, context: &StateContext, place: &Path, format: Format) -> Result<Contents, String> {
+        let args = map! {
+            "name" => place.display().to_string(), "archive_format" => format.name(),
+            "options" => self.list_options.clone(), "strip_components" => self.strip(format), "verbose" => true,
+        };
+        let list = |found: &Value, key: &str| found.get(key).and_then(Vec::<String>::from_value).unwrap_or_default();
+        match context.call.call("archive.list", Args::keyword(args)) {
+            Ok(found) => {
+                Ok(Contents { dirs: list(&found, "dirs"), files: list(&found, "files"), links: list(&found, "links") })
+            }
+            Err(CallError::Execution(error)) => Err(self.cannot_list(error, format)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The error with what could be done.
+    pub(super) fn cannot_list(&self, error: String, format: Format) -> String {
+        let mut ways = Vec::new();
+        if self.if_missing.is_none() {
+            ways.push("'if_missing' must be set");
+        }
+        if self.owned.is_none() && (self.user.is_some() || self.group.is_some()) {
+            ways.push("Ownership cannot be managed without setting 'enforce_ownership_on'.");
+        }
+        if ways.is_empty() {
+            return error;
+        }
+        let advice = match format {
+            Format::Tar => {
+                "If the source archive is a tar archive compressed using a compression type not natively supported by \
+                 the tar command, then setting the 'list_options' argument may allow the contents to be listed. \
+                 Otherwise, if Salt is unable to determine the files/directories in the archive, the following \
+                 workaround(s) would need to be used for this state to proceed"
+            }
+            _ => "The following workarounds must be used for this state to proceed",
+        };
+        let ways = ways.join("\n- ");
+        format!("{error}\n\n{advice} (assuming the source file is a valid {} archive):\n\n- {ways}", format.name())
+    }
+
+    /// Unpacks, and gives the names of what was unpacked; or what the program said that failed.
+    pub(super) fn unpack(
+        &self,
+        context: &StateContext,
+        place: &Path,
+        folder: &str,
+        format: Format,
+        by_unzip: bool,
+        trim: &Value,
+    ) -> Result<Result<Vec<String>, Map>, CallError> {
+        let place = place.display().to_string();
+        if format != Format::Tar {
+            let mut args = map! {"zip_file" => place.as_str(), "dest" => folder, "trim_output" => trim.clone()};
+            let function = match (format, by_unzip) {
+                (Format::Rar, _) => {
+                    return Err(CallError::Execution(
+                        "archive.unrar function not available, rar/unrar might not be installed on minion".into(),
+                    ));
+                }
+                (_, true) => "archive.cmd_unzip",
+                (_, false) => {
+                    args.insert("extract_perms".into(), self.keep_modes.into());
+                    "archive.unzip"
+                }
+            };
+            args.insert("options".into(), self.options.clone().into());
+            args.insert("password".into(), self.password.clone());
+            let files = context.call.call(function, Args::keyword(args))?;
+            return Ok(Ok(Vec::from_value(&files).unwrap_or_default()));
+        }
+        let mut words = vec!["tar".to_owned()];
+        let mut short = "xv".to_owned();
+        let mut long = Vec::new();
+        for (number, word) in split_options(self.options.as_deref().unwrap_or_default())?.into_iter().enumerate() {
+            match word.as_str() {
+                "v" | "-v" | "--verbose" => {}
+                flags if number == 0 && !flags.starts_with('-') => short += &flags.replace(['x', 'f'], ""),
+                _ => long.push(word),
+            }
+        }
+        words.push(short);
+        words.extend(long);
+        words.extend(["-f".to_owned(), place]);
+        let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        let kwargs = map! {"cwd" => folder, "python_shell" => false};
+        let output = cmd::execute(&context.call, &command, &kwargs)?;
+        if output.retcode != 0 {
+            return Ok(Err(map! {
+                "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
+            }));
+        }
+        let mut files: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
+        if self.options.is_none() {
+            // Without options they are told as they are called in the archive.
+            for file in &mut files {
+                file.truncate(file.trim_end_matches('/').len());
+            }
+        }
+        if let Some(count) = usize::from_value(trim).filter(|count| *count > 0) {
+            files.truncate(count);
+        }
+        Ok(Ok(files))
+    }
+}

@@ -1,0 +1,123 @@
+//! `beacon`: beacons as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+/// State functions of `beacon`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("beacon", [present, absent, enabled, disabled]);
+
+/// A beacon is configured with these options; with `save` also at the next start.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default(false)] save: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
+    let mut done = Done::new(&name);
+    let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
+    match current(context)?.get(name.as_str()) {
+        Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
+        Some(_) => {
+            let told = call(context, "modify", arguments())?;
+            if let Some(Value::Map(changes)) = told.get("changes") {
+                done.0.changes.clone_from(changes);
+            }
+            done.take(context, &told, format!("Modifying {name} in beacons"));
+        }
+        None => done.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
+    }
+    done.saved(context, save)
+}
+
+/// A beacon is not configured; with `save` also at the next start.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] save: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Removed {name} from beacons"));
+    } else {
+        done.say(format!("{name} not configured in beacons"));
+    }
+    done.saved(context, save)
+}
+
+/// A beacon is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Enabled {name} from beacons"));
+    } else {
+        done.say(format!("{name} not a configured beacon"));
+    }
+    done.saved(context, false)
+}
+
+/// A beacon is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let mut done = Done::new(&name);
+    if current(context)?.contains_key(name.as_str()) {
+        let told = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &told, format!("Disabled beacon {name}."));
+    } else {
+        done.say(format!("Job {name} is not configured."));
+    }
+    done.saved(context, false)
+}
+
+fn call(context: &StateContext, function: &str, arguments: Map) -> Result<Value, CallError> {
+    context.call.call(&format!("beacons.{function}"), Args::keyword(arguments))
+}
+
+fn current(context: &StateContext) -> Result<Map, CallError> {
+    let listed = call(context, "list", map! {"return_yaml" => false})?;
+    Ok(listed.as_map().cloned().unwrap_or_default())
+}
+
+/// What a state has to say, line by line.
+struct Done(StateReturn);
+
+impl Done {
+    fn new(name: &str) -> Self {
+        Done(StateReturn::ok(name, ""))
+    }
+
+    fn say(&mut self, comment: impl AsRef<str>) {
+        if !self.0.comment.is_empty() {
+            self.0.comment.push('\n');
+        }
+        self.0.comment.push_str(comment.as_ref());
+    }
+
+    /// Takes over what the execution function says: its words if it failed or only tells what it would do.
+    fn take(&mut self, context: &StateContext, told: &Value, done: String) {
+        let result = told.get("result").is_some_and(Value::is_truthy);
+        self.0.result = Some(result);
+        let comment = || told.get("comment").map(ToString::to_string).unwrap_or_default();
+        self.say(if context.test || !result { comment() } else { done });
+    }
+
+    fn saved(mut self, context: &StateContext, save: bool) -> Result<Value, CallError> {
+        if save && self.0.result == Some(true) {
+            let name = self.0.name.clone();
+            if context.test {
+                self.say(format!("Beacon {name} would be saved"));
+            } else {
+                let told = call(context, "save", Map::new())?;
+                self.take(context, &told, format!("Beacon {name} saved"));
+            }
+        }
+        Ok(self.0.into())
+    }
+}

@@ -1,0 +1,470 @@
+//! `cmd`: running commands.
+//!
+//! From the command line and in states a command goes through a shell; from a template it does not, as in
+//! Salt, unless `python_shell=True` says so.
+
+mod find;
+mod scratch;
+mod script;
+pub(crate) mod state;
+
+use std::path::PathBuf;
+
+use brine_context::redact::Redactor;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::{Output, Program};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
+
+use scratch::SCRATCH;
+pub use scratch::{Scratch, script_content};
+
+const DEFAULT_SHELL: &str = "/bin/sh";
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `cmd`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "cmd",
+    [
+        run,
+        run_bg,
+        shell,
+        run_stdout,
+        run_stderr,
+        run_all,
+        script::script,
+        script::script_retcode,
+        script::exec_code,
+        script::exec_code_all,
+        retcode,
+        find::which,
+        find::which_bin,
+        find::shells,
+        find::has_exec
+    ]
+);
+
+/// Runs a command, a text or a list of words, and gives what it wrote. Its exit status becomes the job's retcode.
+///
+/// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
+/// success_retcodes.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
+#[function]
+pub fn run(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    if kwargs.get("bg").is_some_and(Value::is_truthy) {
+        return run_bg(context, cmd, kwargs);
+    }
+    let program = Program { merge: true, ..program(context, &cmd.0, &kwargs)? };
+    Ok(finish(context, &program, &kwargs)?.stdout.into())
+}
+
+/// Starts a command and gives its number without waiting for it. It outlives its job.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_bg "fstrim-all"
+#[function]
+pub fn run_bg(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
+}
+
+/// As `run`, with a shell in any case.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.shell "ls -l | wc -l"
+#[function]
+pub fn shell(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.insert("python_shell".into(), true.into());
+    run(context, cmd, kwargs)
+}
+
+/// Runs a command and gives what it wrote to its output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_stdout "ls -l"
+#[function]
+pub fn run_stdout(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
+}
+
+/// Runs a command and gives what it wrote to its error output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_stderr "ls -l /nope"
+#[function]
+pub fn run_stderr(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
+}
+
+/// Runs a command and gives all about it: pid, retcode, stdout, stderr.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.run_all "ls -l"
+#[function]
+pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(all(execute(context, &cmd.0, &kwargs)?).into())
+}
+
+/// Runs a command and gives its exit status.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.retcode "file /bin/bash"
+#[function]
+pub fn retcode(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
+    Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
+}
+
+/// A command as callers give it: a text, or a list of its words.
+pub struct CommandLine(pub String);
+
+impl FromValue for CommandLine {
+    const EXPECTED: &'static str = "a string or a list of strings";
+    fn from_value(value: &Value) -> Option<Self> {
+        let Value::List(words) = value else { return String::from_value(value).map(CommandLine) };
+        Some(CommandLine(words.iter().map(|word| quote(&word.to_string())).collect::<Vec<_>>().join(" ")))
+    }
+}
+
+/// What `run_all` gives.
+pub fn all(output: Output) -> Map {
+    map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
+}
+
+/// Runs a command with Salt's keyword arguments, and sets the job's retcode.
+pub fn execute(context: &Context, command: &str, kwargs: &Map) -> Result<Output, CallError> {
+    finish(context, &program(context, command, kwargs)?, kwargs)
+}
+
+/// Starts a command and does not wait for its end: the number of its process.
+pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, CallError> {
+    program(context, command, kwargs)?.start().map_err(CallError::execution)
+}
+
+/// Runs a program, reads its exit status as the keyword arguments say, and sets the job's retcode.
+fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
+    let is_quiet = kwargs.get("hide_output").is_some_and(Value::is_truthy)
+        || kwargs.get("output_loglevel").and_then(Value::as_str) == Some("quiet");
+    // As Salt does, only the program is logged by default: arguments often hold secrets.
+    let name = program.command.split_whitespace().next().unwrap_or_default();
+    let cwd = program.cwd.as_ref().map(|cwd| cwd.display().to_string());
+    tracing::info!(cwd, runas = program.runas, "executing command '{name}'");
+    if !is_quiet && tracing::enabled!(tracing::Level::DEBUG) {
+        tracing::debug!("command line: {}", Redactor::of(&context.pillar()).hide(&program.command));
+    }
+    let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    if output.timed_out {
+        let after = kwargs.get("timeout").map(ToString::to_string).unwrap_or_default();
+        output.stdout = format!("{} : Timed out after {after} seconds", program.command);
+        output.retcode = i64::from(!kwargs.get("ignore_timeout").is_some_and(Value::is_truthy));
+        context.set_retcode(output.retcode);
+        return Ok(output);
+    }
+    let good = kwargs.get("success_retcodes").map(Vec::<i64>::from_value).unwrap_or_default().unwrap_or_default();
+    let said = |key: &str, lines: &str| {
+        let words = kwargs.get(key).map(Vec::<String>::from_value).unwrap_or_default().unwrap_or_default();
+        words.iter().any(|word| lines.lines().any(|line| line == word))
+    };
+    if good.contains(&output.retcode)
+        || said("success_stdout", &output.stdout)
+        || said("success_stderr", &output.stderr)
+    {
+        output.retcode = 0;
+    }
+    let is_failure = !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0;
+    if is_failure {
+        tracing::error!(jid = context.job.jid, retcode = output.retcode, "command '{name}' failed");
+        context.set_retcode(output.retcode);
+    }
+    if !is_quiet {
+        log_output(context, &output, is_failure);
+    }
+    if kwargs.get("hide_output").is_some_and(Value::is_truthy) {
+        (output.stdout, output.stderr) = (String::new(), String::new());
+    }
+    Ok(output)
+}
+
+/// Logs the output of a command, of a failed one as errors, without values of the pillar.
+fn log_output(context: &Context, output: &Output, is_failure: bool) {
+    if !(is_failure || tracing::enabled!(tracing::Level::DEBUG)) {
+        return;
+    }
+    let redactor = Redactor::of(&context.pillar());
+    for (name, text) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        for line in redactor.lines(text) {
+            if is_failure {
+                tracing::error!("{name}: {line}");
+            } else {
+                tracing::debug!("{name}: {line}");
+            }
+        }
+    }
+}
+
+/// Arguments as text that a shell and [`brine_host::process::split`] read alike.
+fn words(args: &Value) -> String {
+    match args {
+        Value::Nil => String::new(),
+        Value::List(items) => items.iter().flat_map(|item| [" ".to_owned(), quote(&item.to_string())]).collect(),
+        text => format!(" {text}"),
+    }
+}
+
+/// Runs the content of a script.
+pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map) -> Result<Output, CallError> {
+    let owner = kwargs.get("runas").or_else(|| kwargs.get("user")).and_then(Value::as_str);
+    let script = Scratch::new(content, owner)?;
+    let command = format!("{}{}", script.path().display(), words(args));
+    let program = program(context, &command, kwargs)?;
+    // A script without a `#!` line is a shell's, which only a shell knows.
+    let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
+    finish(context, &Program { shell, ..program }, kwargs)
+}
+
+/// The command that Salt's keyword arguments describe.
+fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, CallError> {
+    let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
+    let through_shell = flag("python_shell").unwrap_or(!context.in_template);
+    let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
+        None => None,
+        Some(timeout) => match timeout.as_f64() {
+            Some(seconds) => Some(brine_runtime::seconds::within(0.0..=1e9, seconds)),
+            None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
+        },
+    };
+    let umask = text("umask").map(|umask| {
+        let digits = umask.trim_start_matches("0o");
+        u32::from_str_radix(digits, 8)
+            .ok()
+            .filter(|umask| *umask <= 0o777)
+            .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
+    });
+    let command = match kwargs.get("template").and_then(Value::as_str) {
+        // A script's template is its content's, not its command's.
+        Some("jinja") if !command.contains(SCRATCH) => {
+            let rendering = brine_state::Source::new(context, context.pillar());
+            rendering.render_template("cmd", command, &Map::new(), "base").map_err(CallError::Execution)?
+        }
+        _ => command.to_owned(),
+    };
+    let command = match text("root") {
+        Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
+        None => command,
+    };
+    let mut env = environment(kwargs.get("env"));
+    if let Some(first) = text("prepend_path") {
+        let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+        let path = own.or_else(|| brine_host::environment::variable("PATH")).unwrap_or_default();
+        env.push(("PATH".into(), if path.is_empty() { first } else { format!("{first}:{path}") }));
+    }
+    let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
+    Ok(Program {
+        command,
+        shell: through_shell.then(|| text("shell").unwrap_or_else(own_shell)),
+        cwd: text("cwd").map(PathBuf::from),
+        env,
+        clean_env: flag("clean_env").unwrap_or(false),
+        stdin: text("stdin"),
+        runas: text("runas").or_else(|| text("user")),
+        timeout,
+        umask: umask.transpose()?,
+        keep_line_ends: flag("rstrip") == Some(false),
+        quiet: text("output_loglevel").is_some_and(|level| level == "quiet"),
+        output_limit: Some(context.config().cmd_output_limit),
+        merge: flag("redirect_stderr").unwrap_or(false),
+    })
+}
+
+/// `env` as a mapping, or a list of mappings and of names that are set to nothing. What is neither, Salt does without.
+fn environment(env: Option<&Value>) -> Vec<(String, String)> {
+    let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
+    match env {
+        Some(Value::Map(map)) => pairs(map),
+        Some(Value::List(items)) => {
+            let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
+            items.iter().flat_map(each).collect()
+        }
+        Some(Value::Str(text)) => match brine_yaml::load(text) {
+            Ok(env @ (Value::Map(_) | Value::List(_))) => environment(Some(&env)),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a shell command succeeds: for conditions of states. It does not count as the job's retcode.
+pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, CallError> {
+    let mut kwargs = kwargs.clone();
+    kwargs.insert("ignore_retcode".into(), true.into());
+    kwargs.insert("python_shell".into(), true.into());
+    Ok(execute(context, command, &kwargs)?.retcode == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::Ordering;
+
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Value {
+        let args = Args { positional: positional.iter().map(|word| Value::from(*word)).collect(), keyword };
+        context.call(fun, args).unwrap()
+    }
+
+    fn args(command: &str, kwargs: Map) -> Args {
+        Args { positional: vec![command.into()], keyword: kwargs }
+    }
+
+    #[test]
+    fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
+        for (kwargs, retcode, told) in [
+            (Map::new(), 3, 3),
+            (map! {"ignore_retcode" => true}, 0, 3),
+            (map! {"success_retcodes" => vec![Value::from(3)]}, 0, 0),
+            (map! {"success_retcodes" => vec![Value::from(4)]}, 3, 3),
+        ] {
+            let context = testing::context(&[]);
+            assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), told.into(), "{kwargs:?}");
+            assert_eq!(context.job.retcode.load(Ordering::Relaxed), retcode, "{kwargs:?}");
+        }
+    }
+
+    #[test]
+    fn templates_have_no_shell_unless_they_ask_for_one() {
+        let context = testing::context(&[]).for_template();
+        assert_eq!(call(&context, "cmd.run", &["echo $HOME | cat"], Map::new()), "$HOME | cat".into());
+        let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
+        assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
+        assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+    }
+
+    #[test]
+    fn a_command_is_a_text_or_a_list_of_words() {
+        let context = testing::context(&[]);
+        for (cmd, told) in [
+            (list!["printf", "%s;", "a b", "it's", "$HOME", 5], "a b;it's;$HOME;5;"),
+            ("printf %s; 'a b'".into(), "a b;"),
+        ] {
+            let cmd: Value = cmd;
+            let args = Args::positional([cmd.clone()]);
+            assert_eq!(context.for_template().call("cmd.run", args), Ok(told.into()), "{cmd}");
+        }
+    }
+
+    #[test]
+    fn an_environment_is_written_in_many_ways() {
+        for (env, told) in [
+            (map! {"A" => 1}.into(), "1 yes"),
+            (list![map! {"A" => 1}], "1 yes"),
+            ("{A: 1}".into(), "1 yes"),
+            (list!["A"], " yes"),
+            ("x".into(), " "),
+            ("[{'A':'' ~ x}]".into(), " "),
+            (7.into(), " "),
+        ] {
+            let context = testing::context(&[]);
+            let env: Value = env;
+            let kwargs = map! {"env" => env.clone()};
+            assert_eq!(call(&context, "cmd.run", &["echo \"$A ${A+yes}\""], kwargs), told.trim_end().into(), "{env}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_one_text_or_apart() {
+        let context = testing::context(&[]);
+        let command = ["echo a; echo b >&2; echo c"];
+        assert_eq!(call(&context, "cmd.run", &command, Map::new()), "a\nb\nc".into());
+        assert_eq!(call(&context, "cmd.run_stdout", &command, Map::new()), "a\nc".into());
+        assert_eq!(call(&context, "cmd.run_stderr", &command, Map::new()), "b".into());
+    }
+
+    #[test]
+    fn scripts_get_their_arguments_and_leave_nothing_behind() {
+        let files = [("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"), ("t", "echo {{ grains.id }} {{ x }}\n")];
+        let context = testing::context(&files);
+        let all = call(&context, "cmd.script", &["salt://s.sh", "a 'b c'"], Map::new());
+        let stdout = all.get("stdout").unwrap().to_string();
+        let (path, rest) = stdout.split_once(' ').unwrap();
+        assert_eq!((rest, all.get("retcode")), ("2:b c", Some(&Value::from(3))));
+        assert!(!Path::new(path).exists());
+        let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
+        let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
+        assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));
+        let missing = call(&context, "cmd.script", &["salt://nope"], Map::new());
+        assert_eq!(missing.get("cache_error"), Some(&true.into()));
+        assert_eq!(
+            call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2", "x"], Map::new()),
+            "hi x".into()
+        );
+    }
+
+    #[test]
+    fn scripts_run_while_other_programs_start() {
+        let context = testing::context(&[("s.sh", "#!/bin/sh\necho ran\n")]);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let all = call(&context, "cmd.script", &["salt://s.sh"], Map::new());
+                        assert_eq!(all.get("stdout"), Some(&"ran".into()), "{all}");
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn redirect_stderr_merges_stderr_into_stdout() {
+        let context = testing::context(&[]);
+        for (redirect, stdout, stderr) in [(true, "out\nerr", ""), (false, "out", "err")] {
+            let all = call(&context, "cmd.run_all", &["echo out; echo err >&2"], map! {"redirect_stderr" => redirect});
+            assert_eq!((all.get("stdout"), all.get("stderr")), (Some(&stdout.into()), Some(&stderr.into())));
+        }
+    }
+
+    #[test]
+    fn time_is_told_in_salts_words() {
+        let context = testing::context(&[]);
+        let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
+        assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0.05 seconds".into()));
+        assert_eq!(all.get("retcode"), Some(&1.into()));
+        assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn words_are_quoted_so_that_they_stay_one() {
+        for word in ["", "a b", "it's", "$HOME", "plain-1.0", "a\nb", "\\"] {
+            assert_eq!(brine_host::process::split(&quote(word)), Some(vec![word.to_owned()]), "{word}");
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let context = testing::context(&[]);
+        for (kwargs, message) in [
+            (map! {"umask" => "9"}, "ERROR: Invalid umask: '9'"),
+            (map! {"runas" => "nobody_here"}, "ERROR: User 'nobody_here' is not available"),
+        ] {
+            let error = context.call("cmd.run", args("true", kwargs)).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

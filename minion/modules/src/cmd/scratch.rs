@@ -1,0 +1,90 @@
+//! Scripts and drafts: files that are there as long as a program needs them.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_context::files::in_environment;
+use brine_function::CallError;
+use brine_system::processes;
+use brine_value::{Map, Value, map};
+
+/// How the names of scratch files begin.
+pub(super) const SCRATCH: &str = "__brine.";
+
+/// A file that is gone when its time is over.
+pub struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Scratch {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A new file that only its owner reads and runs.
+    pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
+        Scratch::ending(content, owner, None)
+    }
+
+    /// The same, with an ending that tells programs what it is.
+    pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
+        let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
+        let scratch = Scratch::within(&std::env::temp_dir(), content, &ending)?;
+        if let Some(owner) = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten()) {
+            std::os::unix::fs::chown(&scratch.0, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))
+                .map_err(CallError::execution)?;
+        }
+        Ok(scratch)
+    }
+
+    /// The same in a folder, with the end of its name.
+    pub fn within(folder: &Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
+        let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
+        let written = processes::write_program(|| {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
+            // From here on it is removed, too, where it cannot be written to its end.
+            let scratch = Scratch(path.clone());
+            file.write_all(content).map(|()| scratch)
+        });
+        written.map_err(|error| CallError::Execution(format!("{} cannot be written: {error}", path.display())))
+    }
+}
+
+/// The content of a script, rendered if a template is asked for.
+pub fn script_content(
+    context: &Context,
+    source: &str,
+    saltenv: &str,
+    kwargs: &Map,
+) -> Result<Option<Vec<u8>>, CallError> {
+    let content = if source.starts_with("salt://") {
+        let (path, saltenv) = in_environment(source, saltenv);
+        context.minion.files.read(path, saltenv).map_err(CallError::Execution)?
+    } else {
+        let path = source.strip_prefix("file://").unwrap_or(source);
+        if !path.contains("://") && !Path::new(path).is_absolute() {
+            return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
+        }
+        std::fs::read(path).ok()
+    };
+    match (content, kwargs.get("template").and_then(Value::as_str)) {
+        (Some(content), Some("jinja")) => {
+            let text = String::from_utf8(content).map_err(CallError::execution)?;
+            let mut variables = map! {"source" => source};
+            variables.extend(kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
+            variables.extend(kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
+            let rendering = brine_state::Source::new(context, context.pillar());
+            let rendered = rendering.render_template(source, &text, &variables, saltenv);
+            Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))
+        }
+        (content, _) => Ok(content),
+    }
+}

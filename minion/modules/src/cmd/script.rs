@@ -1,0 +1,93 @@
+//! Scripts and code of other languages, run as commands.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, function};
+use brine_host::process::{Output, Program};
+use brine_value::{Map, Value, map};
+
+use super::scratch::{Scratch, script_content};
+use super::{all, finish, program, run_script, words};
+
+/// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
+/// With a `template`, it is rendered first.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
+#[function]
+pub fn script(
+    context: &Context,
+    source: String,
+    #[default] args: Value,
+    #[default] saltenv: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
+    let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
+        let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
+        context.set_retcode(1);
+        return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
+    };
+    Ok(all(run_script(context, &content, &args, &kwargs)?).into())
+}
+
+/// As `script`, but gives only the exit status.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.script_retcode salt://scripts/runme.sh
+#[function]
+pub fn script_retcode(
+    context: &Context,
+    source: String,
+    #[default] args: Value,
+    #[default] saltenv: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let all = script(context, source, args, saltenv, kwargs)?;
+    Ok(all.get("retcode").cloned().unwrap_or_default())
+}
+
+/// Hands code to an interpreter, and gives what it wrote to its output.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.exec_code ruby 'puts "cheese"'
+#[function]
+pub fn exec_code(
+    context: &Context,
+    lang: String,
+    code: String,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
+}
+
+/// As `exec_code`, but gives all about it.
+///
+/// CLI Example:
+///
+///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
+#[function]
+pub fn exec_code_all(
+    context: &Context,
+    lang: String,
+    code: String,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
+}
+
+fn run_code(context: &Context, lang: &str, code: &str, args: &Value, kwargs: &Map) -> Result<Output, CallError> {
+    let mut code = code.to_owned();
+    if !code.ends_with('\n') {
+        code.push('\n');
+    }
+    let owner = kwargs.get("runas").and_then(Value::as_str);
+    let script = Scratch::new(code.as_bytes(), owner)?;
+    let command = format!("{lang} {}{}", script.path().display(), words(args));
+    let program = Program { shell: None, ..program(context, &command, kwargs)? };
+    finish(context, &program, kwargs)
+}

@@ -1,0 +1,292 @@
+//! `cmd`: commands as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::process::Output;
+use brine_value::{Map, Value, map};
+
+use crate::cmd;
+
+/// State functions of `cmd`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("cmd", [run, script, wait_script, wait, call, wait_call, mod_watch]);
+
+/// Runs a command. `creates`, `onlyif` and `unless` keep it from running when there is nothing to do.
+#[function]
+pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let kwargs = with_owner(context, kwargs);
+    if !is_environment(kwargs.get("env")) {
+        let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+        return Ok(StateReturn::failed(&name, comment).into());
+    }
+    if context.test {
+        return would(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
+    }
+    if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
+        return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
+    }
+    if kwargs.get("bg").is_some_and(Value::is_truthy) {
+        let started = cmd::start(&context.call, &name, &kwargs)?;
+        let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
+        return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
+    }
+    Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
+}
+
+/// Runs a script from `salt://`, with `args` behind it.
+#[function]
+pub fn script(
+    context: &StateContext,
+    name: String,
+    #[default] source: Option<String>,
+    #[default] args: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with_owner(context, kwargs);
+    if !is_environment(kwargs.get("env")) {
+        let comment = "Invalidly-formatted 'env' parameter. See documentation.";
+        return Ok(StateReturn::failed(&name, comment).into());
+    }
+    if context.test {
+        return would(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
+    }
+    if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
+        return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
+    }
+    // With a source the name may have arguments behind it; without one it is the source as it stands.
+    let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
+    let source = source.unwrap_or_else(|| name.clone());
+    let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
+    let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
+        Ok(Some(content)) => content,
+        Ok(None) => {
+            let changes = map! {"pid" => 0, "retcode" => 1, "stdout" => "", "stderr" => "", "cache_error" => true};
+            let comment = format!("Unable to cache script {source} from saltenv '{}'", context.saltenv);
+            return Ok(StateReturn::failed(&name, comment).with_changes(changes).into());
+        }
+        Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
+        Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
+    };
+    let output = cmd::run_script(&context.call, &content, &args, &kwargs);
+    Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
+}
+
+/// Runs a script only when something watched has changed.
+#[function]
+pub fn wait_script(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// Runs a command only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// Calls a function of Python, of which there are none here.
+#[function]
+pub fn call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let comment = "functions of Python cannot be called: call an execution function with module.run";
+    Ok(StateReturn::failed(&name, comment).into())
+}
+
+/// Calls a function of Python only when something watched has changed.
+#[function]
+pub fn wait_call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// What is done when something watched has changed: the command runs.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
+    if matches!(sfun.as_str(), "script" | "wait_script") {
+        kwargs.insert("name".into(), name.into());
+        return context.call.minion.states.call(context, "cmd.script", Args::keyword(kwargs));
+    }
+    if sfun == "wait_call" {
+        return call(context, name, kwargs);
+    }
+    run(context, name, kwargs)
+}
+
+/// The arguments of a command with those that are the run's: as whom it runs, and what its files may be.
+fn with_owner(context: &StateContext, mut kwargs: Map) -> Map {
+    for key in ["runas", "umask"] {
+        if let Some(value) = context.chunk.get(key).filter(|_| !kwargs.contains_key(key)) {
+            kwargs.insert(key.into(), value.clone());
+        }
+    }
+    kwargs
+}
+
+/// Whether this is an `env` argument: a mapping or a list of them.
+fn is_environment(env: Option<&Value>) -> bool {
+    match env {
+        None | Some(Value::Nil | Value::Map(_)) => true,
+        Some(Value::List(items)) => items.iter().all(|item| item.as_map().is_some()),
+        Some(_) => false,
+    }
+}
+
+/// Test mode. A stateful command says nothing, unless it has another command to say what it would do.
+fn would(
+    context: &StateContext,
+    name: &str,
+    kwargs: &Map,
+    comment: &str,
+    tells_command: bool,
+) -> Result<Value, CallError> {
+    let stateful = kwargs.get("stateful").filter(|stateful| stateful.is_truthy());
+    let Some(stateful) = stateful else {
+        let changes = if tells_command {
+            map! {"cmd" => name}
+        } else {
+            Map::new()
+        };
+        return Ok(StateReturn::would(name, comment).with_changes(changes).into());
+    };
+    let named = |value: &Value| value.get("test_name").map(ToString::to_string);
+    let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
+    let Some(test_name) = test_name else { return Ok(StateReturn::would(name, "").into()) };
+    let output = cmd::execute(&context.call, &test_name, kwargs);
+    let mut done = ran(name, comment, kwargs, output)?;
+    if done.result == Some(true) && !done.changes.is_empty() {
+        done.result = None;
+    }
+    Ok(done.into())
+}
+
+/// What a command that ran, or could not, comes to.
+fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError>) -> Result<StateReturn, CallError> {
+    let output = match output {
+        Ok(output) => output,
+        Err(CallError::Execution(message)) => return Ok(StateReturn::failed(name, message)),
+        Err(error) => return Err(error),
+    };
+    let changes = map! {
+        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout.as_str(), "stderr" => output.stderr,
+    };
+    let mut done = StateReturn::ok(name, comment).with_changes(changes);
+    done.result = Some(output.retcode == 0);
+    if kwargs.get("stateful").is_some_and(Value::is_truthy) {
+        return Ok(stateful(done, &output.stdout));
+    }
+    Ok(done)
+}
+
+/// Reads what a stateful command says of itself: its last line is JSON, or words such as `changed=yes`.
+fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
+    let last = stdout.lines().last().unwrap_or_default().trim();
+    let words = || {
+        let words = brine_host::process::split(last)?;
+        words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
+    };
+    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_value::json::from_json(last) {
+        (Some(said), true)
+    } else {
+        (words(), false)
+    };
+    let Some(mut said) = said.filter(|said| !said.is_empty()) else {
+        done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
+        done.result = Some(false);
+        return done;
+    };
+    let changed = said
+        .get("changed")
+        .is_some_and(|word| matches!(word.to_string().to_lowercase().as_str(), "true" | "yes" | "1"));
+    done.comment = said.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
+    if changed {
+        // What the command says of itself comes first, as in Salt.
+        let mut ran = std::mem::take(&mut done.changes);
+        if let Some(stdout) = ran.get_mut("stdout") {
+            *stdout = without_last_line(&stdout.to_string(), is_json).into();
+        }
+        said.extend(ran);
+        done.changes = said;
+    } else {
+        done.changes = Map::new();
+    }
+    done
+}
+
+/// The output of a stateful command without the line that is read. Of words that are the only line, Salt takes the
+/// last character alone.
+fn without_last_line(stdout: &str, is_json: bool) -> &str {
+    match stdout.rfind('\n') {
+        Some(end) => &stdout[..end],
+        None if is_json => "",
+        None => stdout.char_indices().last().map_or("", |(end, _)| &stdout[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    fn story(states: &[(&str, Map)], test: bool) -> String {
+        let context = testing::state_context(test, &[("s.sh", "echo script $*; exit 3\n")]);
+        let told = states.iter().map(|(fun, args)| {
+            let done = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
+            let mut changes = done.get("changes").and_then(Value::as_map).cloned().unwrap();
+            changes.shift_remove("pid");
+            let changes = brine_value::json::to_json(&changes.into());
+            format!("{}: {} | {changes}", done.get("result").unwrap(), done.get("comment").unwrap())
+        });
+        told.collect::<Vec<_>>().join("\n")
+    }
+
+    fn states() -> Vec<(&'static str, Map)> {
+        vec![
+            ("cmd.run", map! {"name" => "echo out; echo err >&2; exit 3"}),
+            ("cmd.run", map! {"name" => "exit 3", "success_retcodes" => list![3]}),
+            ("cmd.run", map! {"name" => "echo $A", "env" => list![map! {"A" => "1"}], "hide_output" => true}),
+            ("cmd.run", map! {"name" => "pwd", "cwd" => "/nope"}),
+            ("cmd.run", map! {"name" => "pwd", "runas" => "nobody_here"}),
+            ("cmd.run", map! {"name" => "echo changed=yes comment=good", "stateful" => true}),
+            ("cmd.run", map! {"name" => r#"echo '{"changed": false, "comment": "same"}'"#, "stateful" => true}),
+            ("cmd.run", map! {"name" => "echo words alone", "stateful" => true}),
+            ("cmd.wait", map! {"name" => "echo waited"}),
+            ("cmd.mod_watch", map! {"name" => "echo waited", "sfun" => "wait"}),
+            ("cmd.script", map! {"name" => "salt://s.sh", "args" => "a b"}),
+            ("cmd.script", map! {"name" => "other", "source" => "salt://s.sh"}),
+            ("cmd.script", map! {"name" => "salt://nope.sh"}),
+            ("cmd.script", map! {"name" => "other"}),
+            ("cmd.mod_watch", map! {"name" => "s x", "source" => "salt://s.sh", "sfun" => "wait_script"}),
+        ]
+    }
+
+    #[test]
+    fn commands_are_told_as_salt_tells_them() {
+        insta::assert_snapshot!(story(&states(), false), @r#"
+        False: Command "echo out; echo err >&2; exit 3" run | {"retcode": 3, "stdout": "out", "stderr": "err"}
+        True: Command "exit 3" run | {"retcode": 0, "stdout": "", "stderr": ""}
+        True: Command "echo $A" run | {"retcode": 0, "stdout": "", "stderr": ""}
+        False: Desired working directory "/nope" is not available | {}
+        False: User 'nobody_here' is not available | {}
+        True: good | {"changed": "yes", "retcode": 0, "stdout": "changed=yes comment=goo", "stderr": ""}
+        True: same | {}
+        False: Failed parsing script output! Stdout must be JSON or a line of name=value pairs. | {"retcode": 0, "stdout": "words alone", "stderr": ""}
+        True:  | {}
+        True: Command "echo waited" run | {"retcode": 0, "stdout": "waited", "stderr": ""}
+        False: Command 'salt://s.sh' run | {"retcode": 3, "stdout": "script a b", "stderr": ""}
+        False: Command 'other' run | {"retcode": 3, "stdout": "script", "stderr": ""}
+        False: Unable to cache script salt://nope.sh from saltenv 'base' | {"retcode": 1, "stdout": "", "stderr": "", "cache_error": true}
+        False: Path 'other' is not absolute | {}
+        False: Command 's x' run | {"retcode": 3, "stdout": "script x", "stderr": ""}
+        "#);
+    }
+
+    #[test]
+    fn nothing_runs_in_test_mode() {
+        let states = [states().remove(0), states().remove(10)];
+        insta::assert_snapshot!(story(&states, true), @r#"
+        None: Command "echo out; echo err >&2; exit 3" would have been executed | {"cmd": "echo out; echo err >&2; exit 3"}
+        None: Command 'salt://s.sh' would have been executed | {}
+        "#);
+    }
+}

@@ -1,0 +1,220 @@
+//! `config`: options by name, from wherever they are said first.
+
+use brine_context::{Context, Room};
+use brine_function::{CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value};
+use brine_yaml::entry_at;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `config`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("config", [get, merge, dot_vals, items, option, backup_mode, manage_mode, valid_fileproto]);
+
+/// What the first of the minion's options, its grains, its pillar and the master's options in that has at this
+/// path; or with `merge`, recurse or overwrite, what all of them together have there. `omit_opts` and the like
+/// leave one out of the search for the first.
+///
+/// CLI Example:
+///
+///     salt '*' config.get pkg:apache
+///     salt '*' config.get pkg merge=recurse
+#[function]
+pub fn get(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(":".into())] delimiter: String,
+    #[default] merge: Option<String>,
+    #[default(false)] omit_opts: bool,
+    #[default(false)] omit_pillar: bool,
+    #[default(false)] omit_master: bool,
+    #[default(false)] omit_grains: bool,
+) -> CallResult {
+    let pillar = context.pillar();
+    let (opts, grains, nothing) = (context.opts(), context.grains(), Map::new());
+    let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
+    let places = [(omit_opts, &*opts), (omit_grains, &*grains), (omit_pillar, &*pillar), (omit_master, master)];
+    let at = |place: &Map| entry_at(place, &key, &delimiter).cloned();
+    // Salt's options hold grains and pillar too.
+    let (first, rest) = key.split_once(&delimiter).map_or((&*key, None), |(first, rest)| (first, Some(rest)));
+    let within =
+        |tree: &Map| rest.map_or_else(|| Some(tree.clone().into()), |rest| entry_at(tree, rest, &delimiter).cloned());
+    let in_opts = match first {
+        _ if omit_opts || merge.is_some() => None,
+        "pillar" => within(&pillar),
+        "grains" => within(&grains),
+        _ => None,
+    };
+    let found = match merge.as_deref() {
+        None if in_opts.is_some() => in_opts,
+        None => places.into_iter().filter(|(omit, _)| !omit).find_map(|(_, place)| at(place)),
+        Some(strategy) => {
+            let mut all = Map::new();
+            for (_, place) in places.into_iter().rev() {
+                if strategy == "overwrite" { all.extend(place.clone()) } else { merge_deep(&mut all, place, false) }
+            }
+            at(&all)
+        }
+    };
+    Ok(found.unwrap_or(default))
+}
+
+/// What the minion's options, the master's options in the pillar and the pillar have under a name, put together.
+///
+/// CLI Example:
+///
+///     salt '*' config.merge schedule
+#[function]
+pub fn merge(
+    context: &Context,
+    value: String,
+    #[default("".into())] default: Value,
+    #[default(false)] omit_opts: bool,
+    #[default(false)] omit_master: bool,
+    #[default(false)] omit_pillar: bool,
+) -> CallResult {
+    let pillar = context.pillar();
+    let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
+    let places = [(omit_opts, context.config().opts.clone()), (omit_master, master), (omit_pillar, (*pillar).clone())];
+    let mut found: Option<Value> = None;
+    for (_, place) in places.into_iter().filter(|(omit, _)| !omit) {
+        match (&mut found, place.get(value.as_str())) {
+            (None, Some(Value::Str(text))) => return Ok(text.as_str().into()),
+            (None, Some(first)) => found = Some(first.clone()),
+            // What was found first wins.
+            (Some(Value::Map(have)), Some(Value::Map(more))) => {
+                let mut all = more.clone();
+                all.extend(have.clone());
+                *have = all;
+            }
+            (Some(Value::List(have)), Some(Value::List(more))) => have.extend(more.clone()),
+            _ => {}
+        }
+    }
+    Ok(found.unwrap_or(default))
+}
+
+/// The options whose names begin with this, and a dot.
+///
+/// CLI Example:
+///
+///     salt '*' config.dot_vals host
+#[function]
+pub fn dot_vals(context: &Context, value: String) -> CallResult {
+    let begins = format!("{value}.");
+    let pillar = context.pillar();
+    let master = pillar.get("master").and_then(Value::as_map).cloned().unwrap_or_default();
+    let all = master.iter().chain(context.config().opts.iter());
+    Ok(Value::Map(
+        all.filter(|(name, _)| name.to_string().starts_with(&begins))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    ))
+}
+
+/// All of the minion's options.
+///
+/// CLI Example:
+///
+///     salt '*' config.items
+#[function]
+pub fn items(context: &Context) -> CallResult {
+    Ok(context.config().opts.clone().into())
+}
+
+/// As `get`.
+///
+/// CLI Example:
+///
+///     salt '*' config.option root_dir
+#[function]
+pub fn option(context: &Context, value: String, #[default("".into())] default: Value) -> CallResult {
+    get(context, value, default, ":".into(), None, false, false, false, false)
+}
+
+/// The `backup_mode` of the options, unless one is given.
+///
+/// CLI Example:
+///
+///     salt '*' config.backup_mode
+#[function]
+pub fn backup_mode(context: &Context, #[default("".into())] backup: Value) -> CallResult {
+    if backup.is_truthy() { Ok(backup) } else { option(context, "backup_mode".into(), "".into()) }
+}
+
+/// A mode as it is compared with that of a file: four digits.
+///
+/// CLI Example:
+///
+///     salt '*' config.manage_mode 644
+#[function]
+pub fn manage_mode(_context: &Context, mode: Value) -> CallResult {
+    if mode.is_nil() {
+        return Ok(mode);
+    }
+    let text = mode.to_string();
+    let digits = text.trim_matches('"').trim_start_matches("0o").trim_start_matches('0');
+    Ok(format!("{digits:0>4}").into())
+}
+
+/// Whether files are fetched from addresses such as this one.
+///
+/// CLI Example:
+///
+///     salt '*' config.valid_fileproto salt://path/to/file
+#[function]
+pub fn valid_fileproto(_context: &Context, uri: String) -> CallResult {
+    const KNOWN: [&str; 7] = ["salt", "file", "http", "https", "ftp", "s3", "swift"];
+    Ok(uri.split_once(':').is_some_and(|(scheme, _)| KNOWN.contains(&scheme.to_lowercase().as_str())).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn options_grains_and_pillar_are_found_by_path() {
+        let context = testing::context(&[]);
+        for (key, omit_opts, expected) in [
+            ("pillar:secret:word", false, Value::from("xyzzy")),
+            ("pillar:secret:word", true, "".into()),
+            ("secret:word", false, "xyzzy".into()),
+            ("grains:os", false, "Debian".into()),
+            ("os", false, "Debian".into()),
+            ("pillar:nosuch", false, "".into()),
+            ("state_top", false, "salt://top.sls".into()),
+        ] {
+            let keyword = brine_value::map! {"omit_opts" => omit_opts};
+            let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
+            assert_eq!(found, Ok(expected), "{key}");
+        }
+        let grains = context.call("config.get", Args::positional(["grains".into()])).unwrap();
+        assert_eq!(grains.get("os_family"), Some(&"Debian".into()));
+    }
+
+    #[test]
+    fn modes_and_addresses_are_told() {
+        let context = testing::context(&[]);
+        for (fun, arg, expected) in [
+            ("backup_mode", Value::from(""), Value::from("")),
+            ("backup_mode", "minion".into(), "minion".into()),
+            ("manage_mode", 644.into(), "0644".into()),
+            ("manage_mode", "0o7755".into(), "7755".into()),
+            ("manage_mode", "\"755\"".into(), "0755".into()),
+            ("manage_mode", "0".into(), "0000".into()),
+            ("manage_mode", Value::Nil, Value::Nil),
+            ("valid_fileproto", "salt://a".into(), true.into()),
+            ("valid_fileproto", "gopher://a".into(), false.into()),
+            ("valid_fileproto", "/a".into(), false.into()),
+        ] {
+            let found = context.call(&format!("config.{fun}"), Args::positional([arg.clone()]));
+            assert_eq!(found, Ok(expected), "{fun} {arg}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Copies of files in other places than the cache.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_system::files;
+use brine_value::Value;
+
+use crate::cp::file_cache;
+use crate::file;
+
+/// Copies a file of the file server to a place or into a folder: the path there, or false if the file or the folder for
+/// it is not there.
+pub(super) fn copied(
+    context: &Context,
+    name: &str,
+    saltenv: &str,
+    dest: &str,
+    makedirs: bool,
+) -> Result<Value, CallError> {
+    let Some(hash) = context.minion.files.hash(name, saltenv).map_err(CallError::Execution)? else {
+        return Ok(false.into());
+    };
+    let target = within(dest, last_name(name));
+    if file_cache::is_current(Path::new(&target), &hash) {
+        return Ok(target.into());
+    }
+    if !folder_for(&target, makedirs)? {
+        return Ok(false.into());
+    }
+    // A link's target is what is replaced: the file is written beside that.
+    let place = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
+    let mut incoming = file_cache::Incoming::create(&place).map_err(CallError::execution)?;
+    if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
+        return Ok(false.into());
+    }
+    incoming.finish_over(0o644).map_err(CallError::execution)?;
+    Ok(target.into())
+}
+
+/// Writes a file: the path of it. One that is there keeps its mode and owner.
+pub(super) fn write(target: &str, content: &[u8]) -> Result<Value, CallError> {
+    files::rewrite(target, content, 0o644).map_err(CallError::execution)?;
+    Ok(target.into())
+}
+
+/// A place, or the file of a name in it if it is a folder.
+pub(super) fn within(dest: &str, name: &str) -> String {
+    let is_folder = dest.ends_with('/') || Path::new(dest).is_dir();
+    if is_folder { Path::new(dest).join(name).display().to_string() } else { dest.to_owned() }
+}
+
+/// The last name of a URL or a path.
+pub(super) fn last_name(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split_once("?saltenv=").map_or(rest, |(rest, _)| rest);
+    match rest.rsplit('/').next() {
+        Some(name)
+            if !name.is_empty() && (rest.contains('/') || !url.contains("://") || url.starts_with("salt://")) =>
+        {
+            name
+        }
+        _ => "index.html",
+    }
+}
+
+/// Whether the folder for a file is there; with `makedirs` it is made.
+pub(super) fn folder_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
+    let folder = Path::new(target).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(true) };
+    if makedirs {
+        std::fs::create_dir_all(folder).map_err(|error| file::at(&folder.display().to_string(), &error))?;
+    }
+    Ok(makedirs)
+}
+
+/// What is in a file.
+pub(super) fn content(context: &Context, url: &str, saltenv: &str) -> Result<Value, CallError> {
+    let found = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
+    match found {
+        Some(content) => Ok(String::from_utf8_lossy(&content).into_owned().into()),
+        None if url.starts_with("salt://") => Ok(false.into()),
+        None => Err(CallError::Execution(format!("[Errno 2] No such file or directory: '{url}'"))),
+    }
+}

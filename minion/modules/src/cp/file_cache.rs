@@ -1,0 +1,266 @@
+//! Copies of files on this host, below `cachedir`: where each is, and how it comes there.
+//!
+//! `files` has those of the file server, `extrn_files` those of web servers, each by environment; `localfiles` has
+//! those of this host.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_context::files::in_environment;
+use brine_host::web;
+use brine_system::files::{self, FileError};
+
+use crate::file::{digest, hash_kind, hex_digest};
+
+/// How a file of a web server is fetched.
+#[derive(Debug, Clone, Default)]
+pub struct Remote {
+    /// Its hash, as hex digits with or without the name of its kind: a copy that has it is not fetched again.
+    pub hash: Option<String>,
+    /// Whether any server is trusted to be who it says.
+    pub trust_anyone: bool,
+    /// Whether the server is asked if the file has changed, by the tag that it gave the last time.
+    pub use_etag: bool,
+}
+
+/// The longest path of a file of a web server; longer ones are kept by their hash.
+const LONGEST: usize = 255;
+
+/// Where the copy of a file is, or would be; nothing for a name that leads out of the cache.
+pub fn place(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
+    match url.split_once("://") {
+        Some(("salt", path)) => {
+            let (path, saltenv) = in_environment(path, saltenv);
+            of_server(cachedir, path, saltenv)
+        }
+        Some(_) => external(cachedir, url, saltenv),
+        None => of_host(cachedir, url),
+    }
+}
+
+fn of_server(cachedir: &Path, path: &str, saltenv: &str) -> Option<PathBuf> {
+    let path = files::relative_path(path.trim_start_matches(['|', '/']))?;
+    Some(cachedir.join("files").join(files::relative_path(saltenv)?).join(path))
+}
+
+fn of_host(cachedir: &Path, path: &str) -> Option<PathBuf> {
+    Some(cachedir.join("localfiles").join(files::relative_path(path.trim_start_matches(['|', '/']))?))
+}
+
+/// Where what comes from a URL is kept: without name and password, and what is asked for behind the path.
+pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
+    let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or(host);
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    let host = if has_port { host.replace(':', "") } else { host.to_owned() };
+    let (path, query) = path.split_once('?').unwrap_or((path, ""));
+    let mut name = if query.is_empty() { path.to_owned() } else { format!("{path}-{query}") };
+    if name.len() > LONGEST {
+        name = hex_digest(name.as_bytes(), "sha256").ok()?;
+    }
+    let below = files::relative_path(&format!("{saltenv}/{host}/{}", name.trim_start_matches('/')))?;
+    Some(cachedir.join("extrn_files").join(below))
+}
+
+/// The copy of a file, if there is one.
+pub fn found(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
+    let path = url.strip_prefix("salt://").unwrap_or(url);
+    let (path, saltenv) = in_environment(path, saltenv);
+    let places = [of_server(cachedir, path, saltenv), of_host(cachedir, path), external(cachedir, url, saltenv)];
+    places.into_iter().flatten().find(|place| place.exists())
+}
+
+/// Where a file is on this host once it was fetched, as far as that is needed: of one of this host, itself. Nothing if
+/// the file server has no such file.
+pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Result<Option<PathBuf>, String> {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    let leads_out = || format!("{url} does not name a file below its root");
+    let place = || place(&context.config().cachedir, url, saltenv).ok_or_else(leads_out);
+    match scheme {
+        None | Some("file") => {
+            let path = url.strip_prefix("file://").unwrap_or(url);
+            let path = Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+            path.ok_or_else(|| format!("Path '{url}' is not absolute")).map(Some)
+        }
+        Some("salt") => Ok(if fetch(context, url, saltenv, &place()?)? { Some(place()?) } else { None }),
+        Some("http" | "https") => {
+            let place = place()?;
+            fetch_remote(context, url, &place, remote)?;
+            Ok(Some(place))
+        }
+        Some(_) => Err(format!("Unsupported url scheme: {url}")),
+    }
+}
+
+/// Brings a file of the file server to a place in the cache, unless it is there. Says whether the server has it.
+fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bool, String> {
+    let (path, saltenv) = in_environment(url, saltenv);
+    let client = &context.minion.files;
+    let Some(hash) = client.hash(path, saltenv)? else { return Ok(false) };
+    if is_current(place, &hash) {
+        return Ok(true);
+    }
+    make_room(place)?;
+    let mut incoming = Incoming::create(place).map_err(|error| error.to_string())?;
+    if !client.fetch(path, saltenv, &mut incoming.file)? {
+        return Ok(false);
+    }
+    incoming.finish(0o600).map(|()| true).map_err(|error| error.to_string())
+}
+
+/// A file that is being written beside its place. It is removed unless it is finished.
+pub struct Incoming<'a> {
+    /// Where its content goes.
+    pub file: File,
+    temporary: PathBuf,
+    place: &'a Path,
+}
+
+impl<'a> Incoming<'a> {
+    /// Creates the file, for its owner alone.
+    pub fn create(place: &'a Path) -> Result<Self, FileError> {
+        let name = place.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = place.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+        Ok(Incoming { file: file.map_err(FileError::at("write", place))?, temporary, place })
+    }
+
+    /// Puts the file in its place. One that is there gives it its mode and owner; else it gets this mode.
+    pub fn finish_over(self, mode: u32) -> Result<(), FileError> {
+        let Ok(target) = self.place.canonicalize() else { return self.finish(mode) };
+        let status = target.metadata().map_err(FileError::at("read", &target))?;
+        // Only root may give files away; others had the file already.
+        _ = chown(&self.temporary, Some(status.uid()), Some(status.gid()));
+        self.rename(&target, status.mode() & 0o7777)
+    }
+
+    /// Puts the file in its place, with this mode.
+    pub fn finish(self, mode: u32) -> Result<(), FileError> {
+        let place = self.place;
+        self.rename(place, mode)
+    }
+
+    fn rename(&self, target: &Path, mode: u32) -> Result<(), FileError> {
+        let renamed = self.file.set_permissions(Permissions::from_mode(mode));
+        renamed.and_then(|()| std::fs::rename(&self.temporary, target)).map_err(FileError::at("write", target))
+    }
+}
+
+impl Drop for Incoming<'_> {
+    fn drop(&mut self) {
+        // It is gone if it is in its place.
+        _ = std::fs::remove_file(&self.temporary);
+    }
+}
+
+/// Whether a file has a hash.
+pub fn is_current(path: &Path, hash: &str) -> bool {
+    let hex = hash.rsplit(['=', ':']).next().unwrap_or(hash).trim();
+    let Some(kind) = hash_kind(hex) else { return false };
+    digest(path, kind).is_ok_and(|have| have.eq_ignore_ascii_case(hex))
+}
+
+fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> Result<(), String> {
+    if remote.hash.as_ref().is_some_and(|hash| is_current(place, hash)) {
+        return Ok(());
+    }
+    // The tag is kept beside the copy.
+    let mut beside = place.as_os_str().to_owned();
+    beside.push(".etag");
+    let beside = PathBuf::from(beside);
+    let known = || std::fs::read_to_string(&beside).ok().filter(|_| remote.use_etag && place.exists());
+    let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
+    let Some(fetched) = web::fetch_unless(context.ca_bundle(), url, remote.trust_anyone, known.as_deref())? else {
+        return Ok(());
+    };
+    keep(place, &fetched.body)?;
+    match fetched.etag.filter(|_| remote.use_etag) {
+        Some(etag) => keep(&beside, etag.as_bytes()),
+        // A tag of what was there before would say that nothing has changed.
+        None => match std::fs::remove_file(&beside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(format!("Failed to remove {}: {error}", beside.display()))
+            }
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Writes a copy into the cache, which its owner alone can read. What was a folder becomes a file, and the other way
+/// round, as the source has it.
+pub fn keep(place: &Path, content: &[u8]) -> Result<(), String> {
+    make_room(place)?;
+    files::write_soon(place, content, 0o600).map_err(|error| error.to_string())
+}
+
+/// Makes the directory of a copy and removes what is in its place or in that of its directory.
+fn make_room(place: &Path) -> Result<(), String> {
+    let folder = place.parent().unwrap_or(place);
+    if folder.is_file() {
+        std::fs::remove_file(folder).map_err(|error| format!("Failed to remove {}: {error}", folder.display()))?;
+    }
+    if place.is_dir() {
+        std::fs::remove_dir_all(place).map_err(|error| format!("Failed to remove {}: {error}", place.display()))?;
+    }
+    files::create_private_dir(folder).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_has_its_place() {
+        let cache = Path::new("/c");
+        for (url, expected) in [
+            ("salt://a/b.txt", Some("/c/files/base/a/b.txt")),
+            ("salt:///a", Some("/c/files/base/a")),
+            ("salt://a?saltenv=dev", Some("/c/files/dev/a")),
+            ("salt://|a", Some("/c/files/base/a")),
+            ("salt://../a", None),
+            ("salt://a?saltenv=../../etc", None),
+            ("/etc/hosts", Some("/c/localfiles/etc/hosts")),
+            ("https://h.example/a/b", Some("/c/extrn_files/base/h.example/a/b")),
+            ("https://who:word@h.example:81/a?q=1#x", Some("/c/extrn_files/base/h.example81/a-q=1")),
+            ("https://h.example/../../b", None),
+        ] {
+            assert_eq!(place(cache, url, "base"), expected.map(PathBuf::from), "{url}");
+        }
+        let long = external(cache, &format!("https://h/{}", "a".repeat(300)), "base").unwrap();
+        assert_eq!(long.file_name().unwrap().len(), 64);
+    }
+
+    #[test]
+    fn a_servers_tag_spares_the_second_fetch() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("files/a");
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
+        // Who knows the tag is answered with a status alone.
+        let port = brine_testing::web::server(move |asked| {
+            if asked.to_lowercase().contains("if-none-match: \"1\"") {
+                return ("304 Not Modified", "text/plain", String::new());
+            }
+            count.fetch_add(1, Ordering::Relaxed);
+            ("200 OK\r\nETag: \"1\"", "text/plain", "content".into())
+        });
+        let url = format!("http://127.0.0.1:{port}/a");
+        let context = crate::testing::context(&[]);
+        let fetch = |use_etag| {
+            let remote = Remote { use_etag, ..Remote::default() };
+            fetch_remote(&context, &url, &place, &remote).unwrap();
+            assert_eq!(std::fs::read_to_string(&place).unwrap(), "content");
+            sent.load(Ordering::Relaxed)
+        };
+        assert_eq!((fetch(true), fetch(true), fetch(false)), (1, 1, 2));
+        std::fs::remove_file(&place).unwrap();
+        assert_eq!((fetch(true), fetch(true)), (3, 3));
+    }
+}

@@ -1,0 +1,447 @@
+//! `cp`: files of the file server, of web servers and of this host: copied, kept in the cache, looked at.
+//!
+//! Where copies are kept is [`crate::cp::file_cache`]'s.
+
+mod copies;
+pub(crate) mod file_cache;
+mod lists;
+pub mod push;
+
+use std::path::{Path, PathBuf};
+
+use brine_context::files::in_environment;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::web;
+use brine_state::Source;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+use crate::cp::file_cache::Remote;
+use crate::file;
+use crate::file::state::Choice;
+use copies::{content, copied, folder_for, last_name, within, write};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `cp`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "cp",
+    [
+        get_file,
+        get_dir,
+        get_url,
+        get_template,
+        get_file_str,
+        cache_file,
+        cache_files,
+        cache_dir,
+        cache_master,
+        cache_local_file,
+        cache_dest,
+        is_cached,
+        list_minion,
+        lists::hash_file,
+        lists::stat_file,
+        lists::list_master_symlinks,
+        lists::list_states,
+        lists::list_master,
+        lists::list_master_dirs,
+        lists::envs
+    ]
+);
+
+/// Copies a file of the file server to a place, or into a folder: the path there. An empty text says that there
+/// is no such file, false that the folder is not there. With `template`, source and place are rendered.
+///
+/// CLI Example:
+///
+///     salt '*' cp.get_file salt://path/to/file /minion/dest
+#[function]
+pub fn get_file(
+    context: &Context,
+    path: String,
+    dest: Option<String>,
+    #[default] saltenv: Option<String>,
+    #[default(false)] makedirs: bool,
+    #[default] template: Option<String>,
+    #[default] gzip: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    // Pieces of files travel as they are.
+    _ = gzip;
+    let saltenv = environment(context, saltenv);
+    let (path, dest) = (
+        rendered(context, path, template.as_deref(), &kwargs, &saltenv)?,
+        dest.map(|dest| rendered(context, dest, template.as_deref(), &kwargs, &saltenv)).transpose()?,
+    );
+    let (name, saltenv) = below_salt(&path, &saltenv)?;
+    if context.minion.files.hash(name, saltenv).map_err(CallError::Execution)?.is_none() {
+        return Ok("".into());
+    }
+    match dest.filter(|dest| !dest.is_empty()) {
+        Some(dest) => copied(context, name, saltenv, &dest, makedirs),
+        None => Ok(told(
+            file_cache::cache(context, &format!("salt://{name}"), saltenv, &Remote::default())
+                .map_err(CallError::Execution)?,
+        )),
+    }
+}
+
+/// Copies a folder of the file server into one of this host, with all that is in it: the paths there.
+///
+/// CLI Example:
+///
+///     salt '*' cp.get_dir salt://path/to/dir/ /minion/dest
+#[function]
+pub fn get_dir(
+    context: &Context,
+    path: String,
+    dest: String,
+    #[default] saltenv: Option<String>,
+    #[default] template: Option<String>,
+    #[default] gzip: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = gzip;
+    let saltenv = environment(context, saltenv);
+    let (path, dest) = (
+        rendered(context, path, template.as_deref(), &kwargs, &saltenv)?,
+        rendered(context, dest, template.as_deref(), &kwargs, &saltenv)?,
+    );
+    let (name, saltenv) = below_salt(&path, &saltenv)?;
+    let name = name.trim_end_matches('/');
+    let above = name.rsplit_once('/').map_or("", |(above, _)| above);
+    let client = &context.minion.files;
+    let target = |found: &String| {
+        let is_below = !name.is_empty() && found.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+        is_below.then(|| format!("{dest}/{}", found[above.len()..].trim_start_matches('/')))
+    };
+    let mut made = Vec::new();
+    for found in client.list(saltenv).map_err(CallError::Execution)? {
+        let Some(target) = target(&found) else { continue };
+        made.push(copied(context, &found, saltenv, &target, true)?.to_string());
+    }
+    for found in client.empty_folders(saltenv).map_err(CallError::Execution)? {
+        let Some(target) = target(&found) else { continue };
+        std::fs::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
+        made.push(target);
+    }
+    made.sort();
+    Ok(made.into())
+}
+
+/// Fetches a file by its URL (`salt://`, `http://`, `https://`, `file://`, or a path) to a place, or into the
+/// cache: the path there. With `None` for the place, gives what is in it. False if the file server has no such file,
+/// an empty text if the folder is not there.
+///
+/// CLI Example:
+///
+///     salt '*' cp.get_url salt://my/file /tmp/this_file_is_mine
+#[function]
+pub fn get_url(
+    context: &Context,
+    path: String,
+    #[default("".into())] dest: Value,
+    #[default] saltenv: Option<String>,
+    #[default(false)] makedirs: bool,
+    #[default] source_hash: Option<String>,
+) -> CallResult {
+    let saltenv = environment(context, saltenv);
+    let remote = Remote { hash: source_hash, ..Remote::default() };
+    let is_web = path.starts_with("http://") || path.starts_with("https://");
+    let dest = match &dest {
+        Value::Str(dest) if !dest.is_empty() && (is_web || path.starts_with("salt://")) => dest.clone(),
+        Value::Str(_) => {
+            return Ok(told(file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?));
+        }
+        _ => return content(context, &path, &saltenv),
+    };
+    if !is_web {
+        let (name, saltenv) = below_salt(&path, &saltenv)?;
+        return copied(context, name, saltenv, &dest, makedirs);
+    }
+    let target = within(&dest, last_name(&path));
+    if !folder_for(&target, makedirs)? {
+        return Ok("".into());
+    }
+    write(&target, &web::fetch(context.ca_bundle(), &path).map_err(CallError::Execution)?)
+}
+
+/// Renders a file as a template and writes it to a place, or into the cache: the path there. What else is given
+/// are variables of the template. An empty text says that there is no such file, folder or template engine.
+///
+/// CLI Example:
+///
+///     salt '*' cp.get_template salt://path/to/template /minion/dest
+#[function]
+pub fn get_template(
+    context: &Context,
+    path: String,
+    dest: Option<String>,
+    #[default("jinja".into())] template: String,
+    #[default] saltenv: Option<String>,
+    #[default(false)] makedirs: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let saltenv = environment(context, saltenv);
+    let found = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
+    let Some(text) = found.and_then(|found| std::fs::read_to_string(found).ok()) else { return Ok("".into()) };
+    if template != "jinja" {
+        tracing::error!(template, "this template engine is not there: jinja is");
+        return Ok("".into());
+    }
+    let mut variables = kwargs;
+    if let Some(Value::Map(more)) = variables.shift_remove("context") {
+        variables.extend(more);
+    }
+    let (_, environment) = in_environment(&path, &saltenv);
+    let text = match Source::new(context, context.pillar()).render_template(&path, &text, &variables, environment) {
+        Ok(text) => text,
+        Err(error) => {
+            tracing::error!(path, error, "a template cannot be rendered");
+            return Ok("".into());
+        }
+    };
+    let cached = || file_cache::external(&context.config().cachedir, &path, &saltenv);
+    let is_given = dest.as_ref().is_some_and(|dest| !dest.is_empty());
+    let dest = if is_given {
+        dest.map(|dest| within(&dest, last_name(&path)))
+    } else {
+        cached().map(|place| place.display().to_string())
+    };
+    let dest = dest.ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
+    if !folder_for(&dest, makedirs || !is_given)? {
+        return Ok("".into());
+    }
+    // What was rendered may hold secrets: until somebody says more, it is for its owner alone.
+    files::write_atomic(&dest, text.as_bytes(), 0o600).map_err(CallError::execution)?;
+    Ok(dest.into())
+}
+
+/// The content of a file, or false if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' cp.get_file_str salt://my/file
+#[function]
+pub fn get_file_str(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+    let found = file_cache::cache(context, &path, &environment(context, saltenv), &Remote::default())
+        .map_err(CallError::Execution)?;
+    let content = found.and_then(|found| std::fs::read(found).ok());
+    Ok(content.map_or(Value::Bool(false), |content| String::from_utf8_lossy(&content).into_owned().into()))
+}
+
+/// Keeps a file in the cache: the path there, or false if there is none. A file of this host stays where it is.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_file salt://path/to/file
+#[function]
+pub fn cache_file(
+    context: &Context,
+    path: String,
+    #[default] saltenv: Option<String>,
+    #[default] source_hash: Option<String>,
+    #[default(true)] verify_ssl: bool,
+    #[default(false)] use_etag: bool,
+) -> CallResult {
+    let remote = Remote { hash: source_hash, trust_anyone: !verify_ssl, use_etag };
+    let saltenv = environment(context, saltenv);
+    let found = file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?;
+    if found.is_none() {
+        tracing::error!(path, saltenv, "there is no such file to keep in the cache");
+    }
+    Ok(told(found))
+}
+
+/// As `cache_file`, of several, in a list or with commas between them.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_files salt://pathto/file1,salt://pathto/file2
+#[function]
+pub fn cache_files(context: &Context, paths: Value, #[default] saltenv: Option<String>) -> CallResult {
+    let paths = match &paths {
+        Value::List(paths) => paths.iter().map(ToString::to_string).collect(),
+        paths => paths.to_string().split(',').map(str::to_owned).collect::<Vec<_>>(),
+    };
+    paths
+        .into_iter()
+        .map(|path| cache_file(context, path, saltenv.clone(), None, true, false))
+        .collect::<Result<Vec<_>, _>>()
+        .map(Value::from)
+}
+
+/// Keeps all files of a folder in the cache: the paths there. `include_pat` and `exclude_pat` are globs, or regular
+/// expressions behind `E@`.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_dir salt://path/to/dir include_pat='E@*.py$'
+#[function]
+pub fn cache_dir(
+    context: &Context,
+    path: String,
+    #[default] saltenv: Option<String>,
+    #[default(false)] include_empty: bool,
+    #[default] include_pat: Value,
+    #[default] exclude_pat: Value,
+) -> CallResult {
+    let saltenv = environment(context, saltenv);
+    let (name, saltenv) = below_salt(&path, &saltenv)?;
+    let name = format!("{}/", name.trim_end_matches('/'));
+    let choice = Choice::new(&include_pat, &exclude_pat);
+    let is_wanted = |path: &String| path.starts_with(&name) && choice.holds(path);
+    let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?.into_iter().filter(is_wanted);
+    let mut kept = all_cached(context, files, saltenv)?;
+    let empty = if include_empty {
+        context.minion.files.empty_folders(saltenv).map_err(CallError::Execution)?
+    } else {
+        Vec::new()
+    };
+    for folder in empty.into_iter().filter(|folder| folder.starts_with(&name)) {
+        let Some(place) = file_cache::place(&context.config().cachedir, &format!("salt://{folder}"), saltenv) else {
+            continue;
+        };
+        files::create_private_dir(&place).map_err(CallError::execution)?;
+        kept.push(place.display().to_string());
+    }
+    Ok(kept.into())
+}
+
+/// Keeps all files of the file server in the cache: the paths there.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_master
+#[function]
+pub fn cache_master(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+    let saltenv = environment(context, saltenv);
+    let files = context.minion.files.list(&saltenv).map_err(CallError::Execution)?;
+    all_cached(context, files.into_iter(), &saltenv).map(Value::from)
+}
+
+/// Keeps a file of this host in the cache: the path there, or an empty text if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_local_file /etc/hosts
+#[function]
+pub fn cache_local_file(context: &Context, path: String) -> CallResult {
+    if !Path::new(&path).exists() {
+        return Ok("".into());
+    }
+    let place = file_cache::place(&context.config().cachedir, &path, "base")
+        .ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
+    let content = std::fs::read(&path).map_err(|error| file::at(&path, &error))?;
+    file_cache::keep(&place, &content).map_err(CallError::Execution)?;
+    Ok(place.display().to_string().into())
+}
+
+/// Where `cache_file` keeps a file, whether it is there or not.
+///
+/// CLI Example:
+///
+///     salt '*' cp.cache_dest salt://my/file
+#[function]
+pub fn cache_dest(context: &Context, url: String, #[default] saltenv: Option<String>) -> CallResult {
+    if !url.contains("://") {
+        return Ok(url.into());
+    }
+    let place = file_cache::place(&context.config().cachedir, &url, &environment(context, saltenv));
+    Ok(place.map_or_else(|| "Invalid path".into(), |place| place.display().to_string().into()))
+}
+
+/// The path of a file in the cache; an empty text if it is not there.
+///
+/// CLI Example:
+///
+///     salt '*' cp.is_cached salt://path/to/file
+#[function]
+pub fn is_cached(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+    let found = file_cache::found(&context.config().cachedir, &path, &environment(context, saltenv));
+    let mark = if path.strip_prefix("salt://").unwrap_or(&path).starts_with('|') { "|" } else { "" };
+    Ok(found.map_or_else(String::new, |found| format!("{mark}{}", found.display())).into())
+}
+
+/// The paths of all files in the cache.
+///
+/// CLI Example:
+///
+///     salt '*' cp.list_minion
+#[function]
+pub fn list_minion(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+    let cachedir = &context.config().cachedir;
+    let environment = files::relative_path(&environment(context, saltenv));
+    let folders =
+        environment.map(|name| cachedir.join("files").join(name)).into_iter().chain([cachedir.join("localfiles")]);
+    let mut found: Vec<String> = Vec::new();
+    let mut open: Vec<PathBuf> = folders.collect();
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.path().is_dir() { open.push(entry.path()) } else { found.push(entry.path().display().to_string()) }
+        }
+    }
+    found.sort();
+    Ok(found.into())
+}
+
+fn environment(context: &Context, saltenv: Option<String>) -> String {
+    let given = saltenv.filter(|saltenv| !saltenv.is_empty());
+    given.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".to_owned())
+}
+
+/// The path below `salt://` and the environment; only the file server's are taken.
+fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str), CallError> {
+    let is_salt = path.starts_with("salt://");
+    is_salt
+        .then(|| in_environment(path, saltenv))
+        .ok_or_else(|| CallError::Execution(format!("Unsupported path: {path}")))
+}
+
+/// A path, or what it is as a template. The pillar may be one of its own.
+fn rendered(
+    context: &Context,
+    text: String,
+    template: Option<&str>,
+    kwargs: &Map,
+    saltenv: &str,
+) -> Result<String, CallError> {
+    let Some(template) = template.filter(|template| !template.is_empty()) else { return Ok(text) };
+    if template != "jinja" {
+        let error = format!("Attempted to render file paths with unavailable engine {template}");
+        return Err(CallError::Execution(error));
+    }
+    let (pillarenv, over) = (kwargs.get("pillarenv"), kwargs.get("pillar"));
+    let pillar = if pillarenv.is_none() && over.is_none() {
+        context.pillar()
+    } else {
+        let over = over.and_then(Value::as_map).cloned().unwrap_or_default();
+        let pillarenv = pillarenv.and_then(Value::as_str).or(context.config().pillarenv.as_deref());
+        let pillar = context.minion.upstream.pillar(Some(saltenv), pillarenv, &over);
+        pillar.map_err(CallError::Execution)?.into()
+    };
+    let variables = map! {"saltenv" => saltenv};
+    Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
+}
+
+/// The path of a file, or false if there is none.
+fn told(found: Option<PathBuf>) -> Value {
+    found.map_or(Value::Bool(false), |found| found.display().to_string().into())
+}
+
+fn all_cached(context: &Context, files: impl Iterator<Item = String>, saltenv: &str) -> Result<Vec<String>, CallError> {
+    let cached = |file: String| file_cache::cache(context, &format!("salt://{file}"), saltenv, &Remote::default());
+    let kept = files.map(cached).collect::<Result<Vec<_>, _>>().map_err(CallError::Execution)?;
+    Ok(kept.into_iter().flatten().map(|place| place.display().to_string()).collect())
+}
+
+fn below(paths: Vec<String>, prefix: &str) -> Value {
+    let prefix = prefix.trim_start_matches('/');
+    paths.into_iter().filter(|path| path.starts_with(prefix)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+use std::sync::Arc;
+
+use brine_config::MinionConfig;
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::list;
+
+use super::*;
+use crate::testing;
+
+#[test]
+fn files_are_listed_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = keeping(folder.path(), &[("web/init.sls", "{}"), ("web/a.txt", "hello"), ("db.sls", "{}")]);
+    for (fun, args, expected) in [
+        ("cp.list_states", &[][..], list!["db", "web"]),
+        ("cp.list_master", &["base", "web/a"], list!["web/a.txt"]),
+        ("cp.get_file_str", &["salt://web/a.txt"], "hello".into()),
+        ("cp.get_file_str", &["salt://web/a.txt?saltenv=base"], "hello".into()),
+        ("cp.get_file_str", &["salt://no"], Value::Bool(false)),
+        // The files of a test have their length in the place of a hash.
+        ("cp.hash_file", &["salt://web/a.txt"], map! {"hash_type" => "sha256", "hsum" => "5"}.into()),
+        ("cp.hash_file", &["salt://no"], "".into()),
+        ("cp.hash_file", &["/nonexistent"], Value::map()),
+        ("cp.stat_file", &["salt://no"], Value::Nil),
+        ("cp.stat_file", &["/nonexistent"], Value::Nil),
+    ] {
+        let positional = args.iter().map(|arg| Value::from(*arg)).collect();
+        let found = context.call(fun, Args { positional, keyword: Map::new() }).map_err(|error| error.to_string());
+        assert_eq!(found, Ok(expected), "{fun} {args:?}");
+    }
+}
+
+/// A minion with these files that keeps its cache in a folder.
+fn keeping(folder: &Path, files: &[(&str, &str)]) -> Context {
+    let mut minion = testing::minion(files);
+    if let Some(own) = Arc::get_mut(&mut minion) {
+        own.config = Arc::new(MinionConfig { cachedir: folder.join("cache"), ..(*own.config).clone() });
+    }
+    testing::context_of(minion)
+}
+
+/// What a call gives, with `ROOT` for the folder.
+fn said(context: &Context, folder: &Path, call: &str) -> String {
+    let root = folder.display().to_string();
+    let mut words = call.replace("ROOT", &root);
+    let mut args = Args::default();
+    let named = words.split_off(words.find(" --").unwrap_or(words.len()));
+    let value = |word: &str| match word {
+        "None" => Value::Nil,
+        "True" => true.into(),
+        "''" => "".into(),
+        word => word.into(),
+    };
+    let mut words = words.split(' ');
+    let function = words.next().unwrap_or_default();
+    args.positional = words.map(value).collect();
+    for (name, word) in named.split(" --").filter_map(|word| word.split_once('=')) {
+        args.keyword.insert(name.into(), value(word));
+    }
+    match context.call(function, args) {
+        Ok(value) => to_json(&value).replace(&root, "ROOT"),
+        Err(error) => format!("!{}", error.message()).replace(&root, "ROOT"),
+    }
+}
+
+#[test]
+fn files_are_kept_and_copied_as_salt_does_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = [("a.txt", "hello"), ("dir/one", "1"), ("dir/sub/two.py", "2"), ("dirt", "x"), ("test-minion/f", "f")];
+    let context =
+        keeping(folder.path(), &[&files[..], &[("t", "{{ grains.id }} {{ x | default(1) }} {{ saltenv }}")]].concat());
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    std::fs::write(folder.path().join("own"), "own").unwrap();
+    for (call, expected) in [
+        ("cp.is_cached salt://a.txt", r#""""#),
+        ("cp.cache_file salt://a.txt", r#""ROOT/cache/files/base/a.txt""#),
+        ("cp.cache_file salt://a.txt?saltenv=dev", r#""ROOT/cache/files/dev/a.txt""#),
+        ("cp.cache_file salt://no", "false"),
+        ("cp.cache_file /etc/hostname", r#""/etc/hostname""#),
+        ("cp.cache_file relative", "!Path 'relative' is not absolute"),
+        ("cp.cache_file s4://a/b", "!Unsupported url scheme: s4://a/b"),
+        ("cp.cache_file salt://../a", "!salt://../a does not name a file below its root"),
+        ("cp.cache_files salt://a.txt,salt://no", r#"["ROOT/cache/files/base/a.txt", false]"#),
+        ("cp.cache_dir salt://dir", r#"["ROOT/cache/files/base/dir/one", "ROOT/cache/files/base/dir/sub/two.py"]"#),
+        ("cp.cache_dir salt://dir --include_pat=E@py$", r#"["ROOT/cache/files/base/dir/sub/two.py"]"#),
+        ("cp.cache_dir salt://dir --exclude_pat=*.py", r#"["ROOT/cache/files/base/dir/one"]"#),
+        ("cp.cache_dir nope", "!Unsupported path: nope"),
+        ("cp.cache_local_file ROOT/own", r#""ROOT/cache/localfilesROOT/own""#),
+        ("cp.cache_local_file ROOT/nope", r#""""#),
+        ("cp.is_cached ROOT/own", r#""ROOT/cache/localfilesROOT/own""#),
+        ("cp.is_cached salt://|a.txt", r#""|ROOT/cache/files/base/a.txt""#),
+        ("cp.cache_dest salt://b", r#""ROOT/cache/files/base/b""#),
+        ("cp.cache_dest /b", r#""/b""#),
+        ("cp.list_minion dev", r#"["ROOT/cache/files/dev/a.txt", "ROOT/cache/localfilesROOT/own"]"#),
+        ("cp.get_file salt://a.txt ROOT/out/a", r#""ROOT/out/a""#),
+        ("cp.get_file salt://no ROOT/out/a", r#""""#),
+        ("cp.get_file salt://a.txt ROOT/no/a", "false"),
+        ("cp.get_file salt://a.txt ROOT/no/a --makedirs=True", r#""ROOT/no/a""#),
+        ("cp.get_file salt://a.txt ROOT/out", r#""ROOT/out/a.txt""#),
+        ("cp.get_file salt://a.txt ''", r#""ROOT/cache/files/base/a.txt""#),
+        ("cp.get_file /etc/hostname ROOT/out/x", "!Unsupported path: /etc/hostname"),
+        ("cp.get_file salt://{{grains.id}}/f ROOT/out/{{grains.id}} --template=jinja", r#""ROOT/out/test-minion""#),
+        (
+            "cp.get_file salt://a.txt ROOT/out/x --template=py",
+            "!Attempted to render file paths with unavailable engine py",
+        ),
+        ("cp.get_dir salt://dir/ ROOT/out", r#"["ROOT/out/dir/one", "ROOT/out/dir/sub/two.py"]"#),
+        ("cp.get_dir salt://dir/sub ROOT/out", r#"["ROOT/out/sub/two.py"]"#),
+        ("cp.get_dir salt://nope ROOT/out", "[]"),
+        ("cp.get_url salt://a.txt", r#""ROOT/cache/files/base/a.txt""#),
+        ("cp.get_url salt://a.txt ROOT/out/u", r#""ROOT/out/u""#),
+        ("cp.get_url salt://a.txt None", r#""hello""#),
+        ("cp.get_url salt://no None", "false"),
+        ("cp.get_url ROOT/own ROOT/out/v", r#""ROOT/own""#),
+        ("cp.get_url ROOT/own None", r#""own""#),
+        ("cp.get_template salt://t ROOT/out/t --x=y", r#""ROOT/out/t""#),
+        ("cp.get_template salt://t ''", r#""ROOT/cache/extrn_files/base/t""#),
+        ("cp.get_template salt://no ROOT/out/t2", r#""""#),
+        ("cp.get_template salt://t ROOT/none/t", r#""""#),
+        ("cp.get_template salt://t ROOT/out/t --template=mako", r#""""#),
+        ("cp.get_file_str ROOT/own", r#""own""#),
+    ] {
+        assert_eq!(said(&context, folder.path(), call), expected, "{call}");
+    }
+    for (path, text) in [("no/a", "hello"), ("out/sub/two.py", "2"), ("out/t", "test-minion y base")] {
+        assert_eq!(std::fs::read_to_string(folder.path().join(path)).unwrap(), text, "{path}");
+    }
+    assert!(!folder.path().join("out/v").exists());
+}
+
+#[test]
+fn files_come_from_web_servers_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = keeping(folder.path(), &[]);
+    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let port = brine_testing::web::server(|asked| {
+        let is_there = !asked.starts_with("GET /none ");
+        let (status, body) = if is_there { ("200 OK", "web") } else { ("404 Not Found", "") };
+        (status, "text/plain", body.into())
+    });
+    for (call, expected) in [
+        ("cp.get_url URL/a ROOT/out/a", r#""ROOT/out/a""#),
+        ("cp.get_url URL/a ROOT/out/", r#""ROOT/out/a""#),
+        ("cp.get_url URL/ ROOT/out/", r#""ROOT/out/index.html""#),
+        ("cp.get_url URL/a ROOT/none/a", r#""""#),
+        ("cp.get_url URL/a None", r#""web""#),
+        ("cp.get_url URL/none ROOT/out/b", "!Error: HTTP 404 reading /none"),
+        ("cp.cache_file URL/a?b=c", r#""ROOT/cache/extrn_files/base/127.0.0.1PORT/a-b=c""#),
+        ("cp.get_file_str URL/a", r#""web""#),
+    ] {
+        let call = call.replace("URL", &format!("http://127.0.0.1:{port}"));
+        let expected = expected.replace("PORT", &port.to_string());
+        assert_eq!(said(&context, folder.path(), &call), expected, "{call}");
+    }
+}

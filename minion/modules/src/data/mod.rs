@@ -1,0 +1,225 @@
+//! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, msgpack};
+use parking_lot::Mutex;
+
+/// Held while the file is read and written anew: jobs run side by side.
+static CHANGING: Mutex<()> = Mutex::new(());
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `data`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("data", [clear, load, items, dump, update, cas, pop, get, keys, values, has_key]);
+
+/// Forgets all values.
+///
+/// CLI Example:
+///
+///     salt '*' data.clear
+#[function]
+pub fn clear(context: &Context) -> CallResult {
+    let _changing = CHANGING.lock();
+    match std::fs::remove_file(path(context)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
+        _ => Ok(true.into()),
+    }
+}
+
+/// All values.
+///
+/// CLI Example:
+///
+///     salt '*' data.load
+#[function]
+pub fn load(context: &Context) -> CallResult {
+    Ok(stored(context)?.into())
+}
+
+/// As `load`.
+///
+/// CLI Example:
+///
+///     salt '*' data.items
+#[function]
+pub fn items(context: &Context) -> CallResult {
+    Ok(stored(context)?.into())
+}
+
+/// Keeps the entries of a mapping in the place of all values that there were.
+///
+/// CLI Example:
+///
+///     salt '*' data.dump "{'eggs': 'spam'}"
+#[function]
+pub fn dump(context: &Context, new_data: Value) -> CallResult {
+    let new_data = match new_data {
+        Value::Str(text) => brine_yaml::load(&text).map_err(CallError::execution)?,
+        other => other,
+    };
+    let Value::Map(new_data) = new_data else { return Ok(false.into()) };
+    let _changing = CHANGING.lock();
+    store(context, &new_data)?;
+    Ok(true.into())
+}
+
+/// Keeps a value under a name.
+///
+/// CLI Example:
+///
+///     salt '*' data.update eggs spam
+#[function]
+pub fn update(context: &Context, key: Value, value: Value) -> CallResult {
+    change(context, |stored| _ = stored.insert(key, value))?;
+    Ok(true.into())
+}
+
+/// Puts a value in the place of another one, and says whether that one was there.
+///
+/// CLI Example:
+///
+///     salt '*' data.cas eggs 'new value' 'old value'
+#[function]
+pub fn cas(context: &Context, key: Value, value: Value, old_value: Value) -> CallResult {
+    let is_there = change(context, |stored| match stored.get_mut(&key).filter(|have| **have == old_value) {
+        Some(have) => {
+            *have = value;
+            true
+        }
+        None => false,
+    });
+    Ok(is_there?.into())
+}
+
+/// Takes a value out, and gives it.
+///
+/// CLI Example:
+///
+///     salt '*' data.pop eggs
+#[function]
+pub fn pop(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+    Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
+}
+
+/// The value under a name, or a list of those under several names.
+///
+/// CLI Example:
+///
+///     salt '*' data.get eggs
+#[function]
+pub fn get(context: &Context, key: Value, #[default] default: Value) -> CallResult {
+    let stored = stored(context)?;
+    let Value::List(names) = key else { return Ok(stored.get(&key).cloned().unwrap_or(default)) };
+    let found = names.iter().map(|name| stored.get(name).or((!default.is_nil()).then_some(&default)));
+    Ok(found.flatten().cloned().collect())
+}
+
+/// The names of the values.
+///
+/// CLI Example:
+///
+///     salt '*' data.keys
+#[function]
+pub fn keys(context: &Context) -> CallResult {
+    Ok(stored(context)?.into_keys().collect())
+}
+
+/// The values without their names.
+///
+/// CLI Example:
+///
+///     salt '*' data.values
+#[function]
+pub fn values(context: &Context) -> CallResult {
+    Ok(stored(context)?.into_values().collect())
+}
+
+/// Whether there is a value under a name.
+///
+/// CLI Example:
+///
+///     salt '*' data.has_key eggs
+#[function]
+pub fn has_key(context: &Context, key: Value) -> CallResult {
+    Ok(stored(context)?.contains_key(&key).into())
+}
+
+fn path(context: &Context) -> std::path::PathBuf {
+    context.config().cachedir.join("datastore")
+}
+
+/// What is kept. A file with something else in it is moved aside.
+fn stored(context: &Context) -> Result<Map, CallError> {
+    let path = path(context);
+    let packed = match std::fs::read(&path) {
+        Ok(packed) => packed,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
+        Err(error) => return Err(CallError::Execution(format!("{} cannot be read: {error}", path.display()))),
+    };
+    msgpack::unpack_map(&packed).or_else(|error| {
+        let aside = path.with_extension("damaged");
+        std::fs::rename(&path, &aside).map_err(CallError::execution)?;
+        tracing::error!(path = %aside.display(), %error, "the values of `data` cannot be read: they are moved aside");
+        Ok(Map::new())
+    })
+}
+
+fn store(context: &Context, values: &Map) -> Result<(), CallError> {
+    files::write_atomic(path(context), &msgpack::pack_map(values), 0o600).map_err(CallError::execution)
+}
+
+fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, CallError> {
+    let _changing = CHANGING.lock();
+    let mut values = stored(context)?;
+    let answer = how(&mut values);
+    store(context, &values)?;
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn what_is_kept_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = MinionConfig { cachedir: folder.path().to_owned(), ..MinionConfig::default() };
+        let minion = Arc::into_inner(testing::minion(&[])).unwrap();
+        let context = testing::context_of(Arc::new(brine_context::Minion { config: Arc::new(config), ..minion }));
+        for (fun, args, expected) in [
+            ("get", list!["x"], Value::Nil),
+            ("update", list!["x", map! {"a" => 1}], true.into()),
+            ("update", list!["y", 2], true.into()),
+            ("get", list!["x"], map! {"a" => 1}.into()),
+            ("get", list![list!["x", "z"]], list![map! {"a" => 1}]),
+            ("get", list![list!["x", "z"], 5], list![map! {"a" => 1}, 5]),
+            ("keys", list![], list!["x", "y"]),
+            ("values", list![], list![map! {"a" => 1}, 2]),
+            ("has_key", list!["x"], true.into()),
+            ("cas", list!["y", 3, 2], true.into()),
+            ("cas", list!["y", 4, 2], false.into()),
+            ("cas", list!["q", 4, 2], false.into()),
+            ("pop", list!["y"], 3.into()),
+            ("pop", list!["y", 9], 9.into()),
+            ("dump", list!["[1]"], false.into()),
+            ("dump", list!["{'eggs': 'spam'}"], true.into()),
+            ("load", list![], map! {"eggs" => "spam"}.into()),
+            ("clear", list![], true.into()),
+            ("items", list![], Value::map()),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call(&format!("data.{fun}"), called), Ok(expected), "{fun} {args}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! `debconf`: answers to the questions of Debian's packages as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+
+/// State functions of `debconf`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("debconf", [set, set_file]);
+
+/// Answers to the questions of a package: by question, its type and value.
+#[function]
+pub fn set(context: &StateContext, name: String, data: Map, #[keywords] _kwargs: Map) -> CallResult {
+    let current = context.call.call("debconf.show", Args::positional([name.as_str().into()]))?;
+    let current = current.as_list().unwrap_or_default();
+    let mut done = StateReturn::ok(&name, "");
+    for (question, answer) in &data {
+        let kind = answer.get("type").map(ToString::to_string).unwrap_or_default();
+        let value = match answer.get("value") {
+            Some(value) if kind == "boolean" => if value.is_truthy() { "true" } else { "false" }.to_owned(),
+            value => value.map(ToString::to_string).unwrap_or_default(),
+        };
+        let shown = if kind == "password" { "(password hidden)" } else { &value };
+        if current.contains(&list![question.clone(), kind.as_str(), value.as_str()]) {
+            if done.comment.is_empty() {
+                done.comment = "Unchanged answers: ".into();
+            }
+            done.comment = format!("{}{question} ", done.comment);
+        } else if context.test {
+            done.result = None;
+            done.changes.insert(question.clone(), format!("New value: {shown}").into());
+        } else {
+            let args = [name.as_str().into(), question.clone(), kind.as_str().into(), value.as_str().into()];
+            if context.call.call("debconf.set", Args::positional(args))?.is_truthy() {
+                done.changes.insert(question.clone(), shown.into());
+            } else {
+                done.result = Some(false);
+                done.comment = "Some settings failed to be applied.".into();
+                done.changes.insert(question.clone(), "Failed to set!".into());
+            }
+        }
+    }
+    if done.changes.is_empty() {
+        done.comment = "All specified answers are already set".into();
+    }
+    Ok(done.into())
+}
+
+/// Answers to questions from a file.
+#[function]
+pub fn set_file(
+    context: &StateContext,
+    name: String,
+    source: String,
+    #[default] template: Option<String>,
+    #[default] defaults: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let given = context.chunk.get("context").cloned().unwrap_or_default();
+    for (value, word) in [(&given, "Context"), (&defaults, "Defaults")] {
+        if !value.is_nil() && value.as_map().is_none() {
+            return Ok(StateReturn::failed(&name, format!("{word} must be formed as a dict")).into());
+        }
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, "Debconf selections would have been set.").into());
+    }
+    let mut args = map! {"path" => source, "saltenv" => &context.saltenv};
+    let function = if template.is_some() { "debconf.set_template" } else { "debconf.set_file" };
+    if let Some(template) = template {
+        args.extend(map! {"template" => template, "context" => given, "defaults" => defaults});
+    }
+    Ok(if context.call.call(function, Args::keyword(args))?.is_truthy() {
+        StateReturn::ok(&name, "Debconf selections were set.")
+    } else {
+        StateReturn::failed(&name, "Unable to set debconf selections from file.")
+    }
+    .into())
+}

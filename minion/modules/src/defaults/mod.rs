@@ -1,0 +1,152 @@
+//! `defaults`: mappings put together, for those who write formulas.
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value, json};
+use brine_yaml::entry_at;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `defaults`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("defaults", [merge, get, deepcopy, update]);
+
+/// Merges a mapping deeply into another and gives the result; its values win. With `merge_lists`, lists grow by
+/// what they lack.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.merge '{a: b}' '{d: e}'
+#[function]
+pub fn merge(
+    _context: &Context,
+    dest: Map,
+    src: Map,
+    #[default(false)] merge_lists: bool,
+    #[default(true)] in_place: bool,
+    #[default(true)] convert_none: bool,
+) -> CallResult {
+    _ = (in_place, convert_none);
+    let mut dest = dest;
+    merge_deep(&mut dest, &src, merge_lists);
+    Ok(dest.into())
+}
+
+/// What a formula's `defaults.yaml` (or `.json`) has at a path behind its name, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.get core:users:root
+#[function]
+pub fn get(context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+    let (formula, path) = key.split_once(':').map_or((key.as_str(), ""), |(formula, path)| (formula, path));
+    let defaults = of_formula(context, formula)?;
+    if path.is_empty() {
+        return Ok(defaults.unwrap_or_default());
+    }
+    let found = defaults.as_ref().and_then(Value::as_map).and_then(|map| entry_at(map, path, ":"));
+    Ok(found.cloned().unwrap_or(default))
+}
+
+/// Gives a copy.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.deepcopy '{a: b}'
+#[function]
+pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
+    Ok(source)
+}
+
+/// Merges defaults under each mapping of a mapping of them, and gives the result.
+///
+/// CLI Example:
+///
+///     salt '*' defaults.update '{web: {port: 8080}}' '{port: 80, host: localhost}'
+#[function]
+pub fn update(
+    _context: &Context,
+    dest: Map,
+    defaults: Map,
+    #[default(true)] merge_lists: bool,
+    #[default(true)] in_place: bool,
+    #[default(true)] convert_none: bool,
+) -> CallResult {
+    _ = (in_place, convert_none);
+    let updated = dest.into_iter().map(|(name, own)| {
+        let mut all = defaults.clone();
+        match own {
+            Value::Map(own) => {
+                merge_deep(&mut all, &own, merge_lists);
+                (name, Value::Map(all))
+            }
+            Value::Nil => (name, Value::Map(all)),
+            other => (name, other),
+        }
+    });
+    Ok(updated.collect::<Map>().into())
+}
+
+/// The defaults of a formula, if it has any.
+fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallError> {
+    type Read = fn(&str) -> Result<Value, CallError>;
+    let kinds: [(&str, Read); 2] = [
+        ("yaml", |text| brine_yaml::load(text).map_err(CallError::execution)),
+        ("json", |text| json::from_json(text).map_err(CallError::execution)),
+    ];
+    for (kind, read) in kinds {
+        let file =
+            context.minion.files.read(&format!("{formula}/defaults.{kind}"), "base").map_err(CallError::Execution)?;
+        if let Some(content) = file {
+            let found = read(&String::from_utf8(content).map_err(CallError::execution)?)?;
+            return Ok(Some(if found.is_nil() { Value::map() } else { found }));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn formulas_have_defaults() {
+        let context = testing::context(&[("f/defaults.yaml", "a: {b: 1}"), ("g/defaults.json", "{\"c\": 2}")]);
+        for (args, expected) in [
+            (list!["f:a:b"], 1.into()),
+            (list!["f"], map! {"a" => map! {"b" => 1}}.into()),
+            (list!["f:z", 7], 7.into()),
+            (list!["g:c"], 2.into()),
+            (list!["nope:z", 7], 7.into()),
+            (list!["nope"], Value::Nil),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call("defaults.get", called), Ok(expected), "{args}");
+        }
+    }
+
+    #[test]
+    fn what_comes_later_wins() {
+        let call = |fun: &str, a: Map, b: Map| {
+            let args = Args { positional: vec![a.into(), b.into()], ..Args::default() };
+            testing::context(&[]).call(fun, args).unwrap()
+        };
+        assert_eq!(
+            call(
+                "defaults.merge",
+                map! {"a" => map! {"b" => 1, "l" => list![1]}},
+                map! {"a" => map! {"c" => 2, "l" => list![2]}}
+            ),
+            map! {"a" => map! {"b" => 1, "l" => list![2], "c" => 2}}.into()
+        );
+        assert_eq!(
+            call("defaults.update", map! {"web" => map! {"port" => 8080}}, map! {"port" => 80, "host" => "h"}),
+            map! {"web" => map! {"port" => 8080, "host" => "h"}}.into()
+        );
+    }
+}

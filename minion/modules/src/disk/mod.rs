@@ -1,0 +1,197 @@
+//! `disk`: how full the file systems of this host are, and what is on its devices.
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `disk`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("disk", [usage, inodeusage, percent, blkid]);
+
+/// The space of the mounted file systems, as `df` tells it; `args` are more flags of `df`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.usage
+#[function]
+pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "usage", "-P", args.as_deref())?;
+    let told = rows.into_iter().map(|row| {
+        let [blocks, used, available] = row.amounts;
+        let told = map! {
+            "filesystem" => row.filesystem, "1K-blocks" => blocks, "used" => used, "available" => available,
+            "capacity" => row.percent,
+        };
+        (row.place.into(), told.into())
+    });
+    Ok(told.collect::<Map>().into())
+}
+
+/// The inodes of the mounted file systems, as `df` tells them; `args` are more flags of `df`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.inodeusage
+#[function]
+pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
+    let told = rows.into_iter().map(|row| {
+        let [inodes, used, free] = row.amounts;
+        let told = map! {
+            "inodes" => inodes, "used" => used, "free" => free, "use" => row.percent, "filesystem" => row.filesystem,
+        };
+        (row.place.into(), told.into())
+    });
+    Ok(told.collect::<Map>().into())
+}
+
+/// How full the mounted file systems are, or the one that is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' disk.percent /var
+#[function]
+pub fn percent(context: &Context, #[default] args: Option<String>) -> CallResult {
+    let rows = table(context, "percent", "-P", None)?;
+    let Some(place) = args else {
+        return Ok(rows.into_iter().map(|row| (row.place.into(), row.percent.into())).collect::<Map>().into());
+    };
+    let Some(row) = rows.into_iter().find(|row| row.place == place) else {
+        tracing::error!(
+            jid = context.job.jid,
+            "Problem parsing disk usage information: Partition '{place}' does not exist!"
+        );
+        return Ok(Map::new().into());
+    };
+    Ok(row.percent.into())
+}
+
+/// What is on the block devices: of all, of one, or of those with an attribute, such as `TYPE=ext4`.
+///
+/// CLI Example:
+///
+///     salt '*' disk.blkid
+///     salt '*' disk.blkid /dev/sda
+#[function]
+pub fn blkid(context: &Context, #[default] device: Option<String>, #[default] token: Option<String>) -> CallResult {
+    let mut words = vec!["blkid".to_owned()];
+    match (device, token) {
+        (Some(device), _) => words.push(argument(&device)?),
+        (None, Some(token)) => words.extend(["-t".into(), argument(&token)?]),
+        (None, None) => {}
+    }
+    let output = run(context, &words, &[])?;
+    if output.retcode != 0 {
+        return Ok(Map::new().into());
+    }
+    Ok(output.stdout.lines().filter_map(attributes).collect::<Map>().into())
+}
+
+/// A line of what `df` tells.
+struct Row {
+    filesystem: String,
+    amounts: [String; 3],
+    percent: String,
+    place: String,
+}
+
+fn table(context: &Context, function: &str, flags: &str, more: Option<&str>) -> Result<Vec<Row>, CallError> {
+    const ALLOWED: &str = "aBhHiklPtTvx";
+    let mut words = vec!["df".to_owned(), flags.to_owned()];
+    if let Some(more) = more.filter(|more| !more.is_empty()) {
+        if !more.chars().all(|flag| ALLOWED.contains(flag)) {
+            return Err(CallError::Execution(format!("Invalid flag passed to disk.{function}")));
+        }
+        words.push(format!("-{more}"));
+    }
+    // What one file system does not tell makes `df` fail, and the others are told.
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    Ok(output.stdout.lines().skip(1).filter_map(row).collect())
+}
+
+/// Reads a line. The name of a file system may have blanks, and so may its place.
+fn row(line: &str) -> Option<Row> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_share = |word: &&str| *word == "-" || word.strip_suffix('%').is_some_and(|n| n.parse::<u64>().is_ok());
+    let share = (4..words.len()).find(|place| is_share(&words[*place]))?;
+    let place = words.get(share + 1..).filter(|place| !place.is_empty())?.join(" ");
+    Some(Row {
+        filesystem: words[..share - 3].join(" "),
+        amounts: [words[share - 3], words[share - 2], words[share - 1]].map(str::to_owned),
+        percent: words[share].to_owned(),
+        place,
+    })
+}
+
+/// Reads `/dev/sda1: LABEL="a b" TYPE="ext4"`.
+fn attributes(line: &str) -> Option<(Value, Value)> {
+    let (device, mut rest) = line.split_once(':')?;
+    let mut told = Map::new();
+    while let Some((name, after)) = rest.split_once("=\"") {
+        let (value, after) = after.split_once('"')?;
+        told.insert(name.trim().into(), value.into());
+        rest = after;
+    }
+    Some((device.into(), told.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    #[test]
+    fn tables_are_read() {
+        let programs = Scripted::new(
+            r#"
+            $ df -P
+            | Filesystem     1024-blocks     Used Available Capacity Mounted on
+            | /dev/vda         264212084 71021528  24264360      75% /
+            | map auto_home            0        0         0       -  /home
+            | //nas/my share         100       40        60      40% /mnt/with blank
+            | cut 1 2
+            $ df -P -hT
+            | Filesystem     Type  Size  Used Avail Capacity Mounted on
+            | /dev/vda       ext4  252G   68G   24G      75% /
+            $ df -iP
+            | Filesystem       Inodes  IUsed    IFree IUse% Mounted on
+            | /dev/vda       16777216 715731 16061485    5% /
+            $ blkid
+            | /dev/sda1: LABEL="a b" UUID="1-2" TYPE="ext4"
+            | /dev/sdb: TYPE="swap"
+            $ blkid -t TYPE=xfs
+            = 2
+            "#,
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("disk.usage", list![], map! {}),
+            ("disk.usage", list!["hT"], map! {}),
+            ("disk.usage", list!["h; id"], map! {}),
+            ("disk.inodeusage", list![], map! {}),
+            ("disk.percent", list![], map! {}),
+            ("disk.percent", list!["/home"], map! {}),
+            ("disk.percent", list!["/nope"], map! {}),
+            ("disk.blkid", list![], map! {}),
+            ("disk.blkid", list![], map! {"token" => "TYPE=xfs"}),
+            ("disk.blkid", list!["-g"], map! {}),
+        ]), @r#"
+        disk.usage: {"/": {"filesystem": "/dev/vda", "1K-blocks": "264212084", "used": "71021528", "available": "24264360", "capacity": "75%"}, "/home": {"filesystem": "map auto_home", "1K-blocks": "0", "used": "0", "available": "0", "capacity": "-"}, "/mnt/with blank": {"filesystem": "//nas/my share", "1K-blocks": "100", "used": "40", "available": "60", "capacity": "40%"}}
+        disk.usage: {"/": {"filesystem": "/dev/vda ext4", "1K-blocks": "252G", "used": "68G", "available": "24G", "capacity": "75%"}}
+        disk.usage: ERROR: Invalid flag passed to disk.usage
+        disk.inodeusage: {"/": {"inodes": "16777216", "used": "715731", "free": "16061485", "use": "5%", "filesystem": "/dev/vda"}}
+        disk.percent: {"/": "75%", "/home": "-", "/mnt/with blank": "40%"}
+        disk.percent: "-"
+        disk.percent: {}
+        disk.blkid: {"/dev/sda1": {"LABEL": "a b", "UUID": "1-2", "TYPE": "ext4"}, "/dev/sdb": {"TYPE": "swap"}}
+        disk.blkid: {}
+        disk.blkid: ERROR: '-g' cannot be used: it starts with '-' or is empty
+        "#);
+    }
+}

@@ -1,0 +1,127 @@
+//! `environ`: the environment that the minion gives to the commands it runs.
+//!
+//! Changes are kept in [`brine_host::environment`].
+
+pub(crate) mod state;
+
+use brine_context::{Context, Room};
+use brine_function::{CallResult, Function, function, registry};
+use brine_host::environment::{all, set, variable};
+use brine_value::{Map, Value};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `environ`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("environ", [get, has_value, item, items, setval, setenv]);
+
+/// Gives the value of a variable, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' environ.get HOME
+#[function]
+pub fn get(_context: &Context, key: String, #[default("".into())] default: Value) -> CallResult {
+    Ok(variable(&key).map_or(default, Value::from))
+}
+
+/// Says whether there is a variable, and has this value.
+///
+/// CLI Example:
+///
+///     salt '*' environ.has_value HOME /root
+#[function]
+pub fn has_value(_context: &Context, key: String, #[default] value: Option<String>) -> CallResult {
+    Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
+}
+
+/// Gives the values of several variables.
+///
+/// CLI Example:
+///
+///     salt '*' environ.item '[HOME, PATH]'
+#[function]
+pub fn item(_context: &Context, keys: Vec<String>, #[default("".into())] default: Value) -> CallResult {
+    let item = |key: String| (Value::from(key.as_str()), variable(&key).map_or(default.clone(), Value::from));
+    Ok(keys.into_iter().map(item).collect::<Map>().into())
+}
+
+/// Gives all variables.
+///
+/// CLI Example:
+///
+///     salt '*' environ.items
+#[function]
+pub fn items(_context: &Context) -> CallResult {
+    Ok(all().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+}
+
+/// Sets a variable, for commands that are run from now on. False takes it away if `false_unsets` is given.
+///
+/// CLI Example:
+///
+///     salt '*' environ.setval LANG C.UTF-8
+#[function]
+pub fn setval(_context: &Context, key: String, val: Value, #[default(false)] false_unsets: bool) -> CallResult {
+    match val {
+        Value::Str(text) => {
+            set(&key, Some(text.as_str()));
+            Ok(text.as_str().into())
+        }
+        Value::Bool(false) => {
+            set(&key, if false_unsets { None } else { Some("") });
+            Ok(if false_unsets { Value::Nil } else { "".into() })
+        }
+        _ => Ok(false.into()),
+    }
+}
+
+/// Sets several variables, as `setval` does each; with `clear_all` all others are taken away.
+///
+/// CLI Example:
+///
+///     salt '*' environ.setenv '{"LANG": "C.UTF-8", "TZ": false}' false_unsets=True
+#[function]
+pub fn setenv(
+    context: &Context,
+    environ: Value,
+    #[default(false)] false_unsets: bool,
+    #[default(false)] clear_all: bool,
+) -> CallResult {
+    let Value::Map(environ) = environ else { return Ok(false.into()) };
+    if !environ.values().all(|value| matches!(value, Value::Str(_) | Value::Bool(false))) {
+        return Ok(false.into());
+    }
+    let mut answer = Map::new();
+    if clear_all {
+        let others = all().into_keys().filter(|name| !environ.contains_key(&Value::from(name.as_str())));
+        for name in others {
+            answer.insert(name.as_str().into(), setval(context, name, false.into(), false_unsets)?);
+        }
+    }
+    for (name, value) in environ {
+        answer.insert(name.clone(), setval(context, name.to_string(), value, false_unsets)?);
+    }
+    Ok(answer.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn commands_get_what_was_set() {
+        let context = testing::context(&[]);
+        let call = |fun: &str, args: Vec<Value>| {
+            context.call(fun, brine_function::Args { positional: args, ..Default::default() }).unwrap()
+        };
+        assert_eq!(call("environ.setval", vec!["BRINE_TRIED".into(), "yes".into()]), "yes".into());
+        assert_eq!(call("environ.get", vec!["BRINE_TRIED".into()]), "yes".into());
+        assert_eq!(call("cmd.run", vec!["echo $BRINE_TRIED".into()]), "yes".into());
+        assert_eq!(call("environ.has_value", vec!["BRINE_TRIED".into(), "no".into()]), false.into());
+        set("BRINE_TRIED", None);
+        assert_eq!(call("cmd.run", vec!["echo ${BRINE_TRIED-gone}".into()]), "gone".into());
+        assert_eq!(call("environ.get", vec!["BRINE_TRIED".into(), 7.into()]), 7.into());
+    }
+}

@@ -1,0 +1,67 @@
+//! `environ`: the environment of commands as a state.
+
+use std::collections::BTreeMap;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_host::environment;
+use brine_value::{Map, Value};
+
+/// State functions of `environ`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("environ", [setenv]);
+
+/// Variables for the commands that this minion runs: one of this name, or those of a mapping. False is an empty
+/// text, or takes the variable away with `false_unsets`; `clear_all` empties all others.
+#[function]
+pub fn setenv(
+    context: &StateContext,
+    name: String,
+    value: Value,
+    #[default(false)] false_unsets: bool,
+    #[default(false)] clear_all: bool,
+    #[default(false)] update_minion: bool,
+    #[default(false)] permanent: bool,
+) -> CallResult {
+    _ = (update_minion, permanent);
+    let wanted = match wanted(&name, &value, false_unsets) {
+        Ok(wanted) => wanted,
+        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    };
+    let have = environment::all();
+    // A single empty text is what is not there.
+    let missing = value.as_str().map(|_| String::new());
+    let differs = |(name, value): &(&String, &Option<String>)| have.get(*name).or(missing.as_ref()) != value.as_ref();
+    let changes = wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone()));
+    let mut changes: BTreeMap<String, Option<String>> = changes.collect();
+    if clear_all {
+        let others = have.iter().filter(|(name, value)| !wanted.contains_key(*name) && !value.is_empty());
+        changes.extend(others.map(|(name, _)| (name.clone(), (!false_unsets).then(String::new))));
+    }
+    if !context.test {
+        for (name, value) in &changes {
+            environment::set(name, value.as_deref());
+        }
+    }
+    let comment = match (changes.is_empty(), context.test) {
+        (true, true) => "Environ values are already set with the correct values",
+        (true, false) => "Environ values were already set with the correct values",
+        (false, true) => "Environ values will be changed",
+        (false, false) => "Environ values were set",
+    };
+    let told: Map =
+        changes.into_iter().map(|(name, value)| (name.into(), value.map_or(Value::Nil, Value::from))).collect();
+    Ok(StateReturn::ok(&name, comment).with_changes(told).into())
+}
+
+/// The variables that a state is about; nothing for those that are to go.
+fn wanted(name: &str, value: &Value, false_unsets: bool) -> Result<BTreeMap<String, Option<String>>, &'static str> {
+    let single = |value: &Value| match value {
+        Value::Str(text) => Ok(Some(text.clone())),
+        Value::Bool(false) => Ok((!false_unsets).then(String::new)),
+        _ => Err("Environ value must be string, dict or False"),
+    };
+    match value {
+        Value::Map(map) => map.iter().map(|(name, value)| Ok((name.to_string(), single(value)?))).collect(),
+        value => Ok(BTreeMap::from([(name.to_owned(), single(value)?)])),
+    }
+}

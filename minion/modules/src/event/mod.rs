@@ -1,0 +1,233 @@
+//! `event`: firing events on the master's bus and on the minion's own.
+
+pub(crate) mod state;
+
+use std::time::Duration;
+
+use brine_context::local_bus::LocalBus;
+use brine_context::{Context, MasterEvent, Room};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `event`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
+
+/// The arguments of `event.send`.
+#[derive(Args)]
+pub struct SendArgs {
+    /// Tag of the event.
+    tag: String,
+    /// Body of the event.
+    #[default]
+    data: Value,
+    /// Fields beside the body.
+    #[default]
+    preload: Value,
+    /// Whether the environment is added, or the list of variables to add.
+    #[default(false.into())]
+    with_env: Value,
+    /// Whether the grains are added, or the list of grains to add.
+    #[default(false.into())]
+    with_grains: Value,
+    /// Whether the pillar is added, or the list of keys to add.
+    #[default(false.into())]
+    with_pillar: Value,
+    /// Whether `saltenv` and `pillarenv` of the minion are added.
+    #[default(false.into())]
+    with_env_opts: Value,
+    /// Seconds to wait for the master.
+    #[default(DEFAULT_TIMEOUT)]
+    timeout: u64,
+    /// Further fields of the body.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Fires an event on the master's bus, with data and keyword arguments as its body; without a master, on
+/// the minion's own. `with_grains` and `with_pillar` add those: all, or the ones of a list; `with_env` adds
+/// the environment, `with_env_opts` the minion's `saltenv` and `pillarenv`. What is in the data counts
+/// before keyword arguments, and those before what is added. `preload` are fields beside the data,
+/// `timeout` the seconds that the master may take.
+///
+/// CLI Example:
+///
+///     salt-call event.send myco/mytag foo=Foo bar=Bar
+///     salt-call event.send 'myco/mytag' '{foo: Foo, bar: Bar}'
+#[function]
+pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
+    let mut body = Map::new();
+    if args.with_env.is_truthy() {
+        let text = |text: std::ffi::OsString| Value::from(text.to_string_lossy().into_owned());
+        let env: Map = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
+        body.insert("environ".into(), chosen(&env, &args.with_env).into());
+    }
+    if args.with_grains.is_truthy() {
+        body.insert("grains".into(), chosen(&context.grains(), &args.with_grains).into());
+    }
+    if args.with_pillar.is_truthy() {
+        body.insert("pillar".into(), chosen(&context.pillar(), &args.with_pillar).into());
+    }
+    if args.with_env_opts.is_truthy() {
+        body.insert("saltenv".into(), context.config().saltenv.clone().into());
+        body.insert("pillarenv".into(), context.config().pillarenv.clone().into());
+    }
+    body.extend(args.kwargs);
+    body.extend(args.data.as_map().cloned().unwrap_or_default());
+    if has_master(context) {
+        fire_master(context, body.into(), args.tag, args.preload, args.timeout)
+    } else {
+        fire(context, body.into(), args.tag, args.timeout)
+    }
+}
+
+/// Fires an event on the minion's own bus. Gives false if the data is no mapping, or no minion runs.
+///
+/// CLI Example:
+///
+///     salt '*' event.fire '{"data": "my event data"}' 'tag'
+#[function]
+pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEOUT)] timeout: u64) -> CallResult {
+    // A minion that runs takes it at once.
+    _ = timeout;
+    let Some(data) = data.as_map() else {
+        tracing::warn!(tag, "an event's data is a mapping, this is of type {}", data.type_name());
+        return Ok(false.into());
+    };
+    let mut data = data.clone();
+    data.extend(context.job.causes());
+    let fired = context.minion.local.fire(&tag, &data);
+    if let Err(error) = &fired {
+        tracing::warn!(tag, %error, "an event could not be fired");
+    }
+    Ok(fired.is_ok().into())
+}
+
+/// Fires an event on the master's bus. Gives true when the master has it, false if it does not get it
+/// within `timeout` seconds or there is no master. `preload` are fields beside the data.
+///
+/// CLI Example:
+///
+///     salt '*' event.fire_master '{"data": "my event data"}' 'tag'
+#[function]
+pub fn fire_master(
+    context: &Context,
+    data: Value,
+    tag: String,
+    #[default] preload: Value,
+    #[default(DEFAULT_TIMEOUT)] timeout: u64,
+) -> CallResult {
+    if !has_master(context) {
+        tracing::warn!("Local mode detected. Event with tag {tag} will NOT be sent.");
+        return Ok(Value::Bool(false));
+    }
+    let mut data = data;
+    if let Value::Map(data) = &mut data {
+        context.job.mark(data);
+    }
+    let beside = match preload {
+        Value::Map(fields) if !fields.is_empty() => Some(fields),
+        // Salt's salt-call has a channel of its own for its events, and they no pretag.
+        _ => matches!(context.minion.local, LocalBus::Sockets { .. }).then(Map::new),
+    };
+    let timeout = Some(Duration::from_secs(timeout));
+    let fired = context.minion.upstream.fire_master(MasterEvent { tag, data, beside, timeout });
+    if let Err(error) = &fired {
+        tracing::warn!(jid = context.job.jid, "{error}");
+    }
+    Ok(fired.is_ok().into())
+}
+
+/// Whether events go to a master: not with `file_client: local`, as in Salt.
+fn has_master(context: &Context) -> bool {
+    context.minion.upstream.has_master() && context.config().file_client != "local"
+}
+
+/// Seconds until an event counts as lost.
+const DEFAULT_TIMEOUT: u64 = 60;
+
+/// All of a mapping, or those entries of a list of names that it has.
+fn chosen(all: &Map, wanted: &Value) -> Map {
+    let Some(names) = wanted.as_list() else { return all.clone() };
+    names.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_function::{Args, CallError};
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing::{self, Alone};
+
+    /// Calls a function: what it gave, and what reached the master.
+    fn fired(masterless: bool, fun: &str, args: Args) -> (Result<Value, CallError>, Vec<MasterEvent>) {
+        let master = Arc::new(Alone { masterless, ..Alone::default() });
+        let context = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
+        let value = context.call(fun, args);
+        let events = master.fired.lock().clone();
+        (value, events)
+    }
+
+    #[test]
+    fn the_body_is_what_was_asked_for() {
+        let data = || map! {"x" => 1};
+        for (keyword, body) in [
+            (map! {}, map! {"x" => 1}),
+            (map! {"foo" => "bar", "x" => 2}, map! {"foo" => "bar", "x" => 1}),
+            (map! {"with_grains" => list!["id", "nope"]}, map! {"grains" => map! {"id" => "test-minion"}, "x" => 1}),
+            (
+                map! {"with_grains" => true},
+                map! {"grains" => map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"}, "x" => 1},
+            ),
+            (map! {"with_pillar" => list!["none"]}, map! {"pillar" => map! {}, "x" => 1}),
+            (
+                map! {"with_pillar" => true},
+                map! {"pillar" => map! {"secret" => map! {"word" => "xyzzy", "empty" => ""}}, "x" => 1},
+            ),
+            (map! {"with_env" => list!["NO_SUCH_NAME"]}, map! {"environ" => map! {}, "x" => 1}),
+            (map! {"with_env_opts" => true}, map! {"saltenv" => Value::Nil, "pillarenv" => Value::Nil, "x" => 1}),
+        ] {
+            let args = Args { positional: vec!["a/tag".into(), data().into()], keyword: keyword.clone() };
+            let (value, events) = fired(false, "event.send", args);
+            assert_eq!(value, Ok(true.into()), "{keyword:?}");
+            assert_eq!((&*events[0].tag, &events[0].data), ("a/tag", &body.into()), "{keyword:?}");
+        }
+    }
+
+    #[test]
+    fn fields_beside_the_data_take_the_place_of_the_pretag() {
+        let args = |preload: Value| Args::keyword(map! {"tag" => "t", "data" => "text", "preload" => preload});
+        for (preload, request) in [
+            (
+                Value::Nil,
+                // As of salt-call: the minion of these tests has no bus.
+                map! {"id" => "m", "tag" => "t", "data" => "text", "cmd" => "_minion_event"},
+            ),
+            (
+                map! {"jid" => "1"}.into(),
+                map! {"id" => "m", "tag" => "t", "data" => "text", "cmd" => "_minion_event", "jid" => "1"},
+            ),
+        ] {
+            let (_, events) = fired(false, "event.fire_master", args(preload));
+            assert_eq!(events[0].request("m"), request);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_fired_is_false() {
+        for (masterless, fun, args) in [
+            (false, "event.fire", list![map! {"a" => 1}, "tag"]),
+            (false, "event.fire", list!["text", "tag"]),
+            (true, "event.send", list!["tag", map! {"a" => 1}]),
+        ] {
+            let args = Args::positional(args.as_list().unwrap_or_default().to_vec());
+            let (value, events) = fired(masterless, fun, args);
+            assert_eq!((value, events), (Ok(false.into()), Vec::new()), "{fun}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `event`: events as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+/// State functions of `event`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("event", [send, fire_master, wait, mod_watch]);
+
+/// The arguments of `event.send`.
+#[derive(Args)]
+pub struct SendArgs {
+    /// Tag of the event.
+    name: String,
+    /// Body of the event.
+    #[default]
+    data: Value,
+    /// Fields beside the body.
+    #[default]
+    preload: Value,
+    /// Whether the environment is added, or the list of variables to add.
+    #[default(false.into())]
+    with_env: Value,
+    /// Whether the grains are added, or the list of grains to add.
+    #[default(false.into())]
+    with_grains: Value,
+    /// Whether the pillar is added, or the list of keys to add.
+    #[default(false.into())]
+    with_pillar: Value,
+    /// Whether the event is reported as the change.
+    #[default(true)]
+    show_changed: bool,
+    /// Further fields of the body.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
+/// is shown as the change that the state makes, unless `show_changed` is false.
+#[function]
+pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
+    let changes = if args.show_changed {
+        map! {"tag" => &args.name, "data" => args.data.clone()}
+    } else {
+        Map::new()
+    };
+    if context.test {
+        return Ok(StateReturn::would(&args.name, "Event would have been fired").with_changes(changes).into());
+    }
+    let mut keyword = map! {
+        "data" => args.data,
+        "preload" => args.preload,
+        "with_env" => args.with_env,
+        "with_grains" => args.with_grains,
+        "with_pillar" => args.with_pillar,
+    };
+    keyword.extend(args.kwargs);
+    let sent = context.call.call("event.send", Args { positional: vec![args.name.as_str().into()], keyword });
+    let mut done = StateReturn::ok(&args.name, "Event fired").with_changes(changes);
+    match sent {
+        Ok(sent) => done.result = Some(sent.is_truthy()),
+        Err(CallError::Execution(message)) => done = StateReturn::failed(&args.name, message),
+        Err(error) => return Err(error),
+    }
+    Ok(done.into())
+}
+
+/// As `event.send`.
+#[function]
+pub fn fire_master(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    again(context, name, kwargs)
+}
+
+/// Fires an event only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// What is done when something watched has changed: the event is fired.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.shift_remove("sfun");
+    again(context, name, kwargs)
+}
+
+fn again(context: &StateContext, name: String, mut kwargs: Map) -> Result<Value, CallError> {
+    kwargs.insert("name".into(), name.into());
+    context.call.minion.states.call(context, "event.send", Args::keyword(kwargs))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_context::MasterEvent;
+
+    use super::*;
+    use crate::testing::{self, Alone};
+
+    #[test]
+    fn an_event_is_fired_unless_this_is_a_test() {
+        let (fired, would) = ((Value::Bool(true), "Event fired"), (Value::Nil, "Event would have been fired"));
+        let data = || map! {"a" => 1};
+        let shown = || map! {"tag" => "my/tag", "data" => data()};
+        for (fun, test, show, (result, comment), changes) in [
+            ("send", false, true, fired.clone(), shown()),
+            ("send", false, false, fired.clone(), map! {}),
+            ("send", true, true, would, shown()),
+            ("fire_master", false, true, fired.clone(), shown()),
+            ("mod_watch", false, true, fired, shown()),
+        ] {
+            let master = Arc::new(Alone::default());
+            let mut context = testing::state_context(test, &[]);
+            context.call = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
+            let args = map! {"name" => "my/tag", "data" => data(), "show_changed" => show, "foo" => "bar"};
+            let done = context.call.minion.states.call(&context, &format!("event.{fun}"), Args::keyword(args)).unwrap();
+            assert_eq!((done.get("result"), done.get("comment")), (Some(&result), Some(&comment.into())), "{fun}");
+            assert_eq!(done.get("changes"), Some(&changes.into()), "{fun}");
+            let events = master.fired.lock();
+            let sent = (!test).then(|| MasterEvent {
+                beside: Some(Map::new()),
+                timeout: Some(std::time::Duration::from_secs(60)),
+                ..MasterEvent::new("my/tag", map! {"foo" => "bar", "a" => 1})
+            });
+            assert_eq!(events.first(), sent.as_ref(), "{fun}");
+        }
+    }
+}

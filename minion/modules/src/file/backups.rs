@@ -1,0 +1,153 @@
+//! The files that were kept before they were changed, in `file_backup` of the cache folder.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_value::{Map, Value, map};
+use jiff::civil::DateTime;
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("file", [list_backups, list_backups_dir, restore_backup, delete_backup]);
+
+/// The copies that were kept of a file, the newest first.
+///
+/// CLI Example:
+///
+///     salt '*' file.list_backups /foo/bar/baz.txt
+#[function]
+pub fn list_backups(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+    Ok(told(backups(context, &expand(&path)), limit).into())
+}
+
+/// The copies that were kept of all files in a folder.
+///
+/// CLI Example:
+///
+///     salt '*' file.list_backups_dir /foo/bar/
+#[function]
+pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+    // As for a file, what is behind the last stroke does not matter.
+    let folder = path.rfind('/').map_or("", |at| &path[..at]);
+    let kept = kept_in(context, &expand(folder));
+    let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned())).collect();
+    names.sort();
+    names.dedup();
+    let of = |name: String| (Value::from(&name), told(copies(&kept, &name), limit).into());
+    Ok(names.into_iter().map(of).collect::<Map>().into())
+}
+
+/// Puts a copy that was kept back in place. What is there is kept, too.
+///
+/// CLI Example:
+///
+///     salt '*' file.restore_backup /foo/bar/baz.txt 0
+#[function]
+pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+    let file = expand(&path);
+    let backup = match chosen(context, &path, &backup_id) {
+        Ok(backup) => backup,
+        Err(told) => return Ok(told.into()),
+    };
+    if file.exists() {
+        keep(context, &file).map_err(CallError::Execution)?;
+    }
+    // The content alone: who owns the file and may read it stays.
+    let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
+    Ok(match restored {
+        Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
+        Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.place.display())),
+    }
+    .into())
+}
+
+/// Removes a copy that was kept.
+///
+/// CLI Example:
+///
+///     salt '*' file.delete_backup /foo/bar/baz.txt 0
+#[function]
+pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+    let backup = match chosen(context, &path, &backup_id) {
+        Ok(backup) => backup,
+        Err(told) => return Ok(told.into()),
+    };
+    let place = backup.place.display();
+    Ok(match std::fs::remove_file(&backup.place) {
+        Ok(()) => outcome(true, format!("Successfully removed {place}")),
+        Err(error) => outcome(false, format!("Unable to remove {place}: {error}")),
+    }
+    .into())
+}
+
+/// A copy that was kept.
+struct Backup {
+    time: DateTime,
+    place: PathBuf,
+}
+
+/// How the name of a copy goes on behind the name of its file.
+const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
+
+/// Copies a file to `file_backup` in the cache folder, under a name that says when.
+pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
+    let folder = kept_in(context, path.parent().unwrap_or(path));
+    let now = jiff::Zoned::now();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let micros = now.subsec_nanosecond() / 1000;
+    let target = folder.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
+    brine_system::files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    std::fs::copy(path, &target)
+        .map(|_| ())
+        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
+}
+
+/// Where the copies of the files of a folder are.
+fn kept_in(context: &Context, folder: &Path) -> PathBuf {
+    context.config().cachedir.join("file_backup").join(folder.strip_prefix("/").unwrap_or(folder))
+}
+
+fn backups(context: &Context, file: &Path) -> Vec<Backup> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    copies(&kept_in(context, file.parent().unwrap_or(file)), &name)
+}
+
+/// The copies of a file in a folder, the newest first.
+fn copies(folder: &Path, name: &str) -> Vec<Backup> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
+    let mut found: Vec<Backup> = entries
+        .filter_map(|entry| {
+            let stamp = entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('_')?.to_owned();
+            Some(Backup { time: DateTime::strptime(STAMP, stamp).ok()?, place: entry.path() })
+        })
+        .collect();
+    found.sort_by_key(|backup| std::cmp::Reverse(backup.time));
+    found
+}
+
+fn told(backups: Vec<Backup>, limit: Option<usize>) -> Map {
+    let one = |(number, backup): (usize, Backup)| {
+        let told = map! {
+            "Backup Time" => backup.time.strftime("%a %b %d %Y %H:%M:%S.%6f").to_string(),
+            "Size" => std::fs::metadata(&backup.place).map_or(0, |status| status.len()),
+            "Location" => backup.place.display().to_string(),
+        };
+        (number.into(), told.into())
+    };
+    backups.into_iter().take(limit.unwrap_or(usize::MAX)).enumerate().map(one).collect()
+}
+
+fn chosen(context: &Context, path: &str, id: &Value) -> Result<Backup, Map> {
+    let number = id.to_string().parse::<usize>().ok().filter(|number| number.to_string() == id.to_string());
+    let Some(number) = number else { return Err(outcome(false, format!("Invalid backup_id '{id}'"))) };
+    let found = backups(context, &expand(path)).into_iter().nth(number);
+    found.ok_or_else(|| outcome(false, format!("backup_id '{id}' does not exist for {path}")))
+}
+
+fn outcome(result: bool, comment: String) -> Map {
+    map! {"result" => result, "comment" => comment}
+}

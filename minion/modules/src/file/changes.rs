@@ -1,0 +1,402 @@
+//! Changing text within files, and looking for it.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_system::files;
+use brine_value::Value;
+
+use super::diff::unified;
+use super::edit::{self, Block, Replacing, compile};
+use super::line::{self, Line};
+use super::{at, invalid, is_test};
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "file",
+    [
+        replace,
+        blockreplace,
+        line,
+        comment,
+        uncomment,
+        comment_line,
+        super::sed::sed,
+        super::sed::psed,
+        super::search::search,
+        super::search::grep,
+        super::search::get_diff
+    ]
+);
+
+/// The arguments of `file.replace`.
+#[derive(Args)]
+pub struct ReplaceArgs {
+    /// Path of the file.
+    path: String,
+    /// Regular expression to search for.
+    pattern: String,
+    /// Replacement, which may refer to groups (`\\1`).
+    repl: Value,
+    /// Highest number of replacements; 0 for all.
+    #[default(0)]
+    count: usize,
+    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
+    #[default(8.into())]
+    flags: Value,
+    /// Accepted and ignored: files are read whole.
+    #[default(1.into())]
+    bufsize: Value,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Content to append or prepend; that of `repl` by default.
+    #[default]
+    not_found_content: Value,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether the file stays as it is.
+    #[default(false)]
+    dry_run: bool,
+    /// Whether only a match is searched for; returns whether there is one.
+    #[default(false)]
+    search_only: bool,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    ignore_if_missing: bool,
+    /// Accepted and ignored: files are replaced atomically.
+    #[default(true)]
+    preserve_inode: bool,
+    /// Whether backslashes in `repl` are taken as they are.
+    #[default(false)]
+    backslash_literal: bool,
+    /// Accepted and ignored: files are read as UTF-8.
+    #[default]
+    encoding: Value,
+}
+
+/// Replaces what a regular expression matches, and tells the difference, or with `show_changes: False` whether there
+/// is one. `dry_run` changes nothing; `search_only` says whether the expression matches.
+///
+/// CLI Example:
+///
+///     salt '*' file.replace /etc/httpd/httpd.conf pattern='LogLevel warn' repl='LogLevel info'
+#[function]
+pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
+    // Files are read whole, as UTF-8, and come into place whole.
+    _ = (args.bufsize, args.preserve_inode, args.encoding);
+    let file = Text::real(&args.path);
+    if args.ignore_if_missing && !file.exists() {
+        return Ok(false.into());
+    }
+    let before = read(&file, "replace")?;
+    if args.search_only && (args.append_if_not_found || args.prepend_if_not_found) {
+        return Err(invalid("replace", "search_only cannot be used with append/prepend_if_not_found"));
+    }
+    if args.append_if_not_found && args.prepend_if_not_found {
+        return Err(invalid("replace", "Only one of append and prepend_if_not_found is permitted"));
+    }
+    if args.search_only {
+        let regex = compile(&args.pattern, &args.flags).map_err(CallError::Execution)?;
+        return Ok(regex.is_match(&before).map_err(CallError::execution)?.into());
+    }
+    let repl = args.repl.to_string();
+    let repl = if args.backslash_literal { repl.replace('\\', r"\\") } else { repl };
+    let not_found_content = (!args.not_found_content.is_nil()).then(|| args.not_found_content.to_string());
+    let wanted = Replacing {
+        pattern: args.pattern,
+        repl,
+        count: args.count,
+        flags: args.flags,
+        append_if_not_found: args.append_if_not_found,
+        prepend_if_not_found: args.prepend_if_not_found,
+        not_found_content,
+    };
+    let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
+    if !args.dry_run {
+        Text { before: &before, after: &replaced.text, backup: &args.backup }.write(&file)?;
+    }
+    if !args.show_changes {
+        return Ok((before != replaced.text).into());
+    }
+    Ok(match &replaced.added {
+        Some(content) if before != replaced.text => edit::with_whole(&before, &replaced.text, content),
+        _ => unified(&before, &replaced.text),
+    }
+    .into())
+}
+
+/// The arguments of `file.blockreplace`.
+#[derive(Args)]
+pub struct BlockreplaceArgs {
+    /// Path of the file.
+    path: String,
+    /// Line that starts the block; it stays.
+    #[default("#-- start managed zone --".into())]
+    marker_start: String,
+    /// Line that ends the block; it stays.
+    #[default("#-- end managed zone --".into())]
+    marker_end: String,
+    /// Content of the block.
+    #[default]
+    content: String,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether the file stays as it is.
+    #[default(false)]
+    dry_run: bool,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a newline follows the content; if unset, only where one is missing.
+    #[default(false.into())]
+    append_newline: Value,
+    /// Regular expression of the line before which a new block is put.
+    #[default]
+    insert_before_match: Option<String>,
+    /// Regular expression of the line after which a new block is put.
+    #[default]
+    insert_after_match: Option<String>,
+}
+
+/// Replaces the lines between two markers, and tells the difference, or with `show_changes: False` whether there is
+/// one.
+///
+/// CLI Example:
+///
+///     salt '*' file.blockreplace /etc/hosts '#-- start' '#-- end' '10.0.1.1 foo.foobar'
+#[function]
+pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallResult {
+    let places = [
+        args.append_if_not_found,
+        args.prepend_if_not_found,
+        args.insert_before_match.is_some(),
+        args.insert_after_match.is_some(),
+    ];
+    if places.iter().filter(|wanted| **wanted).count() > 1 {
+        let told = "Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted";
+        return Err(invalid("blockreplace", told));
+    }
+    let file = expand(&args.path);
+    let before = read(&file, "blockreplace")?;
+    let append_newline = if args.append_newline.is_nil() { None } else { Some(args.append_newline.is_truthy()) };
+    let block = Block {
+        start: args.marker_start,
+        end: args.marker_end,
+        content: args.content,
+        append_if_not_found: args.append_if_not_found,
+        prepend_if_not_found: args.prepend_if_not_found,
+        append_newline,
+        insert_before_match: args.insert_before_match,
+        insert_after_match: args.insert_after_match,
+    };
+    let after = edit::with_block(&before, &block).map_err(|told| CallError::Execution(told.into()))?;
+    if !args.dry_run {
+        Text { before: &before, after: &after, backup: &args.backup }.write(&file)?;
+    }
+    Ok(if args.show_changes { unified(&before, &after).into() } else { (before != after).into() })
+}
+
+/// The arguments of `file.line`.
+#[derive(Args)]
+pub struct LineArgs {
+    /// Path of the file.
+    path: String,
+    /// Text of the line.
+    #[default]
+    content: Option<String>,
+    /// Text or regular expression of the line to replace or delete.
+    #[default]
+    r#match: Option<String>,
+    /// `ensure`, `replace`, `delete` or `insert`.
+    #[default]
+    mode: Option<String>,
+    /// `start` or `end` of the file, for `insert`.
+    #[default]
+    location: Option<String>,
+    /// Regular expression of the line after the new one.
+    #[default]
+    before: Option<String>,
+    /// Regular expression of the line before the new one.
+    #[default]
+    after: Option<String>,
+    /// Whether the diff is returned, not only whether there is one.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a copy with a timestamp is kept of the file.
+    #[default(false)]
+    backup: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    quiet: bool,
+    /// Whether the new line takes over the indentation of its surroundings.
+    #[default(true)]
+    indent: bool,
+}
+
+/// One line: put in, made sure of, replaced or deleted, as `mode` says. Tells the difference, or false.
+///
+/// CLI Example:
+///
+///     salt '*' file.line /etc/nsswitch.conf "networks: files dns" after="hosts:.*?" mode="ensure"
+#[function]
+pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
+    let file = Text::real(&args.path);
+    if !file.is_file() {
+        let told = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
+        return if args.quiet { Ok(false.into()) } else { Err(told()) };
+    }
+    let Some(mode) = args.mode.map(|mode| mode.to_lowercase()) else {
+        return Err(CallError::Execution("Mode was not defined. How to process the file?".into()));
+    };
+    let wanted = Line {
+        content: args.content,
+        matching: args.r#match,
+        location: args.location,
+        before: args.before,
+        after: args.after,
+        indent: args.indent,
+    };
+    let text = read(&file, "line")?;
+    let changed = line::edited(&text, &mode, &wanted).map_err(CallError::Execution)?;
+    if changed == text {
+        return Ok(false.into());
+    }
+    if !is_test(context) {
+        if args.backup {
+            let stamp = jiff::Zoned::now().strftime("%Y-%m-%d-%H-%M-%S");
+            let kept = format!("{}.{stamp}", file.display());
+            std::fs::copy(&file, &kept).map_err(|error| at(&kept, &error))?;
+        }
+        files::rewrite(&file, changed.as_bytes(), 0o644).map_err(CallError::execution)?;
+    }
+    Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
+}
+
+/// Makes lines that match comments, and tells the difference, or false if none matches.
+///
+/// CLI Example:
+///
+///     salt '*' file.comment /etc/modules pcspkr
+#[function]
+pub fn comment(
+    context: &Context,
+    path: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+) -> CallResult {
+    comment_line(context, path, regex, char, true, backup)
+}
+
+/// Makes comments that match lines again, and tells the difference, or false if none matches.
+///
+/// CLI Example:
+///
+///     salt '*' file.uncomment /etc/hosts.deny 'ALL: PARANOID'
+#[function]
+pub fn uncomment(
+    context: &Context,
+    path: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+) -> CallResult {
+    comment_line(context, path, regex, char, false, backup)
+}
+
+/// As `comment`, or with `cmnt: False` as `uncomment`.
+///
+/// CLI Example:
+///
+///     salt '*' file.comment_line /etc/modules pcspkr
+#[function]
+pub fn comment_line(
+    _context: &Context,
+    path: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(true)] cmnt: bool,
+    #[default(".bak".into())] backup: Value,
+) -> CallResult {
+    let file = Text::real(&path);
+    let before = read(&file, "comment_line")?;
+    let bare = regex.trim_start_matches('^').trim_end_matches('$');
+    let end = if regex.ends_with('$') { "$" } else { "" };
+    let sign = if cmnt { String::new() } else { format!(r"{char}\s*") };
+    let regex = compile(&format!("^{sign}(?:{bare}){end}"), &0.into()).map_err(CallError::Execution)?;
+    let (mut old, mut new, mut after) = (Vec::new(), Vec::new(), String::new());
+    for line in before.split_inclusive('\n') {
+        if !regex.is_match(line.trim_end_matches('\n')).unwrap_or(false) {
+            after.push_str(line);
+            continue;
+        }
+        let changed =
+            if cmnt { format!("{char}{line}") } else { line.trim_start_matches(|c| char.contains(c)).to_owned() };
+        after.push_str(&changed);
+        old.push(line);
+        new.push(changed);
+    }
+    if old.is_empty() {
+        return Ok(false.into());
+    }
+    Text { before: &before, after: &after, backup: &backup }.write(&file)?;
+    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    Ok(super::diff::unified_lines(&old, &new).into())
+}
+
+/// A text that has changed.
+pub(super) struct Text<'t> {
+    before: &'t str,
+    after: &'t str,
+    /// What is behind the name of the file with the old content.
+    backup: &'t Value,
+}
+
+impl Text<'_> {
+    /// Through a link, the file behind it is what is changed.
+    pub(super) fn real(path: &str) -> PathBuf {
+        let path = expand(path);
+        path.canonicalize().unwrap_or(path)
+    }
+
+    fn write(&self, file: &Path) -> Result<(), CallError> {
+        if self.before == self.after {
+            return Ok(());
+        }
+        keep(file, self.backup)?;
+        files::rewrite(file, self.after.as_bytes(), 0o644).map_err(CallError::execution)
+    }
+}
+
+/// Leaves a file beside under its name and an ending, if there is one.
+pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
+    if !ending.is_truthy() {
+        return Ok(());
+    }
+    let kept = format!("{}{ending}", file.display());
+    std::fs::copy(file, &kept).map(|_| ()).map_err(|error| at(&kept, &error))
+}
+
+pub(super) fn read(file: &Path, function: &str) -> Result<String, CallError> {
+    let bytes = std::fs::read(file).map_err(|_| invalid(function, &format!("File not found: {}", file.display())))?;
+    let binary =
+        || invalid(function, &format!("Cannot perform string replacements on a binary file: {}", file.display()));
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(binary)
+}

@@ -1,0 +1,157 @@
+//! Reading, writing and searching the content of files.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, function};
+use brine_host::paths::expand;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
+use regex::Regex;
+
+use super::at;
+
+/// Writes lines to a file, which has nothing else then.
+///
+/// CLI Example:
+///
+///     salt '*' file.write /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    std::fs::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
+    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
+}
+
+/// Writes lines to the end of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.append /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    let mut text = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
+    if !text.is_empty() && !text.ends_with(b"\n") {
+        text.push(b'\n');
+    }
+    text.extend(lines.concat().into_bytes());
+    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
+}
+
+/// Writes lines to the start of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.prepend /etc/motd "With all thine offerings thou shalt offer salt."
+#[function]
+pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let lines = lines(&args, &kwargs);
+    let before = std::fs::read(expand(&path)).unwrap_or_default();
+    let text = [lines.concat().into_bytes(), before].concat();
+    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
+}
+
+/// A part of a file: so many bytes behind so many.
+///
+/// CLI Example:
+///
+///     salt '*' file.seek_read /path/to/file 4096 0
+#[function]
+pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> CallResult {
+    let mut data = Vec::new();
+    let read = std::fs::File::open(expand(&path)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset))?;
+        file.take(size).read_to_end(&mut data)
+    });
+    read.map_err(|error| at(&path, &error))?;
+    // As Salt's, text where it can be text.
+    Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
+}
+
+/// Writes into a file that is there, behind so many bytes. Gives the number of bytes.
+///
+/// CLI Example:
+///
+///     salt '*' file.seek_write /path/to/file 'some data' 4096
+#[function]
+pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) -> CallResult {
+    let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
+    let written = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(&data)?;
+        file.sync_all()
+    });
+    written.map_err(|error| at(&path, &error))?;
+    Ok(data.len().into())
+}
+
+/// Cuts a file off behind so many bytes.
+///
+/// CLI Example:
+///
+///     salt '*' file.truncate /path/to/file 512
+#[function]
+pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
+    let cut = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|file| file.set_len(length));
+    cut.map_err(|error| at(&path, &error))?;
+    Ok(Value::Nil)
+}
+
+/// The content of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.read /path/to/file
+#[function]
+pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) -> CallResult {
+    let bytes = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
+    Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
+}
+
+/// Whether a pattern with `*`, `?` and `[]` fits the whole of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains_glob /etc/foobar '*cheese*'
+#[function]
+pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> CallResult {
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
+}
+
+/// Whether a text is somewhere in a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains /etc/crontab 'mymaintenance.sh'
+#[function]
+pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
+}
+
+/// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
+///
+/// CLI Example:
+///
+///     salt '*' file.contains_regex /etc/crontab '^@daily'
+#[function]
+pub fn contains_regex(_context: &Context, path: String, regex: String, #[default] lchar: String) -> CallResult {
+    let regex = Regex::new(&regex).map_err(CallError::execution)?;
+    let have = std::fs::read(expand(&path)).unwrap_or_default();
+    let mut lines = String::from_utf8_lossy(&have).lines().map(str::to_owned).collect::<Vec<_>>().into_iter();
+    Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
+}
+
+/// The lines to write: positional values, or those of `args`.
+fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
+    let given = match kwargs.get("args") {
+        Some(Value::List(lines)) => lines,
+        Some(line) => std::slice::from_ref(line),
+        None => args,
+    };
+    given.iter().map(|line| format!("{line}\n")).collect()
+}

@@ -1,0 +1,415 @@
+//! `file`: looking at files and changing them, one call at a time.
+//!
+//! Here is what reads files and writes all of them; `changes.rs` changes text within, `places.rs` makes, moves and
+//! removes, `owners.rs` owns modes and owners, `flags.rs` flags, `backups.rs` copies that were kept. `edit.rs`,
+//! `line.rs` and `diff.rs` are about texts alone: the states use them, too.
+
+pub(crate) mod backups;
+pub(super) mod changes;
+mod content;
+pub(crate) mod diff;
+pub(crate) mod edit;
+pub(super) mod find;
+pub(crate) mod flags;
+pub(crate) mod line;
+mod nodes;
+pub(super) mod owners;
+pub mod patch;
+pub(super) mod places;
+mod search;
+mod sed;
+pub(crate) mod state;
+
+use std::collections::{BTreeSet, HashSet};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use brine_context::{Context, Room};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_state::Source;
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room {
+    functions: &[
+        FUNCTIONS,
+        backups::FUNCTIONS,
+        changes::FUNCTIONS,
+        find::FUNCTIONS,
+        flags::FUNCTIONS,
+        owners::FUNCTIONS,
+        patch::FUNCTIONS,
+        places::FUNCTIONS,
+    ],
+    states: &[state::FUNCTIONS, state::edits::FUNCTIONS],
+    ..Room::EMPTY
+};
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "file",
+    [
+        file_exists,
+        directory_exists,
+        path_exists_glob,
+        content::write,
+        content::append,
+        content::prepend,
+        content::seek_read,
+        content::seek_write,
+        content::truncate,
+        readdir,
+        diskusage,
+        open_files,
+        check_hash,
+        apply_template_on_contents,
+        content::read,
+        get_hash,
+        get_sum,
+        dirname,
+        basename,
+        join,
+        normpath,
+        pardir,
+        content::contains_glob,
+        access,
+        content::contains,
+        content::contains_regex
+    ]
+);
+
+/// Whether there is a file, not a folder, at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.file_exists /etc/passwd
+#[function]
+pub fn file_exists(_context: &Context, path: String) -> CallResult {
+    Ok(expand(&path).is_file().into())
+}
+
+/// Whether there is a folder at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.directory_exists /etc
+#[function]
+pub fn directory_exists(_context: &Context, path: String) -> CallResult {
+    Ok(expand(&path).is_dir().into())
+}
+
+/// Whether there is anything at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.path_exists_glob '/etc/pam*/pass*'
+#[function]
+pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
+    Ok((!brine_text::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
+}
+
+/// The names in a folder.
+///
+/// CLI Example:
+///
+///     salt '*' file.readdir /path/to/dir/
+#[function]
+pub fn readdir(_context: &Context, path: String) -> CallResult {
+    if !expand(&path).is_absolute() {
+        return Err(invalid("readdir", "Dir path must be absolute."));
+    }
+    let entries = std::fs::read_dir(expand(&path))
+        .map_err(|_| invalid("readdir", &format!("A valid directory was not specified: {path}")))?;
+    let mut names: Vec<String> =
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names.splice(0..0, [".".to_owned(), "..".to_owned()]);
+    Ok(names.into())
+}
+
+/// How many bytes a file has, or all files in a folder together.
+///
+/// CLI Example:
+///
+///     salt '*' file.diskusage /path/to/check
+#[function]
+pub fn diskusage(_context: &Context, path: String) -> CallResult {
+    let (mut total, mut seen, mut open) = (0, HashSet::new(), vec![PathBuf::from(path)]);
+    while let Some(path) = open.pop() {
+        let Ok(status) = std::fs::metadata(&path) else { continue };
+        if !status.is_dir() {
+            // A file with several names counts once.
+            total += if seen.insert(status.ino()) { status.size() } else { 0 };
+        } else if !path.is_symlink() {
+            open.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
+        }
+    }
+    Ok(total.into())
+}
+
+/// Which files are open, and by which processes; with `by_pid`, which files each process has open.
+///
+/// CLI Example:
+///
+///     salt '*' file.open_files
+#[function]
+pub fn open_files(_context: &Context, #[default(false)] by_pid: bool) -> CallResult {
+    let mut open = BTreeSet::new();
+    for (pid, process) in numbered(Path::new("/proc")) {
+        for (_, task) in numbered(&process.join("task")) {
+            let descriptors = numbered(&task.join("fd")).into_iter().map(|(_, descriptor)| descriptor);
+            let real = descriptors.chain([task.join("exe")]).filter_map(|path| path.canonicalize().ok());
+            open.extend(real.map(|path| (pid, path.display().to_string())));
+        }
+    }
+    let mut found: IndexMap<Value, Vec<Value>> = IndexMap::new();
+    for (pid, path) in open {
+        let (key, value) = if by_pid { (pid.into(), path.into()) } else { (path.into(), pid.into()) };
+        found.entry(key).or_default().push(value);
+    }
+    Ok(found.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
+}
+
+/// Whether a file has this hash: hex digits, or its kind, `=` and hex digits.
+///
+/// CLI Example:
+///
+///     salt '*' file.check_hash /etc/fstab md5=e138491e9d5b97023cea823fe17bac22
+#[function]
+pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallResult {
+    let (form, hash) = match file_hash.split_once([':', '=']) {
+        Some(pair) => pair,
+        None => (
+            hash_kind(&file_hash).ok_or_else(|| {
+                CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash"))
+            })?,
+            file_hash.as_str(),
+        ),
+    };
+    Ok((digest(&expand(&path), form)? == hash).into())
+}
+
+/// Renders a text with a template engine: `jinja`.
+///
+/// CLI Example:
+///
+///     salt '*' file.apply_template_on_contents contents='This is a {{ template }} string.' template=jinja "context={}" "defaults={'template': 'cool'}" saltenv=base
+#[function]
+pub fn apply_template_on_contents(
+    host: &Context,
+    contents: String,
+    template: String,
+    context: Value,
+    defaults: Value,
+    saltenv: String,
+) -> CallResult {
+    if template != "jinja" {
+        return Ok(
+            map! {"result" => false, "comment" => format!("Specified template format {template} is not supported")}
+                .into(),
+        );
+    }
+    let mut variables = defaults.as_map().cloned().unwrap_or_default();
+    variables.extend(context.as_map().cloned().unwrap_or_default());
+    let source = Source::new(host, host.pillar());
+    source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
+}
+
+/// The hash of a file in hex.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_hash /etc/shadow
+#[function]
+pub fn get_hash(
+    _context: &Context,
+    path: String,
+    #[default("sha256".into())] form: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(digest(&expand(&path), &form)?.into())
+}
+
+/// As `get_hash`.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_sum /etc/passwd sha512
+#[function]
+pub fn get_sum(_context: &Context, path: String, #[default("sha256".into())] form: String) -> CallResult {
+    Ok(digest(&expand(&path), &form)?.into())
+}
+
+/// The part of a path before its last `/`.
+///
+/// CLI Example:
+///
+///     salt '*' file.dirname '/etc/salt/minion'
+#[function]
+pub fn dirname(_context: &Context, path: String) -> CallResult {
+    Ok(path.rfind('/').map_or("", |at| if at == 0 { "/" } else { path[..at].trim_end_matches('/') }).into())
+}
+
+/// The part of a path behind its last `/`.
+///
+/// CLI Example:
+///
+///     salt '*' file.basename '/etc/salt/minion'
+#[function]
+pub fn basename(_context: &Context, path: String) -> CallResult {
+    Ok(path.rsplit('/').next().unwrap_or_default().into())
+}
+
+/// Joins parts of a path. What is absolute begins anew.
+///
+/// CLI Example:
+///
+///     salt '*' file.join '/' 'usr' 'local' 'bin'
+#[function]
+pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let joined: PathBuf = args.iter().map(ToString::to_string).collect();
+    Ok(joined.display().to_string().into())
+}
+
+/// A path without `.`, `..` behind a name, and strokes that stand twice.
+///
+/// CLI Example:
+///
+///     salt '*' file.normpath 'a/b/c/..'
+#[function]
+pub fn normpath(_context: &Context, path: String) -> CallResult {
+    Ok(places::normal(Path::new(&path)).display().to_string().into())
+}
+
+/// The name of the folder that a folder is in: `..`.
+///
+/// CLI Example:
+///
+///     salt '*' file.pardir
+#[function]
+pub fn pardir(_context: &Context) -> CallResult {
+    Ok("..".into())
+}
+
+/// Whether the minion can find (`f`), read (`r`), write (`w`) or run (`x`) a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.access /path/to/file r
+#[function]
+pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
+    let flags = match mode.as_str() {
+        "f" => AccessFlags::F_OK,
+        "r" => AccessFlags::R_OK,
+        "w" => AccessFlags::W_OK,
+        "x" => AccessFlags::X_OK,
+        _ => return Err(invalid("access", "Invalid mode specified.")),
+    };
+    Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
+}
+
+/// A call that makes no sense.
+fn invalid(function: &str, message: &str) -> CallError {
+    CallError::Invocation { function: format!("file.{function}"), message: message.to_owned() }
+}
+
+/// Whether nothing is to be changed: `test` of the configuration.
+fn is_test(context: &Context) -> bool {
+    context.config().opts.get("test").is_some_and(Value::is_truthy)
+}
+
+/// What the system says of an error, without its number.
+fn reason(error: &std::io::Error) -> String {
+    error
+        .raw_os_error()
+        .map_or_else(|| error.to_string(), |number| nix::errno::Errno::from_raw(number).desc().to_owned())
+}
+
+/// What the system says of an error, with its number.
+fn errno(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("[Errno {number}] {}", reason(error)))
+}
+
+/// The entries of a folder whose names are numbers.
+fn numbered(folder: &Path) -> Vec<(u64, PathBuf)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
+}
+
+/// What went wrong with a path.
+pub(super) fn at(path: &str, error: &std::io::Error) -> CallError {
+    CallError::Execution(format!("{path}: {error}"))
+}
+
+fn status(path: &str, follow: bool) -> Result<std::fs::Metadata, CallError> {
+    let file = expand(path);
+    let found = if follow { std::fs::metadata(&file) } else { std::fs::symlink_metadata(&file) };
+    found.map_err(|_| CallError::Execution(format!("Path not found: {path}")))
+}
+
+fn user_name(uid: u32) -> String {
+    User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
+}
+
+fn group_name(gid: u32) -> String {
+    Group::from_gid(Gid::from_raw(gid)).ok().flatten().map_or_else(|| gid.to_string(), |group| group.name)
+}
+
+fn mode_text(status: &std::fs::Metadata) -> String {
+    format!("{:04o}", status.mode() & 0o7777)
+}
+
+fn kind(status: &std::fs::Metadata) -> &'static str {
+    let kind = status.file_type();
+    if kind.is_dir() {
+        "dir"
+    } else if kind.is_symlink() {
+        "link"
+    } else if kind.is_block_device() {
+        "block"
+    } else if kind.is_char_device() {
+        "char"
+    } else if kind.is_fifo() {
+        "pipe"
+    } else if kind.is_socket() {
+        "socket"
+    } else {
+        "file"
+    }
+}
+
+/// The hash of a file in hex, of the kind with this name.
+pub fn digest(path: &Path, form: &str) -> Result<String, CallError> {
+    let digest = digest_named(form)?.of_file(path).map_err(|error| at(&path.display().to_string(), &error))?;
+    Ok(hex(digest))
+}
+
+fn digest_named(form: &str) -> Result<Digest, CallError> {
+    Digest::named(form).ok_or_else(|| CallError::Execution(format!("Invalid hash type: {form}")))
+}
+
+/// The kind of a hash, by how many hex digits it has.
+pub fn hash_kind(hex: &str) -> Option<&'static str> {
+    let kind = match hex.len() {
+        32 => "md5",
+        40 => "sha1",
+        56 => "sha224",
+        64 => "sha256",
+        96 => "sha384",
+        128 => "sha512",
+        _ => return None,
+    };
+    hex.chars().all(|c| c.is_ascii_hexdigit()).then_some(kind)
+}
+
+/// A hash of bytes, in hex digits.
+pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
+    Ok(hex(digest_named(form)?.of(bytes)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Devices and pipes.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, function};
+use brine_host::paths::expand;
+use brine_value::{Map, Value, list, map};
+use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
+
+use super::owners::check_perms;
+use super::places::makedirs;
+use super::{at, invalid, is_test};
+
+/// Makes a character device (`c`), a block device (`b`) or a pipe (`p`), and the folders that it is in.
+///
+/// CLI Example:
+///
+///     salt '*' file.mknod /dev/chr c 180 31
+#[function]
+pub fn mknod(
+    context: &Context,
+    name: String,
+    ntype: String,
+    #[default(0)] major: u64,
+    #[default(0)] minor: u64,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0600".into())] mode: Value,
+) -> CallResult {
+    makedirs(context, name.clone(), user.clone(), group.clone(), Value::Nil)?;
+    match ntype.as_str() {
+        "c" => mknod_chrdev(context, name, major, minor, user, group, mode),
+        "b" => mknod_blkdev(context, name, major, minor, user, group, mode),
+        "p" => mknod_fifo(context, name, user, group, mode),
+        _ => Err(invalid(
+            "mknod",
+            &format!(
+                "Node type unavailable: '{ntype}'. Available node types are character ('c'), block ('b'), and pipe ('p')."
+            ),
+        )),
+    }
+}
+
+/// Makes a character device.
+///
+/// CLI Example:
+///
+///     salt '*' file.mknod_chrdev /dev/chr 180 31
+#[function]
+pub fn mknod_chrdev(
+    context: &Context,
+    name: String,
+    major: u64,
+    minor: u64,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0660".into())] mode: Value,
+) -> CallResult {
+    Node { name, kind: SFlag::S_IFCHR, what: "Character device", number: makedev(major, minor) }
+        .make(context, user, group, mode)
+}
+
+/// Makes a block device.
+///
+/// CLI Example:
+///
+///     salt '*' file.mknod_blkdev /dev/blk 8 999
+#[function]
+pub fn mknod_blkdev(
+    context: &Context,
+    name: String,
+    major: u64,
+    minor: u64,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0660".into())] mode: Value,
+) -> CallResult {
+    Node { name, kind: SFlag::S_IFBLK, what: "Block device", number: makedev(major, minor) }
+        .make(context, user, group, mode)
+}
+
+/// Makes a named pipe.
+///
+/// CLI Example:
+///
+///     salt '*' file.mknod_fifo /dev/fifo
+#[function]
+pub fn mknod_fifo(
+    context: &Context,
+    name: String,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0660".into())] mode: Value,
+) -> CallResult {
+    Node { name, kind: SFlag::S_IFIFO, what: "Fifo pipe", number: 0 }.make(context, user, group, mode)
+}
+
+/// Whether there is a character device at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.is_chrdev /dev/null
+#[function]
+pub fn is_chrdev(_context: &Context, name: String) -> CallResult {
+    Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_char_device()).into())
+}
+
+/// Whether there is a block device at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.is_blkdev /dev/sda
+#[function]
+pub fn is_blkdev(_context: &Context, name: String) -> CallResult {
+    Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_block_device()).into())
+}
+
+/// Whether there is a named pipe at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.is_fifo /dev/fifo
+#[function]
+pub fn is_fifo(_context: &Context, name: String) -> CallResult {
+    Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_fifo()).into())
+}
+
+/// The two numbers of a device; zeros for what is none.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_devmm /dev/null
+#[function]
+pub fn get_devmm(_context: &Context, name: String) -> CallResult {
+    let status = std::fs::metadata(expand(&name)).ok();
+    let device = status.filter(|status| status.file_type().is_char_device() || status.file_type().is_block_device());
+    let numbers = device.map_or((0, 0), |status| (major(status.rdev()), minor(status.rdev())));
+    Ok(list![numbers.0, numbers.1])
+}
+
+/// A node that is to be made.
+struct Node {
+    name: String,
+    kind: SFlag,
+    what: &'static str,
+    number: u64,
+}
+
+impl Node {
+    fn make(self, context: &Context, user: Value, group: Value, mode: Value) -> Result<Value, CallError> {
+        let Node { name, kind, what, number } = self;
+        let path = expand(&name);
+        let digits = mode.to_string();
+        let bits = u32::from_str_radix(digits.trim_start_matches(['0', 'o', 'O']), 8)
+            .map_err(|_| invalid("mknod", &format!("Invalid Mode {digits}")))?;
+        let (mut changes, mut result, mut comment) = (Map::new(), Value::Bool(false), String::new());
+        let made =
+            if is_test(context) { Ok(()) } else { make_node(&path, kind, Mode::from_bits_truncate(bits), number) };
+        match made {
+            Ok(()) => {
+                changes.insert("new".into(), format!("{what} {name} created.").into());
+                result = if is_test(context) { Value::Nil } else { true.into() };
+            }
+            Err(nix::errno::Errno::EEXIST) => comment = format!("File {name} exists and cannot be overwritten"),
+            Err(error) => return Err(at(&name, &error.into())),
+        }
+        if path.exists() {
+            check_perms(context, name.clone(), Value::Nil, user, group, mode, None, false, Map::new())?;
+        }
+        Ok(map! {"name" => name, "changes" => changes, "comment" => comment, "result" => result}.into())
+    }
+}

@@ -1,0 +1,421 @@
+//! Who owns files, and their modes.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_value::{Map, Value, list, map};
+use nix::unistd::{Gid, Group, Uid, User};
+
+use super::{at, flags, group_name, is_test, kind, mode_text, status, user_name};
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "file",
+    [
+        get_mode,
+        get_user,
+        get_group,
+        get_uid,
+        get_gid,
+        gid_to_group,
+        group_to_gid,
+        uid_to_user,
+        user_to_uid,
+        chown,
+        lchown,
+        chgrp,
+        set_mode,
+        check_perms,
+        stats,
+        lstat,
+        statvfs
+    ]
+);
+
+/// The mode of a file: four octal digits.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_mode /etc/passwd
+#[function]
+pub fn get_mode(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+    Ok(mode_text(&status(&path, follow_symlinks)?).into())
+}
+
+/// The name of the user who owns a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_user /etc/passwd
+#[function]
+pub fn get_user(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+    Ok(user_name(status(&path, follow_symlinks)?.uid()).into())
+}
+
+/// The name of the group that owns a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_group /etc/passwd
+#[function]
+pub fn get_group(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+    Ok(group_name(status(&path, follow_symlinks)?.gid()).into())
+}
+
+/// The number of the user who owns a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_uid /etc/passwd
+#[function]
+pub fn get_uid(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+    Ok(status(&path, follow_symlinks)?.uid().into())
+}
+
+/// The number of the group that owns a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_gid /etc/passwd
+#[function]
+pub fn get_gid(_context: &Context, path: String, #[default(true)] follow_symlinks: bool) -> CallResult {
+    Ok(status(&path, follow_symlinks)?.gid().into())
+}
+
+/// The name of a group, by its number or its name. A number that no group has is given back.
+///
+/// CLI Example:
+///
+///     salt '*' file.gid_to_group 0
+#[function]
+pub fn gid_to_group(_context: &Context, gid: Value) -> CallResult {
+    let Some(number) = gid_of(&gid) else { return Ok("".into()) };
+    Ok(Group::from_gid(Gid::from_raw(number)).ok().flatten().map_or(number.into(), |group| group.name.into()))
+}
+
+/// The number of a group. Nothing is left for a group that there is not: an empty text.
+///
+/// CLI Example:
+///
+///     salt '*' file.group_to_gid root
+#[function]
+pub fn group_to_gid(_context: &Context, group: Value) -> CallResult {
+    Ok(gid_of(&group).map_or("".into(), Value::from))
+}
+
+/// The name of a user by the number. A number that nobody has is given back.
+///
+/// CLI Example:
+///
+///     salt '*' file.uid_to_user 0
+#[function]
+pub fn uid_to_user(_context: &Context, uid: u32) -> CallResult {
+    Ok(User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or(uid.into(), |user| user.name.into()))
+}
+
+/// The number of a user, or of who runs the minion. For a user who is not there, an empty text.
+///
+/// CLI Example:
+///
+///     salt '*' file.user_to_uid root
+#[function]
+pub fn user_to_uid(_context: &Context, #[default] user: Value) -> CallResult {
+    let uid = if user.is_nil() { Some(Uid::effective().as_raw()) } else { uid_of(&user) };
+    Ok(uid.map_or("".into(), Value::from))
+}
+
+/// Gives a file an owner. Nothing is returned when that worked.
+///
+/// CLI Example:
+///
+///     salt '*' file.chown /etc/passwd root root
+#[function]
+pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
+    let file = expand(&path);
+    let exists = file.exists();
+    match owner(&user, &group) {
+        // A link that leads to nothing can have an owner, too.
+        Ok((uid, gid)) if !exists => {
+            Ok(std::os::unix::fs::lchown(file, uid, gid).map_or("File not found".into(), Value::from))
+        }
+        Ok((uid, gid)) => {
+            std::os::unix::fs::chown(file, uid, gid).map_err(|error| at(&path, &error))?;
+            Ok(Value::Nil)
+        }
+        Err(told) if exists => Ok(told.into()),
+        Err(told) => Ok(format!("{told}File not found").into()),
+    }
+}
+
+/// As `chown`, of a link itself.
+///
+/// CLI Example:
+///
+///     salt '*' file.lchown /path/to/link root root
+#[function]
+pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
+    match owner(&user, &group) {
+        Ok((uid, gid)) => {
+            std::os::unix::fs::lchown(expand(&path), uid, gid).map_err(|error| at(&path, &error))?;
+            Ok(Value::Nil)
+        }
+        Err(told) => Ok(told.into()),
+    }
+}
+
+/// Gives a file to a group.
+///
+/// CLI Example:
+///
+///     salt '*' file.chgrp /etc/passwd root
+#[function]
+pub fn chgrp(context: &Context, path: String, group: Value) -> CallResult {
+    let user = get_user(context, path.clone(), true)?;
+    chown(context, path, user, group)
+}
+
+/// Gives a file a mode, and gives the mode back.
+///
+/// CLI Example:
+///
+///     salt '*' file.set_mode /etc/passwd 0644
+#[function]
+pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
+    let file = expand(&path);
+    if !file.exists() {
+        return Err(CallError::Execution(format!("{path}: File not found")));
+    }
+    let text = mode.to_string();
+    let text = text.trim_start_matches(['0', 'o', 'O']);
+    let Some(bits) = bits(text) else { return Ok(format!("Invalid Mode {text}").into()) };
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(bits)).map_err(|error| at(&path, &error))?;
+    Ok(mode_text(&status(&path, true)?).into())
+}
+
+/// Gives a file the owner and the mode that it should have, and tells what changed and what it had. `attrs` are its
+/// flags as `chattr` writes them.
+///
+/// CLI Example:
+///
+///     salt '*' file.check_perms /etc/sudoers '{}' root root 400
+#[function]
+pub fn check_perms(
+    context: &Context,
+    name: String,
+    ret: Value,
+    user: Value,
+    group: Value,
+    mode: Value,
+    #[default] attrs: Option<String>,
+    #[default(false)] follow_symlinks: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let file = expand(&name);
+    let before = status(&name, follow_symlinks)?;
+    let test = is_test(context);
+    let is_link = file.is_symlink() && !follow_symlinks;
+    let had = map! {
+        "luser" => if user.as_i64().is_some() { Value::from(before.uid()) } else { user_name(before.uid()).into() },
+        "lgroup" => if group.as_i64().is_some() { Value::from(before.gid()) } else { group_name(before.gid()).into() },
+        "lmode" => mode_text(&before),
+    };
+    let mut result = ret.as_map().cloned().unwrap_or_default();
+    let told_before = result.get("comment").map(ToString::to_string);
+    if result.is_empty() {
+        result =
+            map! {"name" => file.display().to_string(), "changes" => Map::new(), "comment" => "", "result" => true};
+    }
+    let (mut changes, mut told, mut had) = (Map::new(), Vec::<String>::new(), had);
+    let new_user = user.is_truthy() && uid_of(&user) != Some(before.uid());
+    let new_group = group.is_truthy() && gid_of(&group) != Some(before.gid());
+    let differing: Vec<_> = [(new_user, "user", &user), (new_group, "group", &group)]
+        .into_iter()
+        .filter(|(differs, ..)| *differs)
+        .collect();
+    for (_, key, value) in &differing {
+        had.insert(format!("c{key}").into(), (*value).clone());
+    }
+    let given = if test || differing.is_empty() {
+        Ok(())
+    } else {
+        owner(&user, &group).and_then(|(uid, gid)| {
+            let given = if is_link {
+                std::os::unix::fs::lchown(&file, uid, gid)
+            } else {
+                std::os::unix::fs::chown(&file, uid, gid)
+            };
+            given.map_err(|error| super::errno(&error))
+        })
+    };
+    for (_, key, value) in differing {
+        match &given {
+            Ok(()) => _ = changes.insert(key.into(), value.clone()),
+            Err(_) => told.push(format!("Failed to change {key} to {value}")),
+        }
+    }
+    told.splice(0..0, given.err());
+    if !mode.is_nil() && !is_link {
+        let digits = format!("{:0>4}", mode.to_string().trim_start_matches("0o"));
+        if digits != mode_text(&before) {
+            let given = bits(&digits).map(|bits| std::fs::set_permissions(&file, PermissionsExt::from_mode(bits)));
+            if test || matches!(given, Some(Ok(()))) {
+                if !test {
+                    had.insert("cmode".into(), digits.clone().into());
+                }
+                changes.insert("mode".into(), digits.into());
+            } else {
+                told.push(format!("Failed to change mode to {digits}"));
+            }
+        }
+    }
+    if let Some(change) =
+        attrs.filter(|_| !is_link).map(|attrs| flags::change(context, &file, &attrs)).transpose()?.flatten()
+    {
+        if !test {
+            change.make(context, &file)?;
+        }
+        changes.insert("attrs".into(), change.told().into());
+    }
+    if !told.is_empty() {
+        result.insert("result".into(), false.into());
+    } else if test && !changes.is_empty() {
+        result.insert("result".into(), Value::Nil);
+    }
+    let told: Vec<String> = told_before.into_iter().filter(|text| !text.is_empty()).chain(told).collect();
+    result.insert("comment".into(), told.join("; ").into());
+    let mut all = result.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
+    all.extend(changes);
+    result.insert("changes".into(), all.into());
+    Ok(list![result, had])
+}
+
+/// What the system knows of a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.stats /etc/passwd
+#[function]
+pub fn stats(
+    _context: &Context,
+    path: String,
+    #[default] hash_type: Option<String>,
+    #[default(true)] follow_symlinks: bool,
+) -> CallResult {
+    let file = expand(&path);
+    let found = if follow_symlinks {
+        std::fs::metadata(&file).or_else(|_| std::fs::symlink_metadata(&file))
+    } else {
+        std::fs::symlink_metadata(&file)
+    };
+    let status = found.map_err(|_| CallError::Execution(format!("Path not found: {path}")))?;
+    let mut stats = map! {
+        "inode" => status.ino(),
+        "uid" => status.uid(),
+        "gid" => status.gid(),
+        "group" => group_name(status.gid()),
+        "user" => user_name(status.uid()),
+        "atime" => seconds(status.atime(), status.atime_nsec()),
+        "mtime" => seconds(status.mtime(), status.mtime_nsec()),
+        "ctime" => seconds(status.ctime(), status.ctime_nsec()),
+        "size" => status.size(),
+        "mode" => mode_text(&status),
+        "type" => kind(&status),
+        "target" => if follow_symlinks { file.canonicalize().unwrap_or(file.clone()) } else { file.clone() }.display().to_string(),
+    };
+    if let Some(form) = hash_type {
+        stats.insert("sum".into(), super::digest(&file, &form)?.into());
+    }
+    Ok(stats.into())
+}
+
+/// What the system knows of a link itself, by the names of C.
+///
+/// CLI Example:
+///
+///     salt '*' file.lstat /path/to/file
+#[function]
+pub fn lstat(_context: &Context, path: String) -> CallResult {
+    let file = expand(&path);
+    if !file.is_absolute() {
+        return Err(super::invalid("lstat", "Path to file must be absolute."));
+    }
+    let Ok(status) = std::fs::symlink_metadata(file) else { return Ok(Value::map()) };
+    Ok(map! {
+        "st_atime" => seconds(status.atime(), status.atime_nsec()),
+        "st_ctime" => seconds(status.ctime(), status.ctime_nsec()),
+        "st_gid" => status.gid(),
+        "st_mode" => status.mode(),
+        "st_mtime" => seconds(status.mtime(), status.mtime_nsec()),
+        "st_nlink" => status.nlink(),
+        "st_size" => status.size(),
+        "st_uid" => status.uid(),
+    }
+    .into())
+}
+
+/// What the system knows of the file system that a path is on.
+///
+/// CLI Example:
+///
+///     salt '*' file.statvfs /path/to/file
+#[function]
+pub fn statvfs(_context: &Context, path: String) -> CallResult {
+    let file = expand(&path);
+    if !file.is_absolute() {
+        return Err(super::invalid("statvfs", "File path must be absolute."));
+    }
+    let found =
+        nix::sys::statvfs::statvfs(&file).map_err(|_| CallError::Execution(format!("Could not statvfs '{path}'")))?;
+    Ok(map! {
+        "f_bavail" => found.blocks_available(),
+        "f_bfree" => found.blocks_free(),
+        "f_blocks" => found.blocks(),
+        "f_bsize" => found.block_size(),
+        "f_favail" => found.files_available(),
+        "f_ffree" => found.files_free(),
+        "f_files" => found.files(),
+        "f_flag" => found.flags().bits(),
+        "f_frsize" => found.fragment_size(),
+        "f_namemax" => found.name_max(),
+    }
+    .into())
+}
+
+fn seconds(seconds: i64, nanos: i64) -> f64 {
+    seconds as f64 + nanos as f64 / 1e9
+}
+
+/// Octal digits, as the bits of a mode.
+fn bits(digits: &str) -> Option<u32> {
+    u32::from_str_radix(if digits.is_empty() { "0" } else { digits }, 8).ok().filter(|bits| *bits <= 0o7777)
+}
+
+fn uid_of(user: &Value) -> Option<u32> {
+    match user.as_i64() {
+        Some(number) => u32::try_from(number).ok(),
+        None => User::from_name(&user.to_string()).ok().flatten().map(|user| user.uid.as_raw()),
+    }
+}
+
+fn gid_of(group: &Value) -> Option<u32> {
+    match group.as_i64() {
+        Some(number) => u32::try_from(number).ok(),
+        None => Group::from_name(&group.to_string()).ok().flatten().map(|group| group.gid.as_raw()),
+    }
+}
+
+/// The numbers of an owner; what is not said stays. An error says who is not there.
+fn owner(user: &Value, group: &Value) -> Result<(Option<u32>, Option<u32>), String> {
+    let said = |value: &Value| value.is_truthy() || value.as_i64().is_some();
+    let (uid, gid) = (uid_of(user).filter(|_| said(user)), gid_of(group).filter(|_| said(group)));
+    let mut missing = String::new();
+    if uid.is_none() && said(user) {
+        missing.push_str("User does not exist\n");
+    }
+    if gid.is_none() && said(group) {
+        missing.push_str("Group does not exist\n");
+    }
+    if missing.is_empty() { Ok((uid, gid)) } else { Err(missing) }
+}

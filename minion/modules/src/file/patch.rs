@@ -1,0 +1,76 @@
+//! Patches, applied by the program `patch`.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_host::process::{Output, split};
+use brine_host::programs::which;
+
+use crate::cmd;
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("file", [patch]);
+
+/// Applies a patch to a file, or to the files of a folder: what `cmd.run_all` gives. With `dry_run`, nothing is
+/// written.
+///
+/// CLI Example:
+///
+///     salt '*' file.patch /opt/file.txt /tmp/file.txt.patch
+#[function]
+pub fn patch(
+    context: &Context,
+    originalfile: String,
+    patchfile: String,
+    #[default] options: String,
+    #[default(false)] dry_run: bool,
+) -> CallResult {
+    let options =
+        split(&options).ok_or_else(|| CallError::Execution(format!("a quote in '{options}' is not closed")))?;
+    let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
+    context.job.retcode.store(output.retcode, Ordering::Relaxed);
+    Ok(cmd::all(output).into())
+}
+
+/// Runs `patch`, which asks for nothing and writes what it rejects nowhere unless an option says so.
+pub fn apply(
+    context: &Context,
+    target: &Path,
+    patch: &Path,
+    options: Vec<String>,
+    dry_run: bool,
+) -> Result<Output, CallError> {
+    let missing =
+        || CallError::Execution("patch executable not found. Is the distribution's patch package installed?".into());
+    let has = |options: &[String], names: &[&str]| {
+        options
+            .iter()
+            .any(|option| names.iter().any(|name| option == name || name.len() > 2 && option.starts_with(name)))
+    };
+    let mut words = vec![which("patch").ok_or_else(missing)?.display().to_string()];
+    let strips = options.iter().any(|option| option.starts_with("-p") || option.starts_with("--strip="));
+    words.extend(options);
+    if dry_run {
+        words.push("--dry-run".into());
+    }
+    if !has(&words, &["-N", "--forward"]) {
+        words.push("--forward".into());
+    }
+    if !has(&words, &["-r", "--reject-file"]) {
+        words.push("--reject-file=-".into());
+    }
+    words.extend(["-i".into(), patch.display().to_string()]);
+    if target.is_dir() {
+        words.extend(["-d".into(), target.display().to_string()]);
+        if !strips {
+            words.push("--strip=0".into());
+        }
+    } else {
+        words.push(target.display().to_string());
+    }
+    run(context, &words, &[])
+}

@@ -1,0 +1,439 @@
+//! Making, moving, copying and removing files, folders, links and nodes.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::paths::expand;
+use brine_value::{Map, Value, list, map};
+
+use super::owners::{check_perms, get_group, get_user};
+use super::{at, errno, invalid};
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "file",
+    [
+        mkdir,
+        makedirs,
+        makedirs_perms,
+        remove,
+        rmdir,
+        rename,
+        move_to,
+        copy,
+        symlink,
+        link,
+        is_link,
+        is_hardlink,
+        readlink,
+        touch,
+        super::nodes::mknod,
+        super::nodes::mknod_chrdev,
+        super::nodes::mknod_blkdev,
+        super::nodes::mknod_fifo,
+        super::nodes::is_chrdev,
+        super::nodes::is_blkdev,
+        super::nodes::is_fifo,
+        super::nodes::get_devmm
+    ]
+);
+
+/// Makes a folder, and the folders that it is in.
+///
+/// CLI Example:
+///
+///     salt '*' file.mkdir /opt/jetty/context
+#[function]
+pub fn mkdir(
+    context: &Context,
+    dir_path: String,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default] mode: Value,
+) -> CallResult {
+    let folder = normal(&expand(&dir_path));
+    if !folder.is_dir() {
+        make_folders(context, &folder, &user, &group, &mode)?;
+    }
+    Ok(true.into())
+}
+
+/// Makes the folders that a path is in.
+///
+/// CLI Example:
+///
+///     salt '*' file.makedirs /opt/code/
+#[function]
+pub fn makedirs(
+    context: &Context,
+    path: String,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default] mode: Value,
+) -> CallResult {
+    let whole = expand(&path);
+    let folder = if path.ends_with('/') { whole } else { whole.parent().unwrap_or(Path::new("/")).to_owned() };
+    let folder = normal(&folder);
+    if folder.is_dir() {
+        return Ok(format!("Directory '{}' already exists", folder.display()).into());
+    }
+    if folder.exists() {
+        return Ok(format!("The path '{}' already exists and is not a directory", folder.display()).into());
+    }
+    make_folders(context, &folder, &user, &group, &mode)?;
+    Ok(Value::Nil)
+}
+
+/// Makes a folder and those that it is in, all with this owner and mode.
+///
+/// CLI Example:
+///
+///     salt '*' file.makedirs_perms /opt/code
+#[function]
+pub fn makedirs_perms(
+    context: &Context,
+    name: String,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0755".into())] mode: Value,
+) -> CallResult {
+    let folder = expand(&name);
+    if folder.exists() {
+        return Err(CallError::Execution(format!("{name} exists already")));
+    }
+    make_folders(context, &folder, &user, &group, &mode)?;
+    Ok(Value::Nil)
+}
+
+/// Removes a file or a folder with all in it. False if there was none.
+///
+/// CLI Example:
+///
+///     salt '*' file.remove /tmp/foo
+#[function]
+pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> CallResult {
+    let file = expand(&path);
+    if !file.is_absolute() {
+        return Err(invalid("remove", &format!("File path must be absolute: {path}")));
+    }
+    if file == Path::new("/") {
+        return Err(CallError::Execution("Refusing to remove /".into()));
+    }
+    let Ok(status) = std::fs::symlink_metadata(&file) else { return Ok(false.into()) };
+    let removed = if status.is_dir() { std::fs::remove_dir_all(&file) } else { std::fs::remove_file(&file) };
+    removed.map_err(|error| at(&path, &error))?;
+    Ok(true.into())
+}
+
+/// Removes a folder that is empty; with `recurse`, the empty ones below it first; with `older_than`, only what has
+/// not changed for so many days. `verbose` tells of each.
+///
+/// CLI Example:
+///
+///     salt '*' file.rmdir /tmp/foo/
+#[function]
+pub fn rmdir(
+    _context: &Context,
+    path: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] verbose: bool,
+    #[default] older_than: Option<u64>,
+) -> CallResult {
+    let folder = expand(&path);
+    if !folder.is_absolute() {
+        return Err(invalid("rmdir", "File path must be absolute."));
+    }
+    if !folder.is_dir() {
+        return Err(invalid("rmdir", &format!("A valid directory was not specified: {path}")));
+    }
+    let mut folders = if recurse { folders_below(&folder) } else { Vec::new() };
+    folders.push(folder);
+    let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+    let age = older_than.filter(|days| *days > 0).map(|days| Duration::from_secs(days * 86400));
+    let is_old = |folder: &Path| {
+        let changed = std::fs::metadata(folder).and_then(|status| status.modified()).ok();
+        age.is_none_or(|age| changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|passed| passed > age))
+    };
+    for folder in folders.iter().filter(|folder| is_old(folder)) {
+        let name = folder.display().to_string();
+        match std::fs::remove_dir(folder) {
+            Ok(()) => deleted.push(name),
+            Err(error) => {
+                let told = format!("{}: '{name}'", errno(&error));
+                errors.push(list![name, told]);
+            }
+        }
+    }
+    let done = errors.is_empty() && (recurse || !deleted.is_empty());
+    Ok(if verbose { map! {"deleted" => deleted, "errors" => errors, "result" => done}.into() } else { done.into() })
+}
+
+/// Gives a file or folder another name.
+///
+/// CLI Example:
+///
+///     salt '*' file.rename /path/to/src /path/to/dst
+#[function]
+pub fn rename(_context: &Context, src: String, dst: String) -> CallResult {
+    if !expand(&src).is_absolute() {
+        return Err(invalid("rename", "File path must be absolute."));
+    }
+    std::fs::rename(expand(&src), expand(&dst))
+        .map_err(|_| CallError::Execution(format!("Could not rename '{src}' to '{dst}'")))?;
+    Ok(true.into())
+}
+
+/// Moves a file or folder, into a folder if that is what is there, and to another file system if need be.
+///
+/// CLI Example:
+///
+///     salt '*' file.move /path/to/src /path/to/dst
+#[function(name = "move")]
+pub fn move_to(
+    context: &Context,
+    src: String,
+    dst: String,
+    #[default(false)] disallow_copy_and_unlink: bool,
+) -> CallResult {
+    if disallow_copy_and_unlink {
+        return rename(context, src, dst);
+    }
+    let (from, mut to) = (expand(&src), expand(&dst));
+    for (path, what) in [(&from, "Source"), (&to, "Destination")] {
+        if !path.is_absolute() {
+            return Err(invalid("move", &format!("{what} path must be absolute.")));
+        }
+    }
+    if to.is_dir() {
+        to.push(from.file_name().unwrap_or_default());
+    }
+    let moved = match std::fs::rename(&from, &to) {
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => crate::file::state::copy_tree(&from, &to)
+            .and_then(|()| if from.is_dir() { std::fs::remove_dir_all(&from) } else { std::fs::remove_file(&from) }),
+        done => done,
+    };
+    moved.map_err(|error| {
+        CallError::Execution(format!("Unable to move '{src}' to '{dst}': {}: '{src}'", errno(&error)))
+    })?;
+    Ok(map! {"result" => true, "comment" => format!("'{src}' moved to '{dst}'")}.into())
+}
+
+/// Copies a file, or with `recurse` a folder; what is in the folder that is there stays, unless `remove_existing`.
+///
+/// CLI Example:
+///
+///     salt '*' file.copy /path/to/src /path/to/dst
+#[function]
+pub fn copy(
+    _context: &Context,
+    src: String,
+    dst: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] remove_existing: bool,
+) -> CallResult {
+    let (from, to) = (expand(&src), expand(&dst));
+    if !from.is_absolute() {
+        return Err(invalid("copy", "File path must be absolute."));
+    }
+    if !from.exists() {
+        return Err(CallError::Execution(format!("No such file or directory '{src}'")));
+    }
+    if (from.is_dir() || to.is_dir()) && !recurse {
+        return Err(invalid("copy", "Cannot copy overwriting a directory without recurse flag set to true!"));
+    }
+    if remove_existing && to.is_dir() {
+        std::fs::remove_dir_all(&to).map_err(|error| at(&dst, &error))?;
+    }
+    crate::file::state::copy_tree(&from, &to)
+        .map_err(|_| CallError::Execution(format!("Could not copy '{src}' to '{dst}'")))?;
+    Ok(true.into())
+}
+
+/// Makes a symbolic link at `path` to `src`. With `atomic`, what is there is replaced without a moment in which there
+/// is nothing.
+///
+/// CLI Example:
+///
+///     salt '*' file.symlink /path/to/file /path/to/link
+#[function]
+pub fn symlink(
+    _context: &Context,
+    src: String,
+    path: String,
+    #[default(false)] force: bool,
+    #[default(false)] atomic: bool,
+    #[default(true)] follow_symlinks: bool,
+) -> CallResult {
+    let link = expand(&path);
+    if !link.is_absolute() {
+        return Err(invalid("symlink", &format!("Link path must be absolute: {path}")));
+    }
+    let is_link = link.is_symlink();
+    if is_link && std::fs::read_link(&link).is_ok_and(|leads| normal(&leads) == normal(Path::new(&src))) {
+        return Ok(true.into());
+    }
+    let exists = if follow_symlinks { link.exists() } else { link.symlink_metadata().is_ok() };
+    if is_link && !force && !atomic {
+        return Err(CallError::Execution(format!("Found existing symlink: {path}")));
+    }
+    if exists && !force && !atomic {
+        return Err(CallError::Execution(format!("Existing path is not a symlink: {path}")));
+    }
+    let failed = |_| CallError::Execution(format!("Could not create '{path}'"));
+    if atomic {
+        crate::file::state::replace_link(&link, &src).map_err(failed)?;
+        return Ok(true.into());
+    }
+    if is_link || exists {
+        std::fs::remove_file(&link).map_err(|error| at(&path, &error))?;
+    }
+    std::os::unix::fs::symlink(&src, &link).map_err(failed)?;
+    Ok(true.into())
+}
+
+/// Makes a hard link at `path` to `src`.
+///
+/// CLI Example:
+///
+///     salt '*' file.link /path/to/file /path/to/link
+#[function]
+pub fn link(_context: &Context, src: String, path: String) -> CallResult {
+    let file = expand(&src);
+    if !file.is_absolute() {
+        return Err(invalid("link", "File path must be absolute."));
+    }
+    std::fs::hard_link(file, &path).map_err(|error| {
+        CallError::Execution(format!("Could not create '{path}': {}: '{src}' -> '{path}'", errno(&error)))
+    })?;
+    Ok(true.into())
+}
+
+/// Whether there is a symbolic link at this path.
+///
+/// CLI Example:
+///
+///     salt '*' file.is_link /path/to/link
+#[function]
+pub fn is_link(_context: &Context, path: String, #[default(false)] nostat: bool) -> CallResult {
+    // A link is never followed for the answer.
+    _ = nostat;
+    Ok(expand(&path).is_symlink().into())
+}
+
+/// Whether the file at this path has other names.
+///
+/// CLI Example:
+///
+///     salt '*' file.is_hardlink /path/to/link
+#[function]
+pub fn is_hardlink(_context: &Context, path: String) -> CallResult {
+    Ok(std::fs::symlink_metadata(expand(&path)).map_or(Value::map(), |status| (status.nlink() > 1).into()))
+}
+
+/// Where a symbolic link leads.
+///
+/// CLI Example:
+///
+///     salt '*' file.readlink /path/to/link
+#[function]
+pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize: bool) -> CallResult {
+    let link = expand(&path);
+    if !link.is_absolute() {
+        return Err(invalid("readlink", &format!("Path to link must be absolute: {path}")));
+    }
+    if !link.is_symlink() {
+        return Err(invalid("readlink", &format!("A valid link was not specified: {path}")));
+    }
+    let leads = if canonicalize { link.canonicalize() } else { std::fs::read_link(&link) };
+    Ok(leads.map_err(|error| at(&path, &error))?.display().to_string().into())
+}
+
+/// Sets the times of a file, to now if nothing is said, and makes it if it is missing.
+///
+/// CLI Example:
+///
+///     salt '*' file.touch /var/log/emptyfile
+#[function]
+pub fn touch(
+    _context: &Context,
+    name: String,
+    #[default] atime: Option<u64>,
+    #[default] mtime: Option<u64>,
+) -> CallResult {
+    let path = expand(&name);
+    let opened = if path.is_dir() {
+        std::fs::File::open(&path)
+    } else {
+        std::fs::OpenOptions::new().append(true).create(true).open(&path)
+    };
+    let file = opened.map_err(|error| CallError::Execution(super::reason(&error)))?;
+    let time = |given: Option<u64>| {
+        given.map_or_else(SystemTime::now, |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+    };
+    let times = std::fs::FileTimes::new().set_accessed(time(atime)).set_modified(time(mtime));
+    file.set_times(times).map_err(|error| at(&name, &error))?;
+    Ok(true.into())
+}
+
+/// Makes a folder and those that it is in; the new ones get owner and mode.
+fn make_folders(context: &Context, folder: &Path, user: &Value, group: &Value, mode: &Value) -> Result<(), CallError> {
+    let mut new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(folder).map_err(|error| at(&folder.display().to_string(), &error))?;
+    new.reverse();
+    for folder in new {
+        let name = folder.display().to_string();
+        let or = |given: &Value, own: Result<Value, CallError>| if given.is_truthy() { Ok(given.clone()) } else { own };
+        let user = or(user, get_user(context, name.clone(), true))?;
+        let group = or(group, get_group(context, name.clone(), true))?;
+        let mode = if mode.is_truthy() { mode.clone() } else { Value::Nil };
+        check_perms(context, name, Value::Nil, user, group, mode, None, false, Map::new())?;
+    }
+    Ok(())
+}
+
+/// The folders below a folder, the deepest first.
+fn folders_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect();
+    folders.sort();
+    let below: Vec<PathBuf> = folders.iter().flat_map(|folder| folders_below(folder)).collect();
+    below.into_iter().chain(folders).collect()
+}
+
+/// A path without what leads nowhere: `.`, `..` behind a name, strokes that stand twice.
+pub(super) fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        use std::path::Component::{CurDir, Normal, ParentDir, RootDir};
+        match (part, normal.components().next_back()) {
+            (CurDir, _) | (ParentDir, Some(RootDir)) => {}
+            (ParentDir, Some(Normal(_))) => _ = normal.pop(),
+            (part, _) => normal.push(part),
+        }
+    }
+    if normal.as_os_str().is_empty() { PathBuf::from(".") } else { normal }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_nowhere_twice() {
+        for (path, shown) in [
+            ("a/./b//c/", "a/b/c"),
+            ("a/../b", "b"),
+            ("/../a", "/a"),
+            ("../../a", "../../a"),
+            ("a/..", "."),
+            ("", "."),
+            ("/", "/"),
+        ] {
+            assert_eq!(normal(Path::new(path)), Path::new(shown), "{path}");
+        }
+    }
+}

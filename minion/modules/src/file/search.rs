@@ -1,0 +1,122 @@
+//! Searching files, and comparing them.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, function};
+use brine_host::paths::expand;
+use brine_value::{Map, Value};
+
+use super::changes::{Text, read};
+use super::diff::unified;
+use super::edit::compile;
+use super::invalid;
+use crate::cmd;
+
+/// Whether a regular expression matches somewhere in a file.
+///
+/// CLI Example:
+///
+///     salt '*' file.search /etc/crontab 'mymaintenance.sh'
+#[function]
+pub fn search(
+    _context: &Context,
+    path: String,
+    pattern: String,
+    #[default(8.into())] flags: Value,
+    #[default(1.into())] bufsize: Value,
+    #[default(false)] ignore_if_missing: bool,
+    #[default(false)] multiline: bool,
+) -> CallResult {
+    // Files are read whole, and Salt's `multiline` is a flag that is there already.
+    _ = (bufsize, multiline);
+    let file = Text::real(&path);
+    if ignore_if_missing && !file.exists() {
+        return Ok(false.into());
+    }
+    let text = read(&file, "search")?;
+    let regex = compile(&pattern, &flags).map_err(CallError::Execution)?;
+    Ok(regex.is_match(&text).map_err(CallError::execution)?.into())
+}
+
+/// What `grep` says of a file, or of those that fit a path with wildcards. Further words are options.
+///
+/// CLI Example:
+///
+///     salt '*' file.grep /etc/passwd nobody -i
+#[function]
+pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<Value>) -> CallResult {
+    let mut words = vec!["grep".to_owned()];
+    for option in args.iter().map(ToString::to_string) {
+        if option.contains(char::is_whitespace) {
+            return Err(invalid(
+                "grep",
+                &format!(
+                    "Passing multiple command line arguments in a single string is not supported, please pass the following arguments separately: {option}"
+                ),
+            ));
+        }
+        words.push(option);
+    }
+    words.push(pattern);
+    let path = expand(&path);
+    let found = brine_text::glob::paths(Path::new(""), &path.to_string_lossy());
+    if found.is_empty() {
+        words.push(path.display().to_string());
+    }
+    words.extend(found.iter().map(|path| path.display().to_string()));
+    let output = run(context, &words, &[])?;
+    // No match is status 1, which callers of the shell see as that of the job.
+    context.set_retcode(output.retcode);
+    Ok(cmd::all(output).into())
+}
+
+/// The difference between two files, of this host or of the file server.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_diff /home/fred/.vimrc salt://users/fred/.vimrc
+#[function]
+pub fn get_diff(
+    context: &Context,
+    file1: String,
+    file2: String,
+    #[default("base".into())] saltenv: String,
+    #[default(true)] show_filenames: bool,
+    #[default(true)] show_changes: bool,
+    #[default(false)] template: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    // There is nothing to hide of templates.
+    _ = template;
+    let content = |name: &str| {
+        if !name.contains("://") {
+            let failed = |error| CallError::Execution(format!("Failed to read {name}: {}", super::reason(&error)));
+            return std::fs::read(expand(name)).map_err(failed);
+        }
+        let found = brine_context::files::content(context, name, &saltenv).ok().flatten();
+        found.ok_or_else(|| CallError::Execution("Failed to cache one or more files".into()))
+    };
+    let (old, new) = (content(&file1)?, content(&file2)?);
+    if old == new {
+        return Ok("".into());
+    }
+    if !show_changes {
+        return Ok("<show_changes=False>".into());
+    }
+    let binary = |bytes: &[u8]| bytes.contains(&0);
+    Ok(match (binary(&old), binary(&new)) {
+        (true, true) => "Replace binary file".into(),
+        (true, false) => "Replace binary file with text file".into(),
+        (false, true) => "Replace text file with binary file".into(),
+        (false, false) => {
+            let told = unified(&String::from_utf8_lossy(&old), &String::from_utf8_lossy(&new));
+            match told.strip_prefix("--- \n+++ \n") {
+                Some(rest) if show_filenames => format!("--- {file1}\n+++ {file2}\n{rest}"),
+                _ => told,
+            }
+        }
+    }
+    .into())
+}

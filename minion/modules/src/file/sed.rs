@@ -1,0 +1,106 @@
+//! Substitution as by the program `sed`.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, function};
+use brine_host::paths::expand;
+use brine_system::files;
+use brine_value::Value;
+
+use super::changes::{keep, read};
+use super::edit::{self, Replacing, compile};
+use crate::archive::split_options;
+use crate::cmd;
+
+/// Changes a file by `sed`, and gives what it said. `replace` does more.
+///
+/// CLI Example:
+///
+///     salt '*' file.sed /etc/httpd/httpd.conf 'LogLevel warn' 'LogLevel info'
+#[function]
+pub fn sed(
+    context: &Context,
+    path: String,
+    before: Value,
+    after: Value,
+    #[default] limit: String,
+    #[default(".bak".into())] backup: Value,
+    #[default("-r -e".into())] options: String,
+    #[default("g".into())] flags: String,
+    #[default(false)] escape_all: bool,
+    #[default(false)] negate_match: bool,
+) -> CallResult {
+    let file = expand(&path);
+    if !file.exists() {
+        return Ok(false.into());
+    }
+    let limit = if limit.is_empty() { limit } else { format!("/{}/ ", escaped(&limit, escape_all)) };
+    let script = format!(
+        "{limit}{}s/{}/{}/{flags}",
+        if negate_match { "!" } else { "" },
+        escaped(&before.to_string(), escape_all),
+        escaped(&after.to_string(), escape_all),
+    );
+    let keep = if backup.is_truthy() { format!("-i{backup}") } else { "-i".to_owned() };
+    let options = split_options(&options)?;
+    let words: Vec<String> =
+        ["sed".to_owned(), keep].into_iter().chain(options).chain([script, file.display().to_string()]).collect();
+    Ok(cmd::all(run(context, &words, &[])?).into())
+}
+
+/// As `sed`, without the program. The old content stays beside, with `backup` behind the name.
+///
+/// CLI Example:
+///
+///     salt '*' file.psed /etc/httpd/httpd.conf 'LogLevel warn' 'LogLevel info'
+#[function]
+pub fn psed(
+    _context: &Context,
+    path: String,
+    before: Value,
+    after: Value,
+    #[default] limit: String,
+    #[default(".bak".into())] backup: Value,
+    #[default("gMS".into())] flags: String,
+    #[default(false)] escape_all: bool,
+    #[default(false)] multi: bool,
+) -> CallResult {
+    // Salt reads the first line letter by letter here; the whole text is meant.
+    _ = multi;
+    let file = expand(&path);
+    let text = read(&file, "psed")?;
+    let names = [('I', "IGNORECASE"), ('M', "MULTILINE"), ('S', "DOTALL"), ('X', "VERBOSE")];
+    let names: Vec<&str> = names.iter().filter(|(letter, _)| flags.contains(*letter)).map(|(_, name)| *name).collect();
+    let text_behind = match (limit.is_empty(), compile(&escaped(&limit, escape_all), &0.into())) {
+        (true, _) => text.clone(),
+        (false, Ok(regex)) => regex.split(&text).skip(1).flatten().collect(),
+        (false, Err(error)) => return Err(CallError::Execution(error)),
+    };
+    let wanted = Replacing {
+        pattern: escaped(&before.to_string(), escape_all),
+        repl: after.to_string(),
+        count: usize::from(!flags.contains('g')),
+        flags: names.into_iter().collect(),
+        append_if_not_found: false,
+        prepend_if_not_found: false,
+        not_found_content: None,
+    };
+    let replaced = edit::replaced(&text_behind, &wanted).map_err(CallError::Execution)?;
+    keep(&file, &backup)?;
+    files::rewrite(&file, replaced.text.as_bytes(), 0o644).map_err(CallError::execution)?;
+    Ok(Value::Nil)
+}
+
+/// A text within the strokes of `sed`; with `all`, what is special in regular expressions is not.
+fn escaped(text: &str, all: bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\'' => escaped.push_str("'\"'\"'"),
+            '/' => escaped.push_str("\\/"),
+            special if all && "^.[$()|*+?{".contains(special) => escaped.extend(['\\', special]),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,94 @@
+//! `file.accumulated`: texts that several states bring together for a file, and that its state then writes.
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+
+use brine_context::{StateContext, StateReturn};
+use brine_value::{Map, Value};
+use parking_lot::Mutex;
+
+/// How many runs are remembered: those that go on at once.
+const RUNS: usize = 32;
+
+/// What a run has gathered: for each file, texts by the name of the accumulator.
+struct Run {
+    jid: String,
+    gathered: Vec<(String, String, Vec<Value>)>,
+}
+
+static RUNS_GOING_ON: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
+
+/// Adds texts for a file, each once; they may be data that the file's template reads.
+pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
+    let wanted_by = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
+        let single = [targets.clone()];
+        targets.as_list().unwrap_or(&single).iter().any(|target| target.get("file").is_some())
+    });
+    if !wanted_by {
+        return StateReturn::failed(name, format!("Orphaned accumulator {name} in {}:{}", context.sls, context.id));
+    }
+    let single = [text.clone()];
+    let texts = text.as_list().unwrap_or(&single);
+    let mut comment = String::new();
+    let mut runs = RUNS_GOING_ON.lock();
+    let jid = &context.call.job.jid;
+    if !runs.iter().any(|run| run.jid == *jid) {
+        runs.push_back(Run { jid: jid.clone(), gathered: Vec::new() });
+        if runs.len() > RUNS {
+            runs.pop_front();
+        }
+    }
+    if let Some(run) = runs.iter_mut().find(|run| run.jid == *jid) {
+        let place = run.gathered.iter().position(|(file, of, _)| file == filename && of == name);
+        let place = place.unwrap_or_else(|| {
+            run.gathered.push((filename.to_owned(), name.to_owned(), Vec::new()));
+            run.gathered.len() - 1
+        });
+        for text in texts {
+            if !run.gathered[place].2.contains(text) {
+                run.gathered[place].2.push(text.clone());
+                comment = format!("Accumulator {name} for file {filename} was charged by text");
+            }
+        }
+    }
+    StateReturn::ok(name, comment)
+}
+
+/// What has been gathered for a file in this run: lists of texts by accumulator.
+pub(super) fn of(context: &StateContext, filename: &str) -> Map {
+    let runs = RUNS_GOING_ON.lock();
+    let run = runs.iter().find(|run| run.jid == context.call.job.jid);
+    let gathered = run.map(|run| run.gathered.as_slice()).unwrap_or_default();
+    let own = gathered.iter().filter(|(file, _, _)| file == filename);
+    own.map(|(_, name, texts)| (name.into(), texts.clone().into())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn texts_are_kept_for_the_run_and_file_they_are_for() {
+        let mut context = testing::state_context(false, &[]);
+        context.chunk = Arc::new(map! {"require_in" => list![map! {"file" => "f"}]});
+        let data: Value = map! {"k" => 1}.into();
+        for (text, comment) in [
+            (Value::from("a"), "Accumulator acc for file /f was charged by text"),
+            (list!["b", "a"], "Accumulator acc for file /f was charged by text"),
+            (data.clone(), "Accumulator acc for file /f was charged by text"),
+            (list!["a"], ""),
+        ] {
+            let done = state(&context, "acc", "/f", &text);
+            assert_eq!((done.result, done.comment.as_str()), (Some(true), comment));
+        }
+        assert_eq!(of(&context, "/f"), map! {"acc" => list!["a", "b", data]});
+        assert_eq!(of(&context, "/g"), map! {});
+        context.chunk = Arc::new(map! {});
+        assert_eq!(state(&context, "acc", "/f", &"c".into()).result, Some(false));
+    }
+}

@@ -1,0 +1,188 @@
+//! Modes and owners of files.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use brine_context::StateContext;
+use brine_value::{Map, Value};
+use nix::unistd::{Gid, Group, Uid, User};
+
+/// What a file's mode and owner should be; what is not said stays.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Attributes {
+    pub mode: Option<u32>,
+    /// Whether the mode is that of the source: `keep`.
+    pub keep_mode: bool,
+    user: Option<(Value, Option<Uid>)>,
+    group: Option<(Value, Option<Gid>)>,
+}
+
+impl Attributes {
+    /// Reads a state's arguments. An error is in Salt's words.
+    pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        let attributes = Self::with_unknown(mode, user, group)?;
+        if let Some((name, None)) = &attributes.user {
+            return Err(format!("User {name} is not available "));
+        }
+        if let Some((name, None)) = &attributes.group {
+            return Err(format!("Group {name} is not available"));
+        }
+        Ok(attributes)
+    }
+
+    /// As [`Attributes::new`]. In test mode the owner may be one whom a state before would make.
+    pub fn of_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        if context.test { Self::with_unknown(mode, user, group) } else { Self::new(mode, user, group) }
+    }
+
+    fn with_unknown(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+        let keep_mode = mode.as_str().is_some_and(|mode| mode.eq_ignore_ascii_case("keep"));
+        let mut attributes = Attributes { keep_mode, ..Attributes::default() };
+        if mode.is_truthy() && !attributes.keep_mode {
+            attributes.mode = Some(parse_mode(mode).ok_or_else(|| format!("Invalid mode: {mode}"))?);
+        }
+        if user.is_truthy() {
+            let name = user.to_string();
+            let found = match name.parse() {
+                Ok(number) => Some(Uid::from_raw(number)),
+                Err(_) => User::from_name(&name).ok().flatten().map(|user| user.uid),
+            };
+            attributes.user = Some((user.clone(), found));
+        }
+        if group.is_truthy() {
+            let name = group.to_string();
+            let found = match name.parse() {
+                Ok(number) => Some(Gid::from_raw(number)),
+                Err(_) => Group::from_name(&name).ok().flatten().map(|group| group.gid),
+            };
+            attributes.group = Some((group.clone(), found));
+        }
+        Ok(attributes)
+    }
+
+    /// What would change.
+    pub fn differences(&self, path: &Path) -> Map {
+        self.differences_of(path, true)
+    }
+
+    /// As [`Attributes::differences`]; of a link that is not followed, its own, which has no mode.
+    pub fn differences_of(&self, path: &Path, follow: bool) -> Map {
+        let mut changes = Map::new();
+        let status = if follow { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
+        let Ok(status) = status else { return changes };
+        if let Some(mode) = self.mode.filter(|mode| !status.is_symlink() && status.mode() & 0o7777 != *mode) {
+            changes.insert("mode".into(), show_mode(mode).into());
+        }
+        if let Some((name, uid)) = &self.user
+            && Some(Uid::from_raw(status.uid())) != *uid
+        {
+            changes.insert("user".into(), name.clone());
+        }
+        if let Some((name, gid)) = &self.group
+            && Some(Gid::from_raw(status.gid())) != *gid
+        {
+            changes.insert("group".into(), name.clone());
+        }
+        changes
+    }
+
+    /// What is told of a file that is new: Salt starts from a file of root's that only root reads, and
+    /// gives one from a source its mode in any case.
+    pub fn on_new_file(&self, from_source: bool) -> Map {
+        let mut changes = Map::new();
+        let names = [
+            ("user", self.user.as_ref().filter(|(_, uid)| *uid != Some(Uid::effective())).map(|(name, _)| name)),
+            ("group", self.group.as_ref().filter(|(_, gid)| *gid != Some(Gid::effective())).map(|(name, _)| name)),
+        ];
+        for (key, name) in names {
+            if let Some(name) = name {
+                changes.insert(key.into(), name.clone());
+            }
+        }
+        let mode = self.mode.or(from_source.then_some(0o644));
+        if let Some(mode) = mode.filter(|mode| *mode != 0o600) {
+            changes.insert("mode".into(), show_mode(mode).into());
+        }
+        changes
+    }
+
+    /// Whether a link, not what it leads to, has another owner.
+    pub fn link_differs(&self, path: &Path) -> bool {
+        !self.differences_of(path, false).is_empty()
+    }
+
+    /// Gives a link its owner. Says whether it had another one.
+    pub fn apply_to_link(&self, path: &Path) -> Result<bool, String> {
+        Ok(!self.apply_to(path, false)?.is_empty())
+    }
+
+    /// The numbers of who should own it.
+    fn owner(&self) -> (Option<u32>, Option<u32>) {
+        let uid = self.user.as_ref().and_then(|(_, uid)| *uid);
+        let gid = self.group.as_ref().and_then(|(_, gid)| *gid);
+        (uid.map(Uid::as_raw), gid.map(Gid::as_raw))
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.mode.is_none() && self.user.is_none() && self.group.is_none()
+    }
+
+    /// Makes it so, and says what changed.
+    pub fn apply(&self, path: &Path) -> Result<Map, String> {
+        self.apply_to(path, true)
+    }
+
+    /// As [`Attributes::apply`]; of a link that is not followed, to itself.
+    pub fn apply_to(&self, path: &Path, follow: bool) -> Result<Map, String> {
+        let changes = self.differences_of(path, follow);
+        let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
+        let is_link = !follow && path.is_symlink();
+        if changes.contains_key("user") || changes.contains_key("group") {
+            let (uid, gid) = self.owner();
+            let chown = if is_link { std::os::unix::fs::lchown } else { std::os::unix::fs::chown };
+            chown(path, uid, gid).map_err(failed)?;
+        }
+        // After the owner: a change of owner takes bits away.
+        if let Some(mode) = self.mode.filter(|_| !is_link) {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
+        }
+        Ok(changes)
+    }
+}
+
+/// The mode of a folder for files of this mode: who may read them may look into it.
+pub(super) fn folder_mode(mode: u32) -> u32 {
+    mode | ((mode & 0o444) >> 2)
+}
+
+/// Makes a folder and those that it is in; the ones that are new get this mode.
+pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
+    let new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    std::fs::create_dir_all(folder)?;
+    for folder in new {
+        if let Some(mode) = mode {
+            std::fs::set_permissions(folder, PermissionsExt::from_mode(mode))?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of a user's own group, or nothing for somebody who is not known.
+pub(super) fn primary_group(user: &Value) -> Value {
+    let user = User::from_name(&user.to_string()).ok().flatten();
+    let group = user.and_then(|user| Group::from_gid(user.gid).ok().flatten());
+    group.map_or(Value::Nil, |group| group.name.into())
+}
+
+/// Octal digits, as text or as the number that YAML makes of them.
+pub(super) fn parse_mode(mode: &Value) -> Option<u32> {
+    let text = mode.to_string();
+    let digits = text.trim().trim_start_matches("0o");
+    u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o7777)
+}
+
+/// Four octal digits.
+pub(super) fn show_mode(mode: u32) -> String {
+    format!("{mode:04o}")
+}

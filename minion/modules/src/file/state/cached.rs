@@ -1,0 +1,200 @@
+//! `file.cached`: a file of the file server or a web server, kept on this host.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_host::web::redacted;
+use brine_value::{Value, map};
+
+use super::source::{self, Hash, Problem, Verify};
+use crate::cp::file_cache;
+
+/// The arguments of `file.cached`.
+#[derive(Args)]
+pub struct CachedArgs {
+    /// URL of the file.
+    name: String,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Accepted and ignored: GPG verifies signatures.
+    #[default]
+    sig_backend: Option<String>,
+}
+
+/// A file of the file server or a web server, kept in the cache folder.
+#[function]
+pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
+    // There is one backend.
+    _ = args.sig_backend;
+    let signers = source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome);
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
+    let verify = Verify {
+        hash,
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        hash_signature: args.source_hash_sig,
+        signers,
+        ..Verify::default()
+    };
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    Ok(state(&context, &args.name, &verify).into())
+}
+
+/// No copy of a file in the cache.
+#[function]
+pub fn not_cached(context: &StateContext, name: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(removed(context, &name, &saltenv).into())
+}
+
+/// Where a file is kept; nothing for a name that leads out of the cache.
+pub(crate) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
+    file_cache::place(&context.call.config().cachedir, name, &context.saltenv)
+}
+
+pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> StateReturn {
+    if !name.contains("://") && !Path::new(name).is_absolute() {
+        return StateReturn::failed(name, format!("'{name}' is neither an absolute path nor the URL of a file"));
+    }
+    let is_remote = name.starts_with("http://") || name.starts_with("https://");
+    if is_remote && verify.hash.is_none() && !verify.skip && !verify.use_etag {
+        let comment = format!(
+            "Unable to verify upstream hash of source file {}, please set source_hash or set skip_verify or use_etag to True",
+            redacted(name)
+        );
+        return StateReturn::failed(name, comment);
+    }
+    let wanted = match verify.hash.as_deref().map(|hash| source::hash_of(context, hash, name, verify)).transpose() {
+        Ok(wanted) => wanted,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let local = name.strip_prefix("file://").unwrap_or(name);
+    let Some(place) = place(context, name) else {
+        return StateReturn::failed(name, format!("{name} does not name a file below its root"));
+    };
+    let kept = std::fs::read(&place).ok();
+    if context.test {
+        return would(name, kept.as_deref(), wanted.as_ref());
+    }
+    let wanted = wanted.filter(|_| !verify.skip);
+    if !local.contains("://") {
+        return of_this_host(name, local, wanted.as_ref());
+    }
+    let told = place.display().to_string();
+    // What is there already need not be asked for.
+    let content = match (&kept, &wanted) {
+        (Some(kept), Some(hash)) if hash.is_of(kept) => Ok(kept.clone()),
+        // The hash is compared here, behind what is told of the place.
+        _ => source::read(
+            context,
+            &told,
+            name,
+            &Verify { hash: None, skip: verify.skip || wanted.is_some(), ..verify.clone() },
+        ),
+    };
+    let content = match content {
+        Ok(content) => content,
+        Err(Problem::Differs(error)) => return StateReturn::failed(name, error),
+        Err(problem) => {
+            tracing::error!(name, ?problem, "a file cannot be cached");
+            let comment = format!("Failed to cache {name}, check minion log for more information");
+            return StateReturn::failed(name, comment);
+        }
+    };
+    let sum = |bytes: &[u8]| wanted.as_ref().map_or_else(|| Hash::sha256(bytes), |wanted| wanted.like(bytes));
+    let (old, new) = (kept.as_deref().map(sum), sum(&content));
+    let done = match &wanted {
+        Some(Hash { hex, .. }) if *hex == new => {
+            StateReturn::ok(name, format!("File is already cached to {told} with hash {new}"))
+        }
+        Some(Hash { hex, .. }) => {
+            let differs = format!("the hash ({new}) does not match the specified hash ({hex})");
+            StateReturn::failed(name, format!("File is cached to {told}, but {differs}"))
+        }
+        None => StateReturn::ok(name, format!("File is cached to {told}")),
+    };
+    if old.as_ref() == Some(&new) {
+        return done;
+    }
+    match file_cache::keep(&place, &content) {
+        Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
+        Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
+    }
+}
+
+/// `file.not_cached`: without the copy of a file.
+pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> StateReturn {
+    let local = name.strip_prefix("file://").unwrap_or(name);
+    if !local.contains("://") {
+        let path = Path::new(local).canonicalize().unwrap_or_else(|_| local.into());
+        return StateReturn::ok(name, format!("File {} is a local path, no action taken", path.display()));
+    }
+    let Some(copy) = file_cache::found(&context.call.config().cachedir, name, saltenv) else {
+        return StateReturn::ok(name, format!("{name} is not cached"));
+    };
+    let copy_told = copy.display();
+    match std::fs::remove_file(&copy) {
+        Ok(()) => StateReturn::ok(name, format!("{copy_told} was deleted")).with_changes(map! {"deleted" => true}),
+        Err(error) => StateReturn::failed(name, format!("Failed to delete {copy_told}: {error}")),
+    }
+}
+
+fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
+    let comment = match (kept, wanted) {
+        (None, _) => format!("File will be cached: {name}"),
+        (Some(_), None) => format!("No hash found. File will be cached: {name}"),
+        (Some(kept), Some(wanted)) if wanted.is_of(kept) => format!("File already cached: {name}"),
+        (Some(_), Some(_)) => format!("Hashes don't match.\nFile will be cached: {name}"),
+    };
+    StateReturn::would(name, comment)
+}
+
+/// A file of this host is where it is.
+fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
+    let path = Path::new(path);
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let told = path.display();
+    let Ok(content) = std::fs::read(&path) else {
+        return StateReturn::failed(name, format!("File {told} is not present on the minion"));
+    };
+    match wanted {
+        None => StateReturn::ok(name, format!("File {told} is present on the minion")),
+        Some(wanted) if wanted.is_of(&content) => {
+            StateReturn::ok(name, format!("File {told} is present on the minion and has hash {}", wanted.hex))
+        }
+        Some(wanted) => {
+            let has = wanted.like(&content);
+            let differs = format!("but the hash ({has}) does not match the specified hash ({})", wanted.hex);
+            StateReturn::failed(name, format!("File {told} is present on the minion, {differs}"))
+        }
+    }
+}

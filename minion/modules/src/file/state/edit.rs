@@ -1,0 +1,280 @@
+//! Changes within files: lines added, replaced, commented.
+//!
+//! Each edit is a function from text to text; [`finish`] compares, tells and writes.
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_system::files;
+use brine_value::{Value, map};
+
+use super::bad_path;
+use super::contents::Contents;
+use crate::file::diff::unified;
+use crate::file::edit::{self, Block, Replacing};
+
+/// Where lines are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    First,
+    Last,
+}
+
+/// The arguments of `file.append` and `file.prepend`.
+pub(super) struct Adding {
+    pub text: Value,
+    pub sources: Vec<Contents>,
+    pub makedirs: bool,
+    pub ignore_whitespace: bool,
+    /// Whether the lines are wanted together at the start, wherever else they are.
+    pub header: bool,
+    /// Whether the changed lines are told.
+    pub show_changes: bool,
+}
+
+/// The arguments of `file.replace`.
+pub(super) struct Replace {
+    pub replacing: Replacing,
+    pub backup: Value,
+    pub show_changes: bool,
+    pub ignore_if_missing: bool,
+}
+
+/// The arguments of `file.blockreplace`.
+pub(super) struct BlockReplace {
+    pub block: Block,
+    pub backup: Value,
+    pub show_changes: bool,
+}
+
+/// How an edit is told.
+pub(super) struct Words<'w> {
+    /// When something was changed.
+    pub done: &'w str,
+    /// When something would be changed.
+    pub would: &'w str,
+    /// When there is nothing to change.
+    pub nothing: &'w str,
+    pub backup: &'w Value,
+    pub show_changes: bool,
+}
+
+/// Compares, and writes unless this is a test.
+pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
+    if before == after {
+        return StateReturn::ok(name, words.nothing);
+    }
+    let diff: Value = if words.show_changes { unified(before, after).into() } else { true.into() };
+    let changes = map! {"diff" => diff};
+    if context.test {
+        return StateReturn::would(name, words.would).with_changes(changes);
+    }
+    match write(Path::new(name), after, words.backup) {
+        Ok(()) => StateReturn::ok(name, words.done).with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+/// Writes a file that is there, with its mode and owner; `backup` is the ending of a copy's name.
+pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
+    let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
+    // Through a link, the file behind it is what is edited.
+    let target = path.canonicalize().map_err(failed)?;
+    if let Some(ending) = backup.as_str().filter(|ending| !ending.is_empty()) {
+        let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
+        std::fs::copy(&target, target.with_file_name(name)).map_err(failed)?;
+    }
+    files::rewrite(&target, text.as_bytes(), 0o644).map_err(|error| error.to_string())
+}
+
+/// The text of a file to edit, or why it cannot be.
+pub(super) fn read(name: &str) -> Result<String, String> {
+    if let Some(bad) = bad_path(name) {
+        return Err(bad.comment);
+    }
+    if !Path::new(name).is_file() {
+        return Err(format!("{name}: file not found"));
+    }
+    let bytes = std::fs::read(name).map_err(|error| format!("{name}: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
+}
+
+/// `file.append` and `file.prepend`.
+pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding) -> StateReturn {
+    let Adding { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
+    let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let chunks: Vec<String> = match text {
+        Value::List(items) => items.iter().map(ToString::to_string).collect(),
+        Value::Nil if sources.is_empty() => return StateReturn::failed(name, "text and source are required"),
+        Value::Nil => Vec::new(),
+        text => vec![text.to_string()],
+    };
+    let path = Path::new(name);
+    if !path.exists() {
+        if context.test {
+            return StateReturn::would(name, format!("File {name} is set to be created"))
+                .with_changes(map! {"new" => name});
+        }
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        if makedirs && let Err(error) = std::fs::create_dir_all(parent) {
+            return StateReturn::failed(name, format!("Failed to create {}: {error}", parent.display()));
+        }
+        if parent.is_dir()
+            && let Err(error) = std::fs::File::create(path)
+        {
+            return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
+        }
+    }
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let mut chunks = chunks;
+    for source in sources {
+        match source.get(context, name).map(|bytes| String::from_utf8(bytes.unwrap_or_default())) {
+            Ok(Ok(text)) => chunks.push(text),
+            Ok(Err(_)) => return StateReturn::failed(name, format!("{} is not UTF-8 text", source.source)),
+            Err(_) => {
+                let source = source.source.to_string();
+                let mut failed = StateReturn::failed(&source, format!("Failed to load template file {source}"));
+                failed.more.insert("data".into(), Value::List(Vec::new()));
+                return failed;
+            }
+        }
+    }
+    // In test mode, Salt does not look whether a header is there.
+    let lines = if header && context.test {
+        chunks.iter().flat_map(|chunk| chunk.lines()).collect()
+    } else if header {
+        header_lines(&before, &chunks)
+    } else {
+        missing_lines(&before, &chunks, ignore_whitespace)
+    };
+    let nothing = format!("File {name} is in correct state");
+    let would = format!("File {name} is set to be updated");
+    let words = |done| Words { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
+    let hidden = |mut done: StateReturn| {
+        if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
+            *diff = "<show_changes=False>".into();
+        }
+        done
+    };
+    let added: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
+    if end == End::First {
+        let after = format!("{added}{before}");
+        return hidden(finish(context, name, &before, &after, &words(&format!("Prepended {} lines", lines.len()))));
+    }
+    let separator = if before.is_empty() || before.ends_with('\n') || lines.is_empty() { "" } else { "\n" };
+    let after = format!("{before}{separator}{added}");
+    let mut done = finish(context, name, &before, &after, &words(&format!("Appended {} lines", lines.len())));
+    if !done.changes.is_empty() {
+        done.changes = map! {"diff" => append_diff(&before, &after)};
+    }
+    hidden(done)
+}
+
+/// Salt compares lines without their ends here, which leaves its headers with two.
+fn append_diff(before: &str, after: &str) -> String {
+    let told = unified(before, after);
+    let lines = told
+        .lines()
+        .enumerate()
+        .map(|(number, line)| if number < 2 || line.starts_with("@@") { format!("{line}\n") } else { line.to_owned() });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// All lines of those chunks, unless the text begins with them.
+fn header_lines<'c>(text: &str, chunks: &'c [String]) -> Vec<&'c str> {
+    let lines: Vec<&str> = chunks.iter().flat_map(|chunk| chunk.lines()).collect();
+    if text.lines().take(lines.len()).eq(lines.iter().copied()) { Vec::new() } else { lines }
+}
+
+/// The lines of those chunks that the text does not have.
+fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) -> Vec<&'c str> {
+    let squeeze = |line: &str| if ignore_whitespace { line.split_whitespace().collect() } else { line.to_owned() };
+    let have: Vec<String> = text.lines().map(squeeze).collect();
+    let mut missing = Vec::new();
+    for chunk in chunks {
+        let wanted: Vec<String> = chunk.lines().map(squeeze).collect();
+        if wanted.is_empty() || have.windows(wanted.len()).any(|lines| lines == wanted) {
+            continue;
+        }
+        missing.extend(chunk.lines());
+    }
+    missing
+}
+
+/// `file.replace`.
+pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> StateReturn {
+    let nothing = "No changes needed to be made";
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, nothing),
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let replaced = match edit::replaced(&before, &wanted.replacing) {
+        Ok(replaced) => replaced,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let words = Words {
+        done: "Changes were made",
+        would: "Changes would have been made",
+        nothing,
+        backup: &wanted.backup,
+        show_changes: wanted.show_changes,
+    };
+    let mut done = finish(context, name, &before, &replaced.text, &words);
+    if let (Some(content), Some(diff)) =
+        (&replaced.added, done.changes.get_mut("diff").filter(|diff| diff.as_str().is_some()))
+    {
+        *diff = edit::with_whole(&before, &replaced.text, content).into();
+    }
+    done
+}
+
+/// `file.blockreplace`.
+pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) -> StateReturn {
+    let before = match read(name) {
+        Ok(before) => before,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let after = match edit::with_block(&before, &block.block) {
+        Ok(after) => after,
+        Err(why) => {
+            let comment = format!("Encountered error managing block: {why}. See the log for details.");
+            return StateReturn::failed(name, comment);
+        }
+    };
+    let words = Words {
+        done: "Changes were made",
+        would: "Changes would be made",
+        nothing: "No changes needed to be made",
+        backup: &block.backup,
+        show_changes: block.show_changes,
+    };
+    finish(context, name, &before, &after, &words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_missing_lines_are_added() {
+        for (text, chunks, missing) in [
+            ("a b\nc\n", vec!["a   b"], vec![]),
+            ("a b\n", vec!["ab"], vec![]),
+            ("a\n", vec!["b", "b", "c"], vec!["b", "b", "c"]),
+            ("x\ny\n", vec!["x\ny"], vec![]),
+            ("x\nz\n", vec!["x\ny"], vec!["x", "y"]),
+            ("", vec![""], vec![]),
+        ] {
+            let chunks: Vec<String> = chunks.into_iter().map(str::to_owned).collect();
+            assert_eq!(missing_lines(text, &chunks, true), missing, "{text:?} {chunks:?}");
+        }
+        assert_eq!(missing_lines("a b\n", &["a  b".to_owned()], false), ["a  b"]);
+    }
+}

@@ -1,0 +1,466 @@
+//! The states that change text within files.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::Value;
+
+use super::attributes::Attributes;
+use super::{accumulated, comment, contents, edit, keyvalue, line};
+use crate::file::edit::{Block, Replacing};
+use crate::file::line::Line;
+
+/// State functions of `file`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("file", [append, prepend, replace, line, keyvalue, blockreplace, comment, uncomment]);
+
+/// The arguments of `file.append`.
+#[derive(Args)]
+pub struct AppendArgs {
+    /// Path of the file.
+    name: String,
+    /// Line or list of lines.
+    #[default]
+    text: Value,
+    /// URL of a file with the lines.
+    #[default]
+    source: Value,
+    /// Checksum of `source`.
+    #[default]
+    source_hash: Value,
+    /// URLs of files with the lines.
+    #[default]
+    sources: Value,
+    /// Checksums of `sources`.
+    #[default]
+    source_hashes: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Variables of the templates.
+    #[default]
+    context: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether lines that differ in whitespace alone count as the same.
+    #[default(true)]
+    ignore_whitespace: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+}
+
+/// Lines at the end of a file, unless it has them.
+#[function]
+pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
+    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
+    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
+    let adding = edit::Adding {
+        text: args.text,
+        sources,
+        makedirs: args.makedirs,
+        ignore_whitespace: args.ignore_whitespace,
+        header: false,
+        show_changes: args.show_changes,
+    };
+    Ok(edit::add(state, &args.name, edit::End::Last, &adding).into())
+}
+
+/// The arguments of `file.prepend`.
+#[derive(Args)]
+pub struct PrependArgs {
+    /// Path of the file.
+    name: String,
+    /// Line or list of lines.
+    #[default]
+    text: Value,
+    /// URL of a file with the lines.
+    #[default]
+    source: Value,
+    /// Checksum of `source`.
+    #[default]
+    source_hash: Value,
+    /// URLs of files with the lines.
+    #[default]
+    sources: Value,
+    /// Checksums of `sources`.
+    #[default]
+    source_hashes: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Variables of the templates.
+    #[default]
+    context: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether the lines must stand at the very start of the file.
+    #[default(false)]
+    header: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+}
+
+/// Lines at the start of a file, unless it has them.
+#[function]
+pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
+    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
+    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
+    let adding = edit::Adding {
+        text: args.text,
+        sources,
+        makedirs: args.makedirs,
+        ignore_whitespace: true,
+        header: args.header,
+        show_changes: args.show_changes,
+    };
+    Ok(edit::add(state, &args.name, edit::End::First, &adding).into())
+}
+
+/// The arguments of `file.replace`.
+#[derive(Args)]
+pub struct ReplaceArgs {
+    /// Path of the file.
+    name: String,
+    /// Regular expression to search for.
+    pattern: String,
+    /// Replacement, which may refer to groups (`\\1`).
+    repl: Value,
+    /// Highest number of replacements; 0 for all.
+    #[default(0)]
+    count: usize,
+    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
+    #[default(8.into())]
+    flags: Value,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Content to append or prepend; that of `repl` by default.
+    #[default]
+    not_found_content: Value,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    ignore_if_missing: bool,
+    /// Whether backslashes in `repl` are taken as they are.
+    #[default(false)]
+    backslash_literal: bool,
+    /// Accepted and ignored: files are read whole.
+    #[default]
+    bufsize: Value,
+    /// Accepted and ignored: files are read as UTF-8.
+    #[default]
+    encoding: Value,
+}
+
+/// Replaces what a regular expression matches.
+#[function]
+pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult {
+    // Files are read whole, as UTF-8.
+    _ = (args.bufsize, args.encoding);
+    let repl = args.repl.to_string();
+    let repl = if args.backslash_literal { repl.replace('\\', r"\\") } else { repl };
+    let not_found_content = args.not_found_content.is_truthy().then(|| args.not_found_content.to_string());
+    let wanted = edit::Replace {
+        replacing: Replacing {
+            pattern: args.pattern,
+            repl,
+            count: args.count,
+            flags: args.flags,
+            append_if_not_found: args.append_if_not_found,
+            prepend_if_not_found: args.prepend_if_not_found,
+            not_found_content,
+        },
+        backup: args.backup,
+        show_changes: args.show_changes,
+        ignore_if_missing: args.ignore_if_missing,
+    };
+    Ok(edit::replace(context, &args.name, &wanted).into())
+}
+
+/// The arguments of `file.line`.
+#[derive(Args)]
+pub struct LineArgs {
+    /// Path of the file.
+    name: String,
+    /// Text of the line.
+    #[default]
+    content: Option<String>,
+    /// `ensure`, `replace`, `delete` or `insert`.
+    #[default]
+    mode: Option<String>,
+    /// `start` or `end` of the file, for `insert`.
+    #[default]
+    location: Option<String>,
+    /// Regular expression of the line after the new one.
+    #[default]
+    before: Option<String>,
+    /// Regular expression of the line before the new one.
+    #[default]
+    after: Option<String>,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a copy of the file is kept.
+    #[default]
+    backup: Value,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    quiet: bool,
+    /// Whether the new line takes over the indentation of its surroundings.
+    #[default(true)]
+    indent: bool,
+    /// Whether a missing file is created.
+    #[default(false)]
+    create: bool,
+    /// Text or regular expression of the line to replace or delete.
+    #[default]
+    r#match: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of a new file, as an octal string.
+    #[default]
+    file_mode: Value,
+}
+
+/// One line: put in, made sure of, replaced or deleted, as `mode` says. `match` says which line, `before`, `after`
+/// and `location` say where.
+#[function]
+pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
+    let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
+    let attributes = Attributes::of_state(context, &args.file_mode, &args.user, &args.group);
+    let backup = args.backup.is_truthy();
+    let wanted = line::Wanted {
+        line: Line {
+            content: args.content,
+            matching,
+            location: args.location,
+            before: args.before,
+            after: args.after,
+            indent: args.indent,
+        },
+        mode: args.mode.map(|mode| mode.to_lowercase()),
+        show_changes: args.show_changes,
+        backup,
+        quiet: args.quiet,
+        create: args.create,
+        attributes,
+    };
+    Ok(line::line(context, &args.name, &wanted).into())
+}
+
+/// The arguments of `file.keyvalue`.
+#[derive(Args)]
+pub struct KeyvalueArgs {
+    /// Path of the file.
+    name: String,
+    /// Key to set.
+    #[default]
+    key: Option<String>,
+    /// Value to set.
+    #[default]
+    value: Value,
+    /// Keys and values to set, as a mapping.
+    #[default]
+    key_values: Value,
+    /// Text between key and value.
+    #[default("=".into())]
+    separator: String,
+    /// Whether missing keys are appended to the file.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether missing keys are put at the start of the file.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Whether the state only reports whether the values are set.
+    #[default(false)]
+    search_only: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a missing file is no failure.
+    #[default(false)]
+    ignore_if_missing: bool,
+    /// Highest number of lines to change for a key; 0 for all.
+    #[default(1)]
+    count: usize,
+    /// Text that starts a commented line, which is uncommented if its key is set.
+    #[default]
+    uncomment: Option<String>,
+    /// Whether keys are compared without case.
+    #[default(false)]
+    key_ignore_case: bool,
+    /// Whether values are compared without case.
+    #[default(false)]
+    value_ignore_case: bool,
+    /// Whether a missing file is created.
+    #[default(false)]
+    create_if_missing: bool,
+    /// Whether lines of other keys are removed.
+    #[default(false)]
+    prune: bool,
+}
+
+/// Values of keys in a file of `key = value` lines: one `key` and `value`, or several in `key_values`.
+#[function]
+pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResult {
+    let wanted = keyvalue::Wanted {
+        key: args.key,
+        value: args.value,
+        key_values: args.key_values,
+        separator: args.separator,
+        append_if_not_found: args.append_if_not_found,
+        prepend_if_not_found: args.prepend_if_not_found,
+        search_only: args.search_only,
+        show_changes: args.show_changes,
+        ignore_if_missing: args.ignore_if_missing,
+        count: args.count,
+        uncomment: args.uncomment,
+        key_ignore_case: args.key_ignore_case,
+        value_ignore_case: args.value_ignore_case,
+        create_if_missing: args.create_if_missing,
+        prune: args.prune,
+    };
+    Ok(keyvalue::state(context, &args.name, &wanted).into())
+}
+
+/// The arguments of `file.blockreplace`.
+#[derive(Args)]
+pub struct BlockreplaceArgs {
+    /// Path of the file.
+    name: String,
+    /// Line that starts the block; it stays.
+    #[default("#-- start managed zone --".into())]
+    marker_start: String,
+    /// Line that ends the block; it stays.
+    #[default("#-- end managed zone --".into())]
+    marker_end: String,
+    /// Content of the block.
+    #[default("".into())]
+    content: Value,
+    /// URL of a file with the content.
+    #[default]
+    source: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    append_if_not_found: bool,
+    /// Whether the content is put at the start of the file if there is nothing to replace.
+    #[default(false)]
+    prepend_if_not_found: bool,
+    /// Whether a newline follows the content; if unset, only where one is missing.
+    #[default]
+    append_newline: Option<bool>,
+    /// Regular expression of the line before which a new block is put.
+    #[default]
+    insert_before_match: Option<String>,
+    /// Regular expression of the line after which a new block is put.
+    #[default]
+    insert_after_match: Option<String>,
+    /// Suffix of the copy that is kept of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// URLs of files with the lines.
+    #[default]
+    sources: Value,
+    /// Checksum of `source`.
+    #[default]
+    source_hash: Value,
+    /// Checksums of `sources`.
+    #[default]
+    source_hashes: Value,
+    /// Variables of the templates.
+    #[default]
+    context: Value,
+}
+
+/// Lines between two markers.
+#[function]
+pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
+    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
+    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
+    let content = match contents::block_content(state, &args.name, &args.content, &sources) {
+        Ok(content) => content,
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
+    };
+    let gathered = accumulated::of(state, &args.name);
+    let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
+    let content = std::iter::once(content)
+        .chain(more)
+        .reduce(|all, text| {
+            let gap = if all.is_empty() || all.ends_with('\n') { "" } else { "\n" };
+            format!("{all}{gap}{text}")
+        })
+        .unwrap_or_default();
+    let block = edit::BlockReplace {
+        block: Block {
+            start: args.marker_start,
+            end: args.marker_end,
+            content,
+            append_if_not_found: args.append_if_not_found,
+            prepend_if_not_found: args.prepend_if_not_found,
+            append_newline: args.append_newline,
+            insert_before_match: args.insert_before_match,
+            insert_after_match: args.insert_after_match,
+        },
+        backup: args.backup,
+        show_changes: args.show_changes,
+    };
+    Ok(edit::block(state, &args.name, &block).into())
+}
+
+/// Lines that match made comments.
+#[function]
+pub fn comment(
+    context: &StateContext,
+    name: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+    #[default(false)] ignore_missing: bool,
+) -> CallResult {
+    Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
+}
+
+/// Comments that match made lines again.
+#[function]
+pub fn uncomment(
+    context: &StateContext,
+    name: String,
+    regex: String,
+    #[default("#".into())] char: String,
+    #[default(".bak".into())] backup: Value,
+) -> CallResult {
+    Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
+}
+
+/// What is read from the state itself, by who gets the sources and renders them.
+fn read_elsewhere(_arguments: [Value; 3]) {}

@@ -1,0 +1,407 @@
+//! `file.directory`: a folder, what is in it, and what is not to be in it.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value, map};
+
+use super::attributes::{Attributes, make_folders};
+use super::bad_path;
+use super::pattern::{self, Pattern};
+
+/// The arguments of `file.directory`.
+#[derive(Args)]
+pub struct DirectoryArgs {
+    /// Path of the directory.
+    name: String,
+    /// Permissions of the directory, as an octal string.
+    #[default]
+    mode: Value,
+    /// Permissions of the directory and, with `recurse`, of those below it; that of `mode` by default.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files below the directory, with `recurse`, as an octal string.
+    #[default]
+    file_mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// What is managed below the directory too: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs` leave
+    /// these out.
+    #[default]
+    recurse: Vec<String>,
+    /// Number of levels that `recurse` descends.
+    #[default]
+    max_depth: Option<usize>,
+    /// Whether files are removed that no state manages which this one requires.
+    #[default(false)]
+    clean: bool,
+    /// Paths that `clean` keeps: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a file in the directory's place is removed.
+    #[default(false)]
+    force: bool,
+    /// Name that a file in the directory's place is moved to.
+    #[default]
+    backupname: Option<String>,
+    /// Whether the directory may be a symbolic link to one.
+    #[default(true)]
+    allow_symlink: bool,
+    /// Whether the directory itself keeps its attributes.
+    #[default(false)]
+    children_only: bool,
+    /// Whether symbolic links below the directory are followed.
+    #[default(false)]
+    follow_symlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
+/// no state manages that this one requires.
+#[function]
+pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
+    const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
+    let name = &args.name;
+    if !args.allow_symlink && Path::new(name).is_symlink() {
+        return Ok(StateReturn::failed(name, format!("Specified location {name} exists and is a symlink")).into());
+    }
+    if args.recurse.iter().any(|word| !INSIDE.contains(&word.as_str())) {
+        let known = INSIDE.map(|word| format!("\"{word}\"")).join(", ");
+        return Ok(StateReturn::failed(name, format!("Types for \"recurse\" limited to {known}.")).into());
+    }
+    let own_mode = if args.dir_mode.is_truthy() { &args.dir_mode } else { &args.mode };
+    let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
+    let nothing = Value::Nil;
+    let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
+    let (user_inside, group_inside) = (only("user", &args.user), only("group", &args.group));
+    let read = || {
+        Ok(Folder {
+            attributes: Attributes::of_state(context, own_mode, &args.user, &args.group)?,
+            files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
+            folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
+            recurse: (!args.recurse.is_empty()).then_some(Recurse {
+                max_depth: args.max_depth.unwrap_or(usize::MAX),
+                files: !inside("ignore_files"),
+                folders: !inside("ignore_dirs"),
+            }),
+            follow: args.follow_symlinks,
+            clean: args.clean,
+            exclude: pattern::patterns(&args.exclude_pat),
+            makedirs: args.makedirs,
+            force: args.force,
+            children_only: args.children_only,
+            backup: args.backupname.clone(),
+        })
+    };
+    let done: Result<_, String> = read();
+    Ok(done.map_or_else(|error| StateReturn::failed(name, error), |wanted| state(context, name, &wanted)).into())
+}
+
+/// How a folder should be.
+pub(super) struct Folder {
+    pub attributes: Attributes,
+    /// Of the files in it, at any depth.
+    pub files: Attributes,
+    /// Of the folders in it, at any depth.
+    pub folders: Attributes,
+    pub recurse: Option<Recurse>,
+    /// Whether modes and owners are those of what links lead to, and not the links'.
+    pub follow: bool,
+    pub clean: bool,
+    pub exclude: Vec<Pattern>,
+    pub makedirs: bool,
+    pub force: bool,
+    /// Whether only what is in it gets modes and owners.
+    pub children_only: bool,
+    /// The name that a file in its place gets.
+    pub backup: Option<String>,
+}
+
+/// What is looked at in a folder.
+pub(super) struct Recurse {
+    pub max_depth: usize,
+    pub files: bool,
+    pub folders: bool,
+}
+
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+    StateReturn { name: name.to_owned(), ..managed(context, name, wanted) }
+}
+
+fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let trimmed = name.trim_end_matches('/');
+    let name = if trimmed.is_empty() { "/" } else { trimmed };
+    let path = Path::new(name);
+    let status = std::fs::symlink_metadata(path).ok();
+    let is_folder = path.is_dir();
+    if status.is_some() && !is_folder && !wanted.force && wanted.backup.is_none() {
+        return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
+    }
+    if !is_folder && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
+        let changes = map! {name => map! {"directory" => "new"}};
+        return StateReturn::failed(name, format!("No directory to create {name} in")).with_changes(changes);
+    }
+    if context.test {
+        return would(context, name, path, wanted, is_folder);
+    }
+    let mut changes = Map::new();
+    if !is_folder {
+        if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
+            && let Err(error) = put_aside(name, backup, wanted.force)
+        {
+            return StateReturn::failed(name, error);
+        }
+        let made = (|| {
+            if status.is_some() && wanted.backup.is_none() {
+                std::fs::remove_file(path)?;
+            }
+            if wanted.makedirs { make_folders(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
+        })();
+        if let Err(error) = made {
+            return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
+        }
+        if status.is_some() && wanted.backup.is_none() {
+            changes.insert("forced".into(), "File was forcibly replaced".into());
+        }
+        changes.insert(name.into(), map! {"directory" => "new"}.into());
+    }
+    match apply(path, wanted) {
+        // A folder that is new says no more.
+        Ok(_) if !is_folder => {}
+        Ok((own, inside)) => {
+            let inside: Vec<_> = inside.into_iter().collect();
+            if wanted.children_only {
+                // Beside it stand the attributes of what was changed last.
+                let all = inside.iter().filter_map(|(_, changed)| changed.as_map()).flat_map(Clone::clone);
+                let last: Map = all.collect();
+                changes.extend(inside);
+                changes.extend(last);
+            } else {
+                changes.extend(inside);
+            }
+            if !own.is_empty() {
+                // Beside it stand the attributes of what was changed last.
+                let last = changes.values().filter_map(Value::as_map).fold(own.clone(), |mut all, changed| {
+                    all.extend(changed.clone());
+                    all
+                });
+                changes.insert(path.display().to_string().into(), own.into());
+                changes.extend(last);
+            }
+        }
+        Err(error) => return StateReturn::failed(name, error).with_changes(changes),
+    }
+    if wanted.clean {
+        let told = clean(context, path, &wanted.exclude, false).map(|paths| whole(path, &wanted.exclude, paths));
+        match told.and_then(|told| Ok((told, clean(context, path, &wanted.exclude, true)?))) {
+            Ok((told, removed)) if !removed.is_empty() => {
+                changes.extend(told);
+                changes.insert("removed".into(), removed.into());
+                return StateReturn::ok(name, format!("Files cleaned from directory {name}")).with_changes(changes);
+            }
+            Ok(_) => {}
+            Err(error) => return StateReturn::failed(name, error).with_changes(changes),
+        }
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
+    }
+    let comment = match (is_folder, wanted.children_only) {
+        (true, true) => format!("Directory {name}/* updated"),
+        (true, false) => format!("Directory {name} updated"),
+        (false, _) => String::new(),
+    };
+    StateReturn::ok(name, comment).with_changes(changes)
+}
+
+/// Test mode: what would change.
+fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
+    let mut changes = Map::new();
+    if is_folder {
+        let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
+        if !own.is_empty() {
+            changes.insert(name.into(), own.into());
+        }
+        for (entry, attributes) in inside(path, wanted) {
+            let differs = attributes.differences_of(&entry, wanted.follow);
+            if !differs.is_empty() {
+                changes.insert(entry.display().to_string().into(), differs.into());
+            }
+        }
+        if wanted.clean {
+            match clean(context, path, &wanted.exclude, false) {
+                Ok(removed) => changes.extend(whole(path, &wanted.exclude, removed)),
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
+    } else {
+        let in_place = std::fs::symlink_metadata(path).is_ok();
+        if let Some(backup) = wanted.backup.as_deref().filter(|_| in_place) {
+            if std::fs::symlink_metadata(backup).is_ok() {
+                if !wanted.force {
+                    return StateReturn::failed(name, backup_in_the_way(backup));
+                }
+                changes
+                    .insert("forced".into(), format!("Existing file at backup path {backup} would be removed").into());
+            }
+            changes.insert("backup".into(), format!("{name} would be renamed to {backup}").into());
+            changes.insert(name.into(), map! {"directory" => "new"}.into());
+            let comment = format!("{name} would be backed up and replaced with a new directory");
+            return StateReturn::would(name, comment).with_changes(changes);
+        }
+        if in_place {
+            changes.insert("forced".into(), "File would be forcibly replaced".into());
+        }
+        changes.insert(name.into(), map! {"directory" => "new"}.into());
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
+    }
+    let told = changes.iter().flat_map(|(path, what)| {
+        what.as_map().into_iter().flatten().map(move |(key, value)| format!("{path}: {key} - {value}\n"))
+    });
+    let comment = format!("The following files will be changed:\n{}", told.collect::<Vec<_>>().concat());
+    StateReturn::would(name, comment).with_changes(changes)
+}
+
+/// Gives a file in the folder's place another name.
+fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+    if let Ok(status) = std::fs::symlink_metadata(backup) {
+        if !force {
+            return Err(backup_in_the_way(backup));
+        }
+        let removed = if status.is_dir() { std::fs::remove_dir_all(backup) } else { std::fs::remove_file(backup) };
+        removed.map_err(|error| format!("Failed to remove {backup}: {error}"))?;
+    }
+    std::fs::rename(name, backup).map_err(|error| format!("{name} cannot become {backup}: {error}"))
+}
+
+fn backup_in_the_way(backup: &str) -> String {
+    format!("File exists where the backup target {backup} should go")
+}
+
+/// Sets modes and owners: what changed of the folder, and of what is in it.
+fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
+    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
+    let mut changes = Map::new();
+    for (entry, attributes) in inside(path, wanted) {
+        let changed = attributes.apply_to(&entry, wanted.follow)?;
+        if !changed.is_empty() {
+            changes.insert(entry.display().to_string().into(), changed.into());
+        }
+    }
+    Ok((own, changes))
+}
+
+/// What is in the folder, with what it should be like. Nobody goes through links: what they lead to may be anywhere.
+fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
+    let mut found = Vec::new();
+    let Some(recurse) = &wanted.recurse else { return found };
+    let mut open = vec![(path.to_owned(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        if depth >= recurse.max_depth {
+            continue;
+        }
+        for (entry, status) in entries(&folder) {
+            if wanted.follow && !entry.exists() {
+                continue;
+            }
+            let leads_to_folder = status.is_symlink() && entry.is_dir();
+            if status.is_dir() || leads_to_folder {
+                if recurse.folders {
+                    found.push((entry.clone(), &wanted.folders));
+                }
+                if !leads_to_folder {
+                    open.push((entry, depth + 1));
+                }
+            } else if recurse.files {
+                found.push((entry, &wanted.files));
+            }
+        }
+    }
+    found.retain(|(_, attributes)| !attributes.is_empty());
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// The entries of a folder, sorted.
+fn entries(folder: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+/// Removes what is in a folder and is not kept: by a pattern, or because a state manages it that this
+/// one requires. Says what was removed, folders before what was in them.
+pub(super) fn clean(
+    context: &StateContext,
+    path: &Path,
+    exclude: &[Pattern],
+    remove: bool,
+) -> Result<Vec<String>, String> {
+    let required = context.required.iter().filter(|(module, _)| module == "file");
+    let kept: Vec<PathBuf> = required.map(|(_, name)| PathBuf::from(name)).collect();
+    clean_except(path, &kept, exclude, remove)
+}
+
+/// As [`clean`], with the paths to keep: with each all folders that it is in and all that is in it.
+pub(super) fn clean_except(
+    path: &Path,
+    kept: &[PathBuf],
+    exclude: &[Pattern],
+    remove: bool,
+) -> Result<Vec<String>, String> {
+    let (mut removed, mut open) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = open.pop() {
+        for (entry, status) in entries(&folder) {
+            let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
+            let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
+            // The folder itself is required by nobody's wish to keep all of it.
+            let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
+            if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
+                continue;
+            }
+            if leads_to_kept {
+                open.push(entry);
+                continue;
+            }
+            if remove {
+                let done = if status.is_dir() { std::fs::remove_dir_all(&entry) } else { std::fs::remove_file(&entry) };
+                done.map_err(|error| format!("Failed to remove {}: {error}", entry.display()))?;
+            }
+            removed.push(entry.display().to_string());
+        }
+    }
+    Ok(removed)
+}
+
+/// What is told of paths that are cleaned away: each, and all that is below it.
+fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
+    let mut told = Map::new();
+    for path in paths {
+        let relative = Path::new(&path).strip_prefix(root).unwrap_or(Path::new(&path)).to_string_lossy().into_owned();
+        if exclude.iter().any(|pattern| pattern.is_match(&relative)) {
+            continue;
+        }
+        if !Path::new(&path).is_symlink() {
+            let inside = entries(Path::new(&path)).into_iter().map(|(entry, _)| entry.display().to_string());
+            told.extend(whole(root, exclude, inside.collect()));
+        }
+        told.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
+    }
+    told
+}

@@ -1,0 +1,73 @@
+//! Differences that are made and told but that nobody is to act on: `ignore_ordering` and its like of `file.managed`.
+
+use brine_context::StateReturn;
+use brine_value::{FromValue, Value};
+
+/// What of a difference does not matter to `watch` and `onchanges`.
+pub(super) struct Ignored {
+    is_asked_for: bool,
+    whitespace: bool,
+    /// What is behind one of these in its line.
+    comments: Vec<String>,
+}
+
+impl Ignored {
+    /// Reads a state's arguments. Where something is ignored, so is the order of lines.
+    pub fn new(ordering: bool, whitespace: bool, comments: &Value) -> Self {
+        let comments = match comments {
+            Value::Str(sign) => vec![sign.clone()],
+            list => Vec::from_value(list).unwrap_or_default(),
+        };
+        Ignored { is_asked_for: ordering || whitespace || !comments.is_empty(), whitespace, comments }
+    }
+
+    /// Hides changes from other states if nothing in them matters.
+    pub fn hide(&self, done: &mut StateReturn) {
+        if !self.is_asked_for || done.result == Some(false) || done.changes.is_empty() {
+            return;
+        }
+        let matters = done.changes.get("diff").and_then(Value::as_str).is_some_and(|diff| self.matters(diff));
+        if !matters {
+            done.more.insert("skip_req".into(), true.into());
+        }
+    }
+
+    /// Whether other lines go than come.
+    fn matters(&self, diff: &str) -> bool {
+        let changed = |sign: char| {
+            let lines = diff.split_inclusive('\n').filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
+            let lines = lines.filter_map(|line| line.strip_prefix(sign)).map(|line| self.what_counts(line));
+            let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+            lines.sort_unstable();
+            lines
+        };
+        changed('+') != changed('-')
+    }
+
+    fn what_counts<'l>(&self, line: &'l str) -> &'l str {
+        let end = self.comments.iter().filter_map(|sign| line.find(sign.as_str())).min().unwrap_or(line.len());
+        let line = &line[..end];
+        if self.whitespace { line.trim() } else { line }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_does_not_matter() {
+        let none = Value::Nil;
+        for (diff, ordering, whitespace, comments, matters) in [
+            ("--- \n+++ \n@@ -1,2 +1,2 @@\n-a\n b\n+a\n", true, false, &none, false),
+            ("-a\n+a \n", true, false, &none, true),
+            ("-a\n+  a \n", false, true, &none, false),
+            ("-a # one\n+a # two\n", false, false, &"#".into(), false),
+            ("-a ; one\n+a # two\n", false, false, &brine_value::list!["#", ";"], false),
+            ("+# new\n", false, false, &"#".into(), false),
+            ("+new\n", true, true, &"#".into(), true),
+        ] {
+            assert_eq!(Ignored::new(ordering, whitespace, comments).matters(diff), matters, "{diff:?}");
+        }
+    }
+}

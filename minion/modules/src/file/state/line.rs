@@ -1,0 +1,80 @@
+//! `file.line`: one line of a file, found by what it is like or by where it is.
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_value::map;
+
+use super::attributes::Attributes;
+use super::bad_path;
+use crate::file::diff::unified;
+use crate::file::line::{Line, edited};
+
+/// The arguments of `file.line`.
+pub(super) struct Wanted {
+    pub line: Line,
+    pub mode: Option<String>,
+    pub show_changes: bool,
+    pub backup: bool,
+    pub quiet: bool,
+    pub create: bool,
+    /// What the file's mode and owner should be.
+    pub attributes: Result<Attributes, String>,
+}
+
+pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let path = Path::new(name);
+    if wanted.create
+        && !context.test
+        && !path.exists()
+        && let Err(error) = std::fs::File::create(path)
+    {
+        return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
+    }
+    // Who gives a mode or an owner is not told of it.
+    if !context.test
+        && path.is_file()
+        && let Err(error) = wanted.attributes.clone().and_then(|attributes| attributes.apply(path))
+    {
+        tracing::error!(name, error, "mode or owner of a file cannot be changed");
+    }
+    if !path.is_file() {
+        return StateReturn::failed(name, format!("{name}: file not found"));
+    }
+    let Some(mode) = wanted.mode.as_deref() else {
+        return StateReturn::failed(name, "Mode was not defined. How to process the file?");
+    };
+    let text = match std::fs::read(path)
+        .map_err(|error| error.to_string())
+        .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()))
+    {
+        Ok(text) => text,
+        Err(error) => return StateReturn::failed(name, format!("Unable to read {name}: {error}")),
+    };
+    let changed = match edited(&text, mode, &wanted.line) {
+        Ok(changed) => changed,
+        // The state fails all the same.
+        Err(_) if wanted.quiet => return StateReturn::failed(name, "No changes needed to be made"),
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    if changed == text {
+        return StateReturn::ok(name, "No changes needed to be made");
+    }
+    let diff = if wanted.show_changes { unified(&text, &changed).into() } else { brine_value::Value::from(true) };
+    let changes = map! {"diff" => diff};
+    if context.test {
+        return StateReturn::would(name, "Changes would be made").with_changes(changes);
+    }
+    if wanted.backup
+        && let Err(error) = crate::file::backups::keep(&context.call, path)
+    {
+        return StateReturn::failed(name, error);
+    }
+    match super::edit::write(path, &changed, &brine_value::Value::Nil) {
+        Ok(()) => StateReturn::ok(name, "Changes were made").with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}

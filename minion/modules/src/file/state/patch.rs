@@ -1,0 +1,196 @@
+//! `file.patch`: files with a patch applied.
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_host::process::{Output, split};
+use brine_host::programs::which;
+use brine_value::{Map, Value};
+
+use super::{contents, source};
+use crate::cmd::{self, Scratch};
+use crate::file::patch::apply;
+
+/// The arguments of `file.patch`.
+#[derive(Args)]
+pub struct PatchArgs {
+    /// Path of the file or directory to patch.
+    name: String,
+    /// URL of the patch, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a source from elsewhere is taken without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Further options of the program `patch`.
+    #[default]
+    options: String,
+    /// Path of the file for rejected hunks.
+    #[default]
+    reject_file: Option<String>,
+    /// Number of leading components to strip from paths in the patch.
+    #[default]
+    strip: Option<i64>,
+    /// Environment of the file server; that of the SLS by default.
+    #[default]
+    saltenv: Option<String>,
+    /// Further arguments, ignored; `hash` and `dry_run_first` with a warning.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A file, or the files of a folder, with a patch applied.
+#[function]
+pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
+    let warnings: Vec<String> = ["hash", "dry_run_first"]
+        .iter()
+        .filter(|key| args.kwargs.contains_key(**key))
+        .map(|key| format!("The '{key}' argument is no longer used and has been ignored."))
+        .collect();
+    let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
+    let verify =
+        source::Verify { skip: args.skip_verify, ..source::Verify::by_hash(args.source_hash, args.source_hash_name) };
+    let contents = contents::Contents {
+        source: args.source,
+        contents: Value::Nil,
+        template: args.template,
+        defaults: args.defaults,
+        verify,
+        ..contents::Contents::inline_text(String::new())
+    };
+    let done =
+        check(&args.name, &Wanted { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() })
+            .and_then(|how| {
+                let patch = contents.get(&context, &args.name)?.unwrap_or_default();
+                state(&context, &args.name, &patch, how, args.reject_file.as_deref())
+            });
+    let mut done = done.unwrap_or_else(|error| StateReturn::failed(&args.name, error));
+    if !warnings.is_empty() {
+        done.more.insert("warnings".into(), warnings.into());
+    }
+    Ok(done.into())
+}
+
+/// How a patch is applied.
+pub(super) struct Wanted {
+    pub options: String,
+    pub strip: Option<i64>,
+    pub reject_file: Option<String>,
+}
+
+/// Options that would have `patch` write elsewhere, or take a patch back.
+const REFUSED: [&str; 6] = ["-N", "--forward", "-r", "--reject-file", "-o", "--output"];
+
+/// What can be said before there is a patch: the options for `patch`, and how much of paths is left out.
+pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<i64>), String> {
+    if which("patch").is_none() {
+        return Err("patch executable not found on minion".into());
+    }
+    match Path::new(name) {
+        _ if name.is_empty() => return Err("A file/directory to be patched is required".into()),
+        path if !path.is_absolute() => return Err(format!("{name} is not an absolute path")),
+        path if !path.exists() => return Err(format!("{name} does not exist")),
+        _ => {}
+    }
+    if let Some(file) = &wanted.reject_file {
+        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
+        if !folder.is_absolute() {
+            return Err(format!("'{file}' is not an absolute path"));
+        }
+        if !folder.is_dir() {
+            return Err(format!(
+                "Parent directory for reject_file '{file}' either does not exist, or is not a directory"
+            ));
+        }
+    }
+    let words = split(&wanted.options).ok_or_else(|| format!("a quote in '{}' is not closed", wanted.options))?;
+    let invalid =
+        |option| format!("Invalid format for '{option}' CLI option. Consider using the 'strip' option for this state.");
+    let (mut kept, mut refused, mut strip) = (Vec::new(), Vec::new(), wanted.strip);
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if REFUSED.iter().any(|option| word.starts_with(option)) {
+            refused.push(word.clone());
+        }
+        if let Some(number) = word.strip_prefix("-p") {
+            strip = Some(number.parse().map_err(|_| invalid("-p"))?);
+        } else if word.starts_with("--strip") {
+            let number = word.rsplit_once('=').map(|(_, number)| number.to_owned()).or_else(|| words.next());
+            strip = Some(number.and_then(|number| number.parse().ok()).ok_or_else(|| invalid("-strip"))?);
+        } else {
+            kept.push(word);
+        }
+    }
+    if !refused.is_empty() {
+        return Err(format!("The following CLI options are not allowed: {}", refused.join(", ")));
+    }
+    Ok((kept, strip))
+}
+
+/// Applies a patch, unless all of it was applied before.
+pub(super) fn state(
+    context: &StateContext,
+    name: &str,
+    patch: &[u8],
+    (options, strip): (Vec<String>, Option<i64>),
+    reject_file: Option<&str>,
+) -> Result<StateReturn, String> {
+    let target = Path::new(name);
+    let scratch = |content: &[u8]| Scratch::new(content, None).map_err(|error| error.to_string());
+    let (patch, rejected, output) = (scratch(patch)?, scratch(b"")?, scratch(b"")?);
+    let rejects = reject_file.map_or(rejected.path(), Path::new);
+    let patched = |patch: &Path, more: Vec<String>, dry_run| {
+        let options = options.iter().cloned().chain(more).collect();
+        apply(&context.call, target, patch, options, dry_run).map_err(|error| error.to_string())
+    };
+    let strip: Vec<String> = strip.filter(|_| target.is_dir()).map(|strip| format!("-p{strip}")).into_iter().collect();
+    let path = |path: &Path| path.display().to_string();
+    let mut first = vec!["-N".to_owned(), "-r".into(), path(rejects), "-o".into(), path(output.path())];
+    first.extend(strip.clone());
+    let tried = patched(patch.path(), first, false)?;
+    if tried.retcode != 0 {
+        if std::fs::metadata(rejects).map_or(0, |status| status.len()) == 0 || tried.retcode == 2 {
+            return Ok(StateReturn::failed(name, tried.stderr));
+        }
+        // What was rejected is there already if it can be taken back.
+        if patched(rejects, vec!["-R".into(), "-f".into()], true)?.retcode == 0 {
+            return Ok(StateReturn::ok(name, "Patch was already applied"));
+        }
+        return Ok(StateReturn::failed(name, would_not_apply(tried, reject_file.is_some())));
+    }
+    if context.test {
+        return Ok(StateReturn::would(name, "The patch would be applied").with_changes(cmd::all(tried)));
+    }
+    let done = patched(patch.path(), strip, false)?;
+    let applied = done.retcode == 0;
+    let told = if applied {
+        StateReturn::ok(name, "Patch successfully applied")
+    } else {
+        StateReturn::failed(name, "Failed to apply patch")
+    };
+    Ok(told.with_changes(cmd::all(done)))
+}
+
+fn would_not_apply(tried: Output, keeps_rejects: bool) -> String {
+    let hint = " Run state again using the reject_file option to save rejects to a persistent file.";
+    let lines: Map = cmd::all(tried);
+    let lines: Vec<String> = lines.iter().map(|(key, value): (_, &Value)| format!("{key}: {value}")).collect();
+    format!(
+        "Patch would not apply cleanly, no changes made. Results of dry-run are below.{}\n\n{}",
+        if keeps_rejects { "" } else { hint },
+        lines.join("\n")
+    )
+}

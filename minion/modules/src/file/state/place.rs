@@ -1,0 +1,404 @@
+//! Links, copies, moved and touched files.
+
+use std::os::unix::fs::{MetadataExt, lchown};
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_value::{Map, Value, map};
+use nix::unistd::{Gid, Group, Uid, User};
+
+use super::attributes::{Attributes, folder_mode, make_folders, parse_mode};
+use super::bad_path;
+
+/// Whether the folders that something is to be in are made, and the mode that new ones get.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Folders {
+    pub make: bool,
+    pub mode: Option<u32>,
+}
+
+impl Folders {
+    /// Reads a state's arguments.
+    pub fn new(make: bool, mode: &Value) -> Self {
+        Folders { make, mode: parse_mode(mode) }
+    }
+}
+
+/// Makes the folder that a file is to be in, if that is wanted. An error is what a state says.
+fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    if parent.is_dir() {
+        return Ok(());
+    }
+    if !folders.make {
+        return Err(missing(&parent.display().to_string()));
+    }
+    make_folders(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
+}
+
+/// The names of the owner of a file, or their numbers.
+fn owner_of(path: &Path) -> Option<(String, String)> {
+    let status = std::fs::symlink_metadata(path).ok()?;
+    let user = User::from_uid(Uid::from_raw(status.uid())).ok().flatten().map(|user| user.name);
+    let group = Group::from_gid(Gid::from_raw(status.gid())).ok().flatten().map(|group| group.name);
+    Some((user.unwrap_or_else(|| status.uid().to_string()), group.unwrap_or_else(|| status.gid().to_string())))
+}
+
+/// Gives what is in the place of a link another name, unless it is a link itself.
+pub(super) fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+    let path = Path::new(name);
+    if path.is_symlink() || !path.exists() {
+        return Ok(());
+    }
+    let backup = path.with_file_name(backup);
+    if backup.exists() && !force {
+        return Err(format!("File exists where the backup target {} should go", backup.display()));
+    }
+    std::fs::rename(path, &backup).map_err(|error| format!("{name} cannot become {}: {error}", backup.display()))
+}
+
+pub(super) fn symlink(
+    context: &StateContext,
+    name: &str,
+    target: &str,
+    force: bool,
+    folders: Folders,
+    user: &Value,
+    group: &Value,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let owner = match Attributes::new(&Value::Nil, user, group) {
+        Ok(owner) => owner,
+        Err(error) => {
+            return StateReturn::failed(name, error.trim_end().replace("is not available", "does not exist"));
+        }
+    };
+    let path = Path::new(name);
+    let status = std::fs::symlink_metadata(path).ok();
+    let is_link = status.as_ref().is_some_and(std::fs::Metadata::is_symlink);
+    let leads = is_link.then(|| std::fs::read_link(path).unwrap_or_default());
+    let present = leads.as_deref() == Some(Path::new(target));
+    let what = if status.as_ref().is_some_and(std::fs::Metadata::is_dir) { "Directory" } else { "File" };
+    if context.test {
+        if present && owner.link_differs(path) {
+            let comment = format!("Ownership of symlink {name} would be changed");
+            return StateReturn::would(name, comment).with_changes(map! {"ownership" => "would be changed"});
+        }
+        if present {
+            return StateReturn::ok(name, format!("The symlink {name} is present"));
+        }
+        if is_link {
+            let comment = format!("Link {name} target is set to be changed to {target}");
+            return StateReturn::would(name, comment).with_changes(map! {"change" => name});
+        }
+        if status.is_some() && !force {
+            return StateReturn::failed(
+                name,
+                format!("File or directory exists where the symlink {name} should be. Did you mean to use force?"),
+            );
+        }
+        if status.is_some() {
+            let comment = format!(
+                "The file or directory {name} is set for removal to make way for a new symlink targeting {target}"
+            );
+            return StateReturn::would(name, comment);
+        }
+        let mut comment = format!("Symlink {name} to {target} is set for creation");
+        if folders.make && !path.parent().is_some_and(Path::is_dir) {
+            comment = format!("{comment}\n{} will be created", path.parent().unwrap_or(path).display());
+        }
+        if !folders.make
+            && let Err(missing) =
+                parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present"))
+        {
+            comment = format!("{comment}\n{missing}");
+        }
+        return StateReturn::would(name, comment).with_changes(map! {"new" => name});
+    }
+    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present")) {
+        return StateReturn::failed(name, error);
+    }
+    if present {
+        return match owner.apply_to_link(path) {
+            Ok(changed) => {
+                let (user, group) = owner_of(path).unwrap_or_default();
+                if changed {
+                    let comment = format!("Set ownership of symlink {name} to {user}:{group}");
+                    return StateReturn::ok(name, comment)
+                        .with_changes(map! {"ownership" => format!("{user}:{group}")});
+                }
+                StateReturn::ok(name, format!("Symlink {name} is present and owned by {user}:{group}"))
+            }
+            Err(error) => StateReturn::failed(name, error),
+        };
+    }
+    if status.is_some() && !is_link {
+        if !force {
+            return StateReturn::failed(name, format!("{what} exists where the symlink {name} should be"));
+        }
+        let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        if let Err(error) = removed {
+            return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
+        }
+    }
+    let failed = |error: std::io::Error| format!("Unable to create new symlink {name} -> {target}: {error}");
+    match replace_link(path, target).map_err(failed).and_then(|()| owner.apply_to_link(path)) {
+        Ok(_) => {
+            StateReturn::ok(name, format!("Created new symlink {name} -> {target}")).with_changes(map! {"new" => name})
+        }
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+/// Makes a link beside and renames it, so that there is never none.
+pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
+    let beside = beside(path);
+    std::os::unix::fs::symlink(target, &beside)?;
+    std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
+}
+
+/// `file.hardlink`: the same file under another name.
+pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, folders: Folders) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    if !Path::new(target).is_absolute() {
+        return StateReturn::failed(name, format!("Specified target {target} is not an absolute path"));
+    }
+    let Ok(wanted) = std::fs::metadata(target) else {
+        return StateReturn::failed(name, format!("Target {target} for hard link does not exist"));
+    };
+    let path = Path::new(name);
+    let status = std::fs::symlink_metadata(path).ok();
+    // A name that is one of several is one that is a hard link.
+    let is_link = status.as_ref().is_some_and(|status| status.is_file() && status.nlink() > 1);
+    let present = status.as_ref().is_some_and(|status| status.dev() == wanted.dev() && status.ino() == wanted.ino());
+    if context.test {
+        return if present {
+            StateReturn::ok(name, format!("The hard link {name} is presently targetting {target}"))
+        } else if is_link {
+            StateReturn::would(name, format!("Link {name} target is set to be changed to {target}"))
+                .with_changes(map! {"change" => name})
+        } else if status.is_none() {
+            StateReturn::would(name, format!("Hard link {name} to {target} is set for creation"))
+                .with_changes(map! {"new" => name})
+        } else if force {
+            let comment = format!(
+                "The file or directory {name} is set for removal to make way for a new hard link targeting {target}"
+            );
+            StateReturn::would(name, comment)
+        } else {
+            let comment =
+                format!("File or directory exists where the hard link {name} should be. Did you mean to use force?");
+            StateReturn::failed(name, comment)
+        };
+    }
+    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for hard link is not present")) {
+        return StateReturn::failed(name, error);
+    }
+    if present {
+        return StateReturn::ok(name, format!("Target of hard link {name} is already pointing to {target}"));
+    }
+    let what = if status.as_ref().is_some_and(std::fs::Metadata::is_dir) { "Directory" } else { "File" };
+    let mut changes = Map::new();
+    if status.is_some() && !is_link {
+        if !force {
+            let comment = if path.is_dir() {
+                format!("Unable to hard link to directory {name}")
+            } else {
+                format!("{what} exists where the hard link {name} should be")
+            };
+            return StateReturn::failed(name, comment);
+        }
+        if path.is_dir()
+            && let Err(error) = std::fs::remove_dir_all(path)
+        {
+            return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
+        }
+        changes.insert("forced".into(), format!("{what} for hard link was forcibly replaced").into());
+    }
+    let made = {
+        let beside = beside(path);
+        std::fs::hard_link(target, &beside)
+            .and_then(|()| std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside)))
+    };
+    if let Err(error) = made {
+        return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));
+    }
+    changes.insert("new".into(), name.into());
+    let done = if is_link { "Set target of" } else { "Created new" };
+    StateReturn::ok(name, format!("{done} hard link {name} -> {target}")).with_changes(changes)
+}
+
+/// A name beside this one that nobody has.
+fn beside(path: &Path) -> std::path::PathBuf {
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
+}
+
+/// A file that is there, with these times of access and of change, as seconds; what is not said is now.
+pub(super) fn touch(
+    context: &StateContext,
+    name: &str,
+    (accessed, modified): (Option<u64>, Option<u64>),
+    makedirs: bool,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let path = Path::new(name);
+    let exists = path.exists();
+    if context.test {
+        let has = |wanted: Option<u64>, have: std::io::Result<std::time::SystemTime>| {
+            let have = have.ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+            wanted.is_none_or(|wanted| have.is_some_and(|have| have.as_secs() == wanted))
+        };
+        let has_times =
+            path.symlink_metadata().is_ok_and(|file| has(accessed, file.accessed()) && has(modified, file.modified()));
+        if exists && !has_times {
+            let comment = format!("Times set to be updated on file {name}");
+            return StateReturn::would(name, comment).with_changes(map! {"touched" => name});
+        }
+        let done = if exists {
+            StateReturn::ok(name, format!("File {name} exists and has the correct times"))
+        } else {
+            StateReturn::would(name, format!("File {name} is set to be created"))
+        };
+        return done.with_changes(map! {"new" => name});
+    }
+    if let Err(error) = parent_for(path, Folders { make: makedirs, mode: None }, |_| {
+        format!("Directory not present to touch file {name}")
+    }) {
+        return StateReturn::failed(name, error);
+    }
+    let touched = if path.is_dir() {
+        std::fs::File::open(path)
+    } else {
+        std::fs::OpenOptions::new().append(true).create(true).open(path)
+    };
+    let now = std::time::SystemTime::now();
+    let at = |seconds: Option<u64>| {
+        seconds.map_or(now, |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
+    };
+    let times = std::fs::FileTimes::new().set_accessed(at(accessed)).set_modified(at(modified));
+    match touched.and_then(|file| file.set_times(times)) {
+        Ok(()) if exists => {
+            let what = if path.is_dir() { "directory" } else { "file" };
+            StateReturn::ok(name, format!("Updated times on {what} {name}")).with_changes(map! {"touched" => name})
+        }
+        Ok(()) => StateReturn::ok(name, format!("Created empty file {name}")).with_changes(map! {"new" => name}),
+        Err(error) => StateReturn::failed(name, format!("Failed to touch {name}: {error}")),
+    }
+}
+
+pub(super) fn copy(
+    context: &StateContext,
+    name: &str,
+    source: &str,
+    force: bool,
+    folders: Folders,
+    attributes: Result<Attributes, String>,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let attributes = match attributes {
+        Ok(attributes) => attributes,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let Ok(status) = std::fs::symlink_metadata(source) else {
+        return StateReturn::failed(name, format!("Source file \"{source}\" is not present"));
+    };
+    let path = Path::new(name);
+    let exists = std::fs::symlink_metadata(path).is_ok();
+    if exists && !force {
+        return StateReturn::ok(name, format!("The target file \"{name}\" exists and will not be overwritten"));
+    }
+    let same = || exists && status.is_file() && std::fs::read(source).ok() == std::fs::read(path).ok();
+    if context.test {
+        return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
+    }
+    let note = if same() { " - files are identical but force flag is set" } else { "" };
+    // Who may read the copy may look into the folders that are made for it.
+    let mode = folders.mode.or(Some(folder_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
+    let missing = |parent: &str| format!("The target directory {parent} is not present");
+    let copied = parent_for(path, Folders { mode, ..folders }, missing).and_then(|()| {
+        copy_tree(Path::new(source), path)
+            .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
+    });
+    match copied.and_then(|()| attributes.apply(path)) {
+        Ok(attributes) => {
+            let mut changes = map! {name => source};
+            changes.extend(attributes);
+            StateReturn::ok(name, format!("Copied \"{source}\" to \"{name}\"{note}")).with_changes(changes)
+        }
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+/// Copies a file, a link or a folder with all in it, with modes and owners.
+pub(crate) fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
+    let status = std::fs::symlink_metadata(from)?;
+    if status.is_symlink() {
+        replace_link(to, &std::fs::read_link(from)?.to_string_lossy())?;
+        return lchown(to, Some(status.uid()), Some(status.gid()));
+    }
+    if status.is_dir() {
+        std::fs::create_dir_all(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            copy_tree(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        std::fs::set_permissions(to, status.permissions())?;
+    } else {
+        std::fs::copy(from, to)?;
+    }
+    // Only root may give files away.
+    _ = lchown(to, Some(status.uid()), Some(status.gid()));
+    Ok(())
+}
+
+pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bool, makedirs: bool) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    if !Path::new(source).is_absolute() {
+        return StateReturn::failed(name, format!("Specified file {source} is not an absolute path"));
+    }
+    if std::fs::symlink_metadata(source).is_err() {
+        return StateReturn::ok(name, format!("Source file \"{source}\" has already been moved out of place"));
+    }
+    let path = Path::new(name);
+    let in_place = std::fs::symlink_metadata(path).ok();
+    if in_place.is_some() && !force {
+        return StateReturn::ok(name, format!("The target file \"{name}\" exists and will not be overwritten"));
+    }
+    if context.test {
+        return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
+    }
+    let moved = parent_for(path, Folders { make: makedirs, mode: None }, |parent| {
+        format!("The target directory {parent} is not present")
+    })
+    .and_then(|()| {
+        let failed = |error| format!("Failed to move \"{source}\" to \"{name}\": {error}");
+        if in_place.is_some_and(|status| status.is_dir()) {
+            std::fs::remove_dir_all(path).map_err(failed)?;
+        }
+        match std::fs::rename(source, path) {
+            Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+                let from = Path::new(source);
+                copy_tree(from, path).map_err(failed)?;
+                if from.is_dir() { std::fs::remove_dir_all(from) } else { std::fs::remove_file(from) }.map_err(failed)
+            }
+            done => done.map_err(failed),
+        }
+    });
+    match moved {
+        Ok(()) => {
+            StateReturn::ok(name, format!("Moved \"{source}\" to \"{name}\"")).with_changes(map! {name => source})
+        }
+        Err(error) => StateReturn::failed(name, error),
+    }
+}

@@ -1,0 +1,149 @@
+//! `file.retention_schedule`: a folder of backups of which those of some times are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::SystemTime;
+
+use brine_context::{StateContext, StateReturn};
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::tz::TimeZone;
+
+/// A file, and when it is of.
+struct Backup {
+    name: String,
+    time: DateTime,
+}
+
+/// What files of the same hour, day, ... have in common.
+type Period = Vec<i64>;
+
+impl Backup {
+    /// What a rule counts; nothing for a rule that there is not.
+    fn period(&self, rule: &str) -> Option<Period> {
+        let time = self.time;
+        let date = [time.year().into(), time.month().into(), time.day().into(), time.hour().into()];
+        Some(match rule {
+            "first_of_year" => date[..1].to_vec(),
+            "first_of_month" => date[..2].to_vec(),
+            "first_of_day" => date[..3].to_vec(),
+            "first_of_hour" => date.to_vec(),
+            // The year is the calendar's, as with Salt, and not the week's.
+            "first_of_week" => vec![date[0], time.date().iso_week_date().week().into()],
+            "most_recent" => {
+                let within = [i64::from(time.minute()), time.second().into(), time.subsec_nanosecond().into()];
+                [&date[..], &within].concat()
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// When a name says that its file is of.
+fn time_in(name: &str, format: &str) -> Option<DateTime> {
+    let said = BrokenDownTime::parse(format, name).ok()?;
+    let part = |part: Option<i8>, otherwise| part.unwrap_or(otherwise);
+    DateTime::new(
+        said.year().unwrap_or(1900),
+        part(said.month(), 1),
+        part(said.day(), 1),
+        part(said.hour(), 0),
+        part(said.minute(), 0),
+        part(said.second(), 0),
+        said.subsec_nanosecond().unwrap_or(0),
+    )
+    .ok()
+}
+
+fn time_of(path: &Path, zone: &TimeZone) -> Option<DateTime> {
+    let changed: SystemTime = std::fs::symlink_metadata(path).ok()?.modified().ok()?;
+    Some(Timestamp::try_from(changed).ok()?.to_zoned(zone.clone()).datetime())
+}
+
+/// The names that a rule keeps: the first of each of the last periods.
+fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a str>, String> {
+    let count = match count.as_str() {
+        Some("all") => usize::MAX,
+        _ => count.to_string().parse().map_err(|_| format!("{rule}: {count} is neither a number nor all"))?,
+    };
+    // Salt keeps one week more than it is asked for.
+    let count = if rule == "first_of_week" { count.saturating_add(1) } else { count };
+    let unknown = || {
+        format!(
+            "{rule} is no rule: most_recent, first_of_hour, first_of_day, first_of_week, first_of_month and first_of_year are"
+        )
+    };
+    let mut periods: BTreeMap<Period, Vec<&Backup>> = BTreeMap::new();
+    for backup in backups {
+        periods.entry(backup.period(rule).ok_or_else(unknown)?).or_default().push(backup);
+    }
+    let mut names = Vec::new();
+    for inside in periods.into_values().rev().take(count) {
+        let first = inside.iter().map(|backup| backup.time).min();
+        // Those of the very same time are all kept.
+        names.extend(inside.iter().filter(|backup| Some(backup.time) == first).map(|backup| backup.name.as_str()));
+    }
+    Ok(names)
+}
+
+pub(super) fn state(
+    context: &StateContext,
+    name: &str,
+    retain: &Map,
+    format: Option<&str>,
+    zone: Option<&str>,
+) -> Result<StateReturn, String> {
+    if name.is_empty() {
+        return Err("Must provide name to file.retention_schedule".into());
+    }
+    let folder = Path::new(name);
+    if !folder.is_dir() {
+        return Err("Name provided to file.retention must be a directory".into());
+    }
+    let zone = match zone {
+        Some(zone) => TimeZone::get(zone).map_err(|error| error.to_string())?,
+        None => TimeZone::system(),
+    };
+    let at = |error: std::io::Error| format!("{name}: {error}");
+    let mut backups = Vec::new();
+    let mut ignored = BTreeSet::from([".".to_owned(), "..".to_owned()]);
+    for entry in std::fs::read_dir(folder).map_err(at)? {
+        let file = entry.map_err(at)?.file_name().to_string_lossy().into_owned();
+        let time = match format {
+            Some(format) => time_in(&file, format),
+            None => time_of(&folder.join(&file), &zone),
+        };
+        match time {
+            Some(time) => backups.push(Backup { name: file, time }),
+            None => _ = ignored.insert(file),
+        }
+    }
+    let mut retained = BTreeSet::new();
+    for (rule, count) in retain {
+        retained.extend(kept(&backups, &rule.to_string(), count)?);
+    }
+    let mut deleted: Vec<&str> = backups.iter().map(|backup| backup.name.as_str()).collect();
+    deleted.retain(|file| !retained.contains(file));
+    deleted.sort_unstable_by(|one, other| other.cmp(one));
+    let told = |names: Vec<&str>| names.into_iter().map(Value::from).collect::<Value>();
+    let changes = map! {
+        "retained" => told(retained.iter().rev().copied().collect()),
+        "deleted" => told(deleted.clone()),
+        "ignored" => told(ignored.iter().rev().map(String::as_str).collect()),
+    };
+    let changes = if deleted.is_empty() { Map::new() } else { changes };
+    if context.test {
+        let comment = format!("{} backups would have been removed from {name}.\n", deleted.len());
+        let done = if deleted.is_empty() { StateReturn::ok(name, comment) } else { StateReturn::would(name, comment) };
+        return Ok(done.with_changes(changes));
+    }
+    for file in &deleted {
+        let path = folder.join(file);
+        let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|status| status.is_dir());
+        let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
+    }
+    Ok(StateReturn::ok(name, format!("{} backups were removed from {name}.\n", deleted.len())).with_changes(changes))
+}

@@ -1,0 +1,242 @@
+//! `file.serialize`: data as the text of a file.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_sls::pillar;
+use brine_system::files;
+use brine_value::{Map, Value, json, map, python};
+use brine_yaml::traverse;
+
+use super::attributes::Attributes;
+use super::{contents, managed};
+
+/// The arguments of `file.serialize`.
+#[derive(Args)]
+pub struct SerializeArgs {
+    /// Path of the file.
+    name: String,
+    /// Data to serialize.
+    #[default]
+    dataset: Value,
+    /// Pillar key of the data to serialize.
+    #[default]
+    dataset_pillar: Option<String>,
+    /// Format; `serializer` takes precedence.
+    #[default]
+    formatter: Option<String>,
+    /// Format: `yaml` by default, `json`, `python`.
+    #[default]
+    serializer: Option<String>,
+    /// Options of the serializer, such as `indent`.
+    #[default]
+    serializer_opts: Value,
+    /// Whether the data is merged into what the file has.
+    #[default(false)]
+    merge_if_exists: bool,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
+#[function]
+pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
+    let name = &args.name;
+    let format = args.serializer.or(args.formatter).unwrap_or_else(|| "yaml".into()).to_lowercase();
+    let wanted = Dataset {
+        dataset: args.dataset,
+        pillar: args.dataset_pillar,
+        format,
+        options: args.serializer_opts,
+        merge_if_exists: args.merge_if_exists,
+    };
+    let (text, merged) = match text(context, name, wanted) {
+        Ok(done) => done,
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+    };
+    let contents = contents::Contents::inline_text(text);
+    let how = managed::How {
+        new_file_diff: false,
+        follow_symlinks: true,
+        attrs: None,
+        makedirs: args.makedirs,
+        dir_mode: Value::Nil,
+        replace: true,
+        create: args.create,
+        show_changes: args.show_changes,
+        backup: args.backup.is_truthy(),
+        umask: managed::umask(context),
+        check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
+            command,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
+            tells_lines: true,
+        }),
+    };
+    let mut done = managed::state(
+        context,
+        name,
+        &contents,
+        Attributes::of_state(context, &args.mode, &args.user, &args.group),
+        &how,
+    );
+    if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
+        *diff = merged.into();
+    }
+    if context.test && done.result.is_none() {
+        done.comment = format!("Dataset will be serialized and stored into {name}");
+    }
+    Ok(done.into())
+}
+
+/// What stands for a value that is not there, in what is told of a merge.
+const NOTHING: &str = "<_null_>";
+
+/// The data, and how it is written.
+pub(super) struct Dataset {
+    pub dataset: Value,
+    pub pillar: Option<String>,
+    pub format: String,
+    /// `serializer_opts`: a list of mappings.
+    pub options: Value,
+    pub merge_if_exists: bool,
+}
+
+/// The text, and for data merged into what a file has, how that differs.
+pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Result<(String, Option<Map>), String> {
+    let mut data = match wanted.pillar {
+        Some(_) if wanted.dataset.is_truthy() => {
+            return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into());
+        }
+        Some(key) => {
+            let pillar = Value::Map((*context.call.pillar()).clone());
+            traverse(&pillar, &key, ":").cloned().unwrap_or_default()
+        }
+        None => wanted.dataset,
+    };
+    if data.is_nil() {
+        return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
+    }
+    let mut merged = None;
+    if wanted.merge_if_exists
+        && let Ok(Some(text)) = files::read_if_exists(name)
+    {
+        let failed = |error: String| format!("Failed to deserialize existing data: {error}");
+        let have = match wanted.format.as_str() {
+            "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
+            "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
+            other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
+        };
+        if let (Value::Map(have), Value::Map(more)) = (have, &data) {
+            let mut all = have.clone();
+            pillar::merge(&mut all, more);
+            merged = Some(difference(&have, &all));
+            data = all.into();
+        }
+    }
+    let option = |name: &str| {
+        let of_list = wanted.options.as_list().into_iter().flatten().find_map(|item| item.get(name).cloned());
+        of_list.or_else(|| wanted.options.get(name).cloned())
+    };
+    let text = match wanted.format.as_str() {
+        "yaml" => brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..brine_yaml::Style::BLOCK }),
+        "json" => {
+            let indent = option("indent").and_then(|indent| indent.as_i64()).unwrap_or(2);
+            let data = if option("sort_keys") == Some(Value::Bool(false)) { data } else { json::sorted(&data) };
+            json::to_json_pretty(&data, usize::try_from(indent).unwrap_or(0).min(64))
+        }
+        "python" => python::repr(&data),
+        "configparser" => ini(&data),
+        other => {
+            return Err(format!(
+                "The {other} serializer could not be found. It either does not exist or its prerequisites are not \
+                 installed."
+            ));
+        }
+    };
+    Ok((text, merged))
+}
+
+/// Sections of `name = value` lines.
+fn ini(data: &Value) -> String {
+    let mut out = String::new();
+    for (section, values) in data.as_map().into_iter().flatten() {
+        out.push_str(&format!("[{section}]\n"));
+        for (name, value) in values.as_map().into_iter().flatten() {
+            out.push_str(&format!("{} = {value}\n", name.to_string().to_lowercase()));
+        }
+        out.push('\n');
+    }
+    out + "\n"
+}
+
+/// `{key: {old, new}}` of what differs, at every depth.
+fn difference(old: &Map, new: &Map) -> Map {
+    let mut differ = Map::new();
+    for (key, value) in new {
+        match (old.get(key), value) {
+            (Some(have), value) if have == value => {}
+            (Some(Value::Map(have)), Value::Map(more)) => {
+                _ = differ.insert(key.clone(), difference(have, more).into());
+            }
+            (have, value) => {
+                let have = have.cloned().unwrap_or_else(|| NOTHING.into());
+                differ.insert(key.clone(), map! {"old" => have, "new" => value.clone()}.into());
+            }
+        }
+    }
+    differ
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::list;
+
+    #[test]
+    fn differences_are_told_at_every_depth() {
+        let old = map! {"a" => map! {"x" => 1, "y" => 2}, "b" => list![1]};
+        let new = map! {"a" => map! {"x" => 1, "y" => 3}, "b" => list![1], "c" => "new"};
+        let differ = map! {
+            "a" => map! {"y" => map! {"old" => 2, "new" => 3}},
+            "c" => map! {"old" => NOTHING, "new" => "new"},
+        };
+        assert_eq!(difference(&old, &new), differ);
+    }
+
+    #[test]
+    fn sections_are_written_as_configparser_does() {
+        let data = map! {"a" => map! {"Key" => 1}, "b" => map! {}};
+        assert_eq!(ini(&data.into()), "[a]\nkey = 1\n\n[b]\n\n\n");
+    }
+}

@@ -1,0 +1,124 @@
+//! Signatures of files, made with OpenPGP keys and verified by `gpg`.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_value::{FromValue, Value};
+
+use crate::cmd::Scratch;
+
+/// Whose signatures count, and where their keys are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Signers {
+    /// Fingerprints: of one of these keys there must be a signature.
+    any: Vec<String>,
+    /// Fingerprints: of each of these keys there must be a signature.
+    all: Vec<String>,
+    keyring: Option<String>,
+    home: Option<String>,
+}
+
+impl Signers {
+    /// Reads a state's arguments.
+    pub fn new(any: &Value, all: &Value, keyring: Option<String>, home: Option<String>) -> Self {
+        let list = |value: &Value| match value {
+            Value::List(_) => Vec::from_value(value).unwrap_or_default(),
+            value if value.is_truthy() => vec![value.to_string()],
+            _ => Vec::new(),
+        };
+        Signers { any: list(any), all: list(all), keyring, home }
+    }
+
+    /// Whether content is signed by who should have: in the content itself, or beside it.
+    pub fn verify(&self, context: &Context, content: &[u8], signature: Option<&[u8]>) -> Result<(), String> {
+        let file = |bytes: &[u8]| Scratch::new(bytes, None).map_err(|error| error.to_string());
+        let content = file(content)?;
+        let signature = signature.map(file).transpose()?;
+        let mut words: Vec<String> = vec!["gpg".into(), "--status-fd".into(), "1".into()];
+        // In batch mode, gpg looks at nothing behind the first signature that is not good.
+        let looks_at_all = !(self.any.is_empty() && self.all.is_empty());
+        words.push(if looks_at_all { "--no-batch" } else { "--batch" }.into());
+        words.push("--no-tty".into());
+        if let Some(home) = &self.home {
+            words.extend(["--homedir".into(), home.clone()]);
+        }
+        if let Some(keyring) = &self.keyring {
+            words.extend(["--no-default-keyring".into(), "--keyring".into(), keyring.clone()]);
+        }
+        words.push("--verify".into());
+        words.extend(signature.iter().chain([&content]).map(|file| file.path().display().to_string()));
+        let output = run(context, &words, &[]).map_err(|error| error.to_string())?;
+        let told = self.judge(&output.stdout);
+        if told.is_err() {
+            tracing::error!("{}", output.stderr);
+        }
+        told.map_err(|reason| format!("The file's signature could not be verified: {reason}"))
+    }
+
+    /// What the status lines of `gpg` say.
+    fn judge(&self, status: &str) -> Result<(), String> {
+        let valid = signers_of(status);
+        let has_signed = |signer: &String| valid.iter().any(|key| key.eq_ignore_ascii_case(signer));
+        if self.any.is_empty() && self.all.is_empty() && valid.is_empty() {
+            return Err("The signature could not be verified.".into());
+        }
+        if !self.any.is_empty() && !self.any.iter().any(has_signed) {
+            return Err("None of the public keys listed in signed_by_any provided a valid signature".into());
+        }
+        match self.all.iter().find(|signer| !has_signed(signer)) {
+            Some(signer) => {
+                Err(format!("Public key {signer} has not provided a valid signature, but was listed in signed_by_all"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The fingerprints of the keys of all signatures that are good. Of a signature whose key has expired or was revoked,
+/// `gpg` says that it is valid, too, but not that it is good.
+fn signers_of(status: &str) -> Vec<&str> {
+    let mut is_good = false;
+    let mut signers = Vec::new();
+    for line in status.lines().filter_map(|line| line.strip_prefix("[GNUPG:] ")) {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("NEWSIG") => is_good = false,
+            Some("GOODSIG") => is_good = true,
+            // The key that is known stands last, before it the part of it that signed.
+            Some("VALIDSIG") if std::mem::take(&mut is_good) => signers.extend(words.last()),
+            _ => {}
+        }
+    }
+    signers
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn who_has_signed_decides() {
+        let status = "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 11AA Somebody\n\
+            [GNUPG:] VALIDSIG 55EE 2026-11-21 1795000000 0 4 0 1 8 00 11AA\n\
+            [GNUPG:] NEWSIG\n[GNUPG:] ERRSIG 22BB 1 8 00 1795000000 9 22BB\n\
+            [GNUPG:] NEWSIG\n[GNUPG:] REVKEYSIG 33CC Somebody\n\
+            [GNUPG:] VALIDSIG 33CC 2026-11-21 1795000000 0 4 0 1 8 00 33CC\n\
+            [GNUPG:] NEWSIG\n[GNUPG:] EXPKEYSIG 44DD Somebody\n\
+            [GNUPG:] VALIDSIG 44DD 2026-11-21 1795000000 0 4 0 1 8 00 44DD\n";
+        let none = Value::Nil;
+        for (any, all, is_good) in [
+            (none.clone(), none.clone(), true),
+            (list!["22BB", "11AA"], none.clone(), true),
+            ("11aa".into(), none.clone(), true),
+            (list!["22BB"], none.clone(), false),
+            (list!["33CC", "44DD"], none.clone(), false),
+            (none.clone(), list!["11AA"], true),
+            (none.clone(), list!["11AA", "22BB"], false),
+        ] {
+            let signers = Signers::new(&any, &all, None, None);
+            assert_eq!(signers.judge(status).is_ok(), is_good, "{any} {all}");
+        }
+        assert!(Signers::default().judge("[GNUPG:] BADSIG 11AA Somebody\n").is_err());
+    }
+}

@@ -1,0 +1,319 @@
+//! Where a file's content comes from: `salt://`, this host's files, `http://` and `https://`; and whether it is what
+//! a hash says.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use brine_context::StateContext;
+use brine_context::files::in_environment;
+use brine_digest::Digest;
+use brine_host::web;
+use brine_value::Value;
+
+pub(crate) use super::signature::Signers;
+use crate::cp::file_cache::{self, Remote};
+use crate::file::hash_kind;
+
+/// What content must be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Verify {
+    /// `source_hash`: a hash, with or without the name of its kind, or where a file with hashes is.
+    pub hash: Option<String>,
+    /// Which of the files that a file with hashes tells of is meant.
+    pub hash_name: Option<String>,
+    /// Whether content from a web server need not be verified.
+    pub skip: bool,
+    /// Whether a web server says by itself whether its file has changed, so that no hash is needed.
+    pub use_etag: bool,
+    /// Whether any web server is trusted to be who it says: not if `verify_ssl` holds.
+    pub trust_anyone: bool,
+    /// The signature of the source: where it is, or true if it is in the source itself.
+    pub signature: Value,
+    /// The signature of the file of hashes, in the same way.
+    pub hash_signature: Value,
+    /// Whose signatures count.
+    pub signers: Signers,
+}
+
+impl Verify {
+    /// A hash, and the name that the file has in a file of hashes.
+    pub fn by_hash(hash: Option<String>, hash_name: Option<String>) -> Self {
+        Verify { hash: hash.filter(|hash| !hash.is_empty()), hash_name, ..Verify::default() }
+    }
+}
+
+/// A hash in hex, of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hash {
+    kind: &'static str,
+    /// The hex digits.
+    pub hex: String,
+}
+
+impl Hash {
+    /// Whether this is the content's.
+    pub fn is_of(&self, content: &[u8]) -> bool {
+        self.like(content) == self.hex
+    }
+
+    /// A content's hash of the same kind.
+    pub fn like(&self, content: &[u8]) -> String {
+        digest(content, self.kind)
+    }
+
+    /// A content's hash of the usual kind.
+    pub fn sha256(content: &[u8]) -> String {
+        digest(content, "sha256")
+    }
+}
+
+/// Why there is no content.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    /// There is nothing there: another source may be.
+    Missing(String),
+    /// It is there and cannot be used.
+    Wrong(String),
+    /// What its hash must be could not be found out.
+    Unverifiable(String),
+    /// It is not what the hash says. Nothing stands before this text.
+    Differs(String),
+}
+
+/// The content of one source. `name` is the file that it is for.
+pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
+    if let Some(path) = source.strip_prefix("salt://") {
+        let (path, saltenv) = in_environment(path, &context.saltenv);
+        let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Wrong)?;
+        return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
+    }
+    let is_remote = source.starts_with("http://") || source.starts_with("https://");
+    if source.contains("://") && !is_remote && !source.starts_with("file://") {
+        return Err(Problem::Wrong(format!("sources of this kind are not supported: {source}")));
+    }
+    let wanted = match &verify.hash {
+        Some(hash) if !(is_remote && verify.skip) => {
+            Some(hash_of(context, hash, source, verify).map_err(Problem::Unverifiable)?)
+        }
+        _ => None,
+    };
+    if !is_remote {
+        let path = source.strip_prefix("file://").unwrap_or(source);
+        let missing = |_| Problem::Missing(format!("Local file source {source} does not exist"));
+        let content = std::fs::read(path).map_err(missing)?;
+        return checked(name, content, wanted.as_ref());
+    }
+    if wanted.is_none() && !verify.skip && !verify.use_etag {
+        return Err(Problem::Wrong(format!(
+            "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
+        )));
+    }
+    // What is there already need not be asked for.
+    if let Some(hash) = &wanted
+        && let Ok(have) = std::fs::read(name)
+        && hash.is_of(&have)
+    {
+        return Ok(have);
+    }
+    let content = fetched(context, source, verify)
+        .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
+    checked(name, content, wanted.as_ref())
+}
+
+/// What a web server gives. With `use_etag`, it is kept for the next time.
+fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>, String> {
+    if !verify.use_etag {
+        return web::fetch_from(context.call.ca_bundle(), url, verify.trust_anyone);
+    }
+    let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
+    let place = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
+    let place = place.ok_or_else(|| format!("{url} is not there"))?;
+    std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
+}
+
+/// The mode of a source: of one from a web server there is none to tell.
+pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, String> {
+    if let Some(path) = source.strip_prefix("salt://") {
+        let (path, saltenv) = in_environment(path, &context.saltenv);
+        return context.call.minion.files.mode(path, saltenv);
+    }
+    let path = source.strip_prefix("file://").unwrap_or(source);
+    Ok(std::fs::metadata(path).ok().map(|status| status.mode() & 0o7777))
+}
+
+fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8>, Problem> {
+    let Some(Hash { kind, hex }) = wanted else { return Ok(content) };
+    let actual = digest(&content, kind);
+    if actual == *hex {
+        return Ok(content);
+    }
+    Err(Problem::Differs(format!(
+        "Specified {kind} checksum for {name} ({hex}) does not match actual checksum ({actual})"
+    )))
+}
+
+/// Whether a web server has something for a URL.
+pub(crate) fn is_there(context: &StateContext, url: &str) -> bool {
+    web::agent_of(context.call.ca_bundle()).is_ok_and(|agent| agent.head(url).call().is_ok())
+}
+
+fn digest(content: &[u8], kind: &str) -> String {
+    hex(&Digest::named(kind).unwrap_or(Digest::Sha256).of(content))
+}
+
+/// Bytes as hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+/// A hash as it is written: hex digits, or behind the name of its kind and `=` or `:`.
+fn parse(written: &str) -> Option<Hash> {
+    let hex = written.rsplit(['=', ':']).next().unwrap_or(written).trim().to_lowercase();
+    let kind = hash_kind(&hex)?;
+    let named = written.split_once(['=', ':']).map(|(name, _)| name.trim().to_lowercase());
+    named.is_none_or(|name| name == kind).then_some(Hash { kind, hex })
+}
+
+/// The hash that `source_hash` means: itself, or one in a file of hashes.
+pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verify: &Verify) -> Result<Hash, String> {
+    if let Some(hash) = parse(written) {
+        return Ok(hash);
+    }
+    let is_place = written.contains("://") || written.starts_with('/');
+    if !is_place {
+        return Err(no_hash(written));
+    }
+    let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
+    let content = read(context, "", written, &unchecked)
+        .map_err(|_| format!("Source hash file {} not found", web::redacted(written)))?;
+    check_signature(context, &content, &verify.hash_signature, verify)?;
+    let text = String::from_utf8_lossy(&content);
+    let names: Vec<&str> = match &verify.hash_name {
+        Some(name) => vec![name],
+        None => vec![Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)],
+    };
+    find_hash(&text, &names).ok_or_else(|| no_hash(written))
+}
+
+/// What is said of a `source_hash` that is none and has none.
+fn no_hash(written: &str) -> String {
+    format!(
+        "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
+         <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote hash file. \
+         Supported protocols for remote hash files are: salt, file, http, https, ftp, swift, s3. The hash may also not \
+         be of a valid length, the following are supported hash types and lengths: md5 (32), sha1 (40), sha224 (56), \
+         sha256 (64), sha384 (96), sha512 (128)."
+    )
+}
+
+/// Verifies a content's signature, if there is to be one: `true` says that it is in the content.
+pub(crate) fn check_signature(
+    context: &StateContext,
+    content: &[u8],
+    signature: &Value,
+    verify: &Verify,
+) -> Result<(), String> {
+    if !signature.is_truthy() {
+        return Ok(());
+    }
+    if *signature == Value::Bool(true) {
+        return verify.signers.verify(&context.call, content, None);
+    }
+    let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
+    let place = signature.to_string();
+    let found =
+        read(context, "", &place, &unchecked).map_err(|_| format!("Detached signature file {place} not found"))?;
+    verify.signers.verify(&context.call, content, Some(&found))
+}
+
+/// The hash in a line that tells of a file of one of these names, or else the first there is.
+fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
+    let mut first = None;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || "()=".contains(c)).collect();
+        let Some(hash) = words.iter().find_map(|word| parse(word)) else { continue };
+        let is_named = |word: &&str| {
+            let word = word.trim_start_matches('*');
+            names.iter().any(|name| word == *name || word.ends_with(&format!("/{name}")))
+        };
+        if words.iter().any(is_named) {
+            return Some(hash);
+        }
+        first.get_or_insert(hash);
+    }
+    first
+}
+
+/// A source of a list: a name, or a name with its own hash.
+pub(crate) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
+    match item {
+        Value::Map(map) => match map.first() {
+            Some((source, hash)) => (source.to_string(), Verify { hash: Some(hash.to_string()), ..verify.clone() }),
+            None => (String::new(), verify.clone()),
+        },
+        source => (source.to_string(), verify.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+
+    use super::*;
+    use crate::testing;
+
+    const SUM: &str = "434728a410a78f56fc1b5899c3593436e61ab0c731e9072d95e96db290205e53";
+
+    #[test]
+    fn hashes_are_read_as_they_are_written() {
+        let sha256 = Some(Hash { kind: "sha256", hex: SUM.into() });
+        for (text, hash) in [
+            (SUM.to_owned(), sha256.clone()),
+            (format!("sha256={SUM}"), sha256.clone()),
+            (format!("sha256:{}", SUM.to_uppercase()), sha256.clone()),
+            (format!("md5={SUM}"), None),
+            ("abc".to_owned(), None),
+        ] {
+            assert_eq!(parse(&text), hash, "{text}");
+        }
+        let other = "a".repeat(64);
+        for (text, hash) in [
+            (format!("{other}  other.tgz\n{SUM}  *dir/my.tgz\n"), sha256.clone()),
+            (format!("SHA256 (other) = {other}\nSHA256 (my.tgz) = {SUM}\n"), sha256.clone()),
+            (format!("{SUM}\n"), sha256),
+            ("nothing here\n".to_owned(), None),
+        ] {
+            assert_eq!(find_hash(&text, &["my.tgz"]), hash, "{text}");
+        }
+    }
+
+    #[test]
+    fn content_comes_from_web_servers_and_is_verified() {
+        let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut asked = [0; 1024];
+                let length = stream.read(&mut asked).unwrap();
+                let is_there = asked[..length].starts_with(b"GET /file ");
+                let (status, body) = if is_there { ("200 OK", "content\n") } else { ("404 Not Found", "") };
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            }
+        });
+        let context = testing::state_context(false, &[]);
+        let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
+        let with = |hash: Option<&str>, skip| Verify { skip, ..Verify::by_hash(hash.map(str::to_owned), None) };
+        let read = |path: &str, verify: &Verify| read(&context, "/nonexistent", &url(path), verify);
+        assert_eq!(read("file", &with(Some(SUM), false)), Ok(b"content\n".to_vec()));
+        assert_eq!(read("file", &with(None, true)), Ok(b"content\n".to_vec()));
+        assert!(matches!(read("file", &with(None, false)), Err(Problem::Wrong(told)) if told.contains("verify")));
+        assert!(matches!(read("file", &with(Some(&"0".repeat(64)), false)), Err(Problem::Differs(_))));
+        assert!(matches!(read("none", &with(None, true)), Err(Problem::Wrong(told)) if told.contains("404")));
+    }
+}

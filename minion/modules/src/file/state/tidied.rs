@@ -1,0 +1,287 @@
+//! `file.tidied`: old or large files removed from a folder.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value, map};
+use jiff::civil::Date;
+use jiff::{Timestamp, Zoned};
+use regex::Regex;
+
+use super::bad_path;
+
+/// The arguments of `file.tidied`.
+#[derive(Args)]
+pub struct TidiedArgs {
+    /// Path of the directory.
+    name: String,
+    /// Age in days from which files are removed.
+    #[default(0.0)]
+    age: f64,
+    /// Regular expressions of names, one of which must match.
+    #[default]
+    matches: Value,
+    /// Whether directories are removed too.
+    #[default(false)]
+    rmdirs: bool,
+    /// Size from which files are removed, such as `10m`.
+    #[default(0.into())]
+    size: Value,
+    /// Regular expressions of names that are kept.
+    #[default]
+    exclude: Value,
+    /// Whether the expressions are matched against whole paths.
+    #[default(false)]
+    full_path_match: bool,
+    /// Whether symbolic links to directories are followed.
+    #[default(false)]
+    followlinks: bool,
+    /// Which time the age is measured by: `atime`, `mtime` or `ctime`.
+    #[default("atime".into())]
+    time_comparison: String,
+    /// Whether age and size must both be reached (`AND`) or one of them (`OR`).
+    #[default("OR".into())]
+    age_size_logical_operator: String,
+    /// `age` or `size`: the other one is not looked at.
+    #[default]
+    age_size_only: Option<String>,
+    /// Whether symbolic links are removed too.
+    #[default(true)]
+    rmlinks: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A folder without what is older than `age` days or at least `size` large, both with
+/// `age_size_logical_operator: AND`, or one alone with `age_size_only`.
+#[function]
+pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
+    let matches = if args.matches.is_nil() { patterns(&".*".into()) } else { patterns(&args.matches) };
+    let patterns = matches.and_then(|matches| Ok((matches, patterns(&args.exclude)?)));
+    let (matches, exclude) = match patterns {
+        Ok(patterns) => patterns,
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
+    };
+    let wanted = Wanted {
+        age: args.age,
+        matches,
+        exclude,
+        rmdirs: args.rmdirs,
+        rmlinks: args.rmlinks,
+        full_path_match: args.full_path_match,
+        followlinks: args.followlinks,
+        size: bytes(&args.size.to_string()),
+        time: Time::named(&args.time_comparison),
+        judge: Judge::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
+    };
+    Ok(state(context, &args.name, &wanted).into())
+}
+
+/// What is to be removed.
+pub(super) struct Wanted {
+    /// In days, from one date to the other.
+    pub age: f64,
+    /// Match the start of a name, or of a whole path.
+    pub matches: Vec<Regex>,
+    /// Match the start of what stays all the same.
+    pub exclude: Vec<Regex>,
+    pub rmdirs: bool,
+    /// In bytes.
+    pub size: f64,
+    pub rmlinks: bool,
+    pub full_path_match: bool,
+    pub followlinks: bool,
+    pub time: Time,
+    pub judge: Judge,
+}
+
+/// Which of its times says how old a file is.
+pub(super) enum Time {
+    Accessed,
+    Modified,
+    Changed,
+}
+
+impl Time {
+    /// By its name; a file's age is that of its last use otherwise.
+    pub fn named(name: &str) -> Self {
+        match name.to_lowercase().as_str() {
+            "mtime" => Time::Modified,
+            "ctime" => Time::Changed,
+            _ => Time::Accessed,
+        }
+    }
+
+    fn days_ago(&self, status: &Metadata, today: Date) -> f64 {
+        let seconds = match self {
+            Time::Accessed => status.atime(),
+            Time::Modified => status.mtime(),
+            Time::Changed => status.ctime(),
+        };
+        let Ok(moment) = Timestamp::from_second(seconds) else { return 0.0 };
+        let date = moment.to_zoned(jiff::tz::TimeZone::system()).date();
+        today.since(date).map_or(0.0, |span| f64::from(span.get_days().abs()))
+    }
+}
+
+/// What of age and size decides.
+pub(super) enum Judge {
+    Both,
+    Either,
+    Age,
+    Size,
+}
+
+impl Judge {
+    /// Reads `age_size_only` and `age_size_logical_operator`.
+    pub fn new(only: Option<&str>, operator: &str) -> Self {
+        match only.map(str::to_lowercase).as_deref() {
+            Some("age") => Judge::Age,
+            Some("size") => Judge::Size,
+            _ if operator.eq_ignore_ascii_case("and") => Judge::Both,
+            _ => Judge::Either,
+        }
+    }
+
+    fn says(&self, is_old: bool, is_large: bool) -> bool {
+        match self {
+            Judge::Both => is_old && is_large,
+            Judge::Either => is_old || is_large,
+            Judge::Age => is_old,
+            Judge::Size => is_large,
+        }
+    }
+}
+
+/// Regular expressions, one or a list of them, for the start of a text.
+pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
+    let single = [value.clone()];
+    let texts = value.as_list().unwrap_or(&single).iter().filter(|text| text.is_truthy());
+    texts
+        .map(|text| {
+            Regex::new(&format!("^(?:{text})")).map_err(|error| format!("The pattern '{text}' cannot be used: {error}"))
+        })
+        .collect()
+}
+
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let path = Path::new(name);
+    if !path.is_dir() {
+        return StateReturn::failed(name, format!("{name} does not exist or is not a directory."));
+    }
+    let mut found = Vec::new();
+    wanted.collect(path, 0, Zoned::now().date(), &mut found);
+    let told: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    if told.is_empty() {
+        return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));
+    }
+    if context.test {
+        return StateReturn::would(name, format!("{name} is set for tidy")).with_changes(map! {"removed" => told});
+    }
+    let mut removed = Vec::new();
+    for (path, told) in found.iter().zip(told) {
+        let is_folder = path.is_dir() && !path.is_symlink();
+        let done = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        if let Err(error) = done {
+            return StateReturn::failed(name, format!("Failed to remove {told}: {error}"))
+                .with_changes(map! {"removed" => removed});
+        }
+        removed.push(told);
+    }
+    StateReturn::ok(name, format!("Removed {} files or directories from directory {name}", removed.len()))
+        .with_changes(map! {"removed" => removed})
+}
+
+/// Links are followed this deep: more are a circle.
+const MAX_DEPTH: usize = 40;
+
+impl Wanted {
+    /// What is in a folder and is to go: what is deepest first.
+    fn collect(&self, folder: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        entries.sort();
+        for entry in entries {
+            let Ok(status) = std::fs::symlink_metadata(&entry) else { continue };
+            if status.is_dir() || self.followlinks && status.is_symlink() && entry.is_dir() && depth < MAX_DEPTH {
+                self.collect(&entry, depth + 1, today, found);
+            }
+            if self.is_to_go(&entry, &status, today) {
+                found.push(entry);
+            }
+        }
+    }
+
+    fn is_to_go(&self, path: &Path, status: &Metadata, today: Date) -> bool {
+        if status.is_dir() && !self.rmdirs || status.is_symlink() && !self.rmlinks {
+            return false;
+        }
+        // The size of folders and links says nothing.
+        let size = if status.is_dir() || status.is_symlink() { 0 } else { status.size() };
+        let is_old = self.time.days_ago(status, today) >= self.age;
+        let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
+        let name = name.to_string_lossy();
+        let fits = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(&name));
+        self.judge.says(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
+    }
+}
+
+/// A number of bytes, or of a unit: `k`, `kib` and so on of 1024, `kb` of 1000. What is none of these is nothing.
+pub(super) fn bytes(text: &str) -> f64 {
+    let text = text.trim().to_lowercase();
+    let (digits, unit) = text.split_at(text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
+    let (letter, base) = match unit.as_bytes() {
+        [] | b"b" => (None, 1024_f64),
+        [letter] | [letter, b'i', b'b'] => (Some(*letter), 1024.0),
+        [letter, b'b'] => (Some(*letter), 1000.0),
+        _ => return 0.0,
+    };
+    let power = match letter.map(|letter| b"kmgtpezy".iter().position(|known| *known == letter)) {
+        None => 0,
+        Some(Some(place)) => place as i32 + 1,
+        Some(None) => return 0.0,
+    };
+    digits.trim().parse::<f64>().unwrap_or(0.0) * base.powi(power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, size) in [
+            ("0", 0.0),
+            ("2k", 2048.0),
+            ("1M", 1_048_576.0),
+            ("1MB", 1_000_000.0),
+            ("1.5KiB", 1536.0),
+            ("3 b", 3.0),
+            ("x", 0.0),
+        ] {
+            assert!((bytes(text) - size).abs() < 0.5, "{text}");
+        }
+    }
+
+    #[test]
+    fn age_and_size_decide_together_or_alone() {
+        for (only, operator, old_and_small, young_and_large) in [
+            (None, "OR", true, true),
+            (None, "and", false, false),
+            (Some("Age"), "AND", true, false),
+            (Some("size"), "AND", false, true),
+            (Some("other"), "OR", true, true),
+        ] {
+            let judge = Judge::new(only, operator);
+            let said = (judge.says(true, false), judge.says(false, true));
+            assert_eq!(said, (old_and_small, young_and_large), "{only:?} {operator}");
+        }
+    }
+}

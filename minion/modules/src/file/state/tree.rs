@@ -1,0 +1,297 @@
+//! `file.recurse`: a tree of files as it is under `salt://`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::attributes::Attributes;
+use super::bad_path;
+use super::contents::{self, Contents};
+use super::folder::{self, Folder};
+use super::managed::{self, How};
+use super::pattern::Choice;
+use super::place::{self, Folders};
+use super::tree_plan::{Plan, Sources};
+
+/// The arguments of `file.recurse`.
+#[derive(Args)]
+pub struct RecurseArgs {
+    /// Path of the directory.
+    name: String,
+    /// URL of the directory to copy, such as `salt://code`, or a list of them.
+    source: Value,
+    /// Whether files are removed that the source does not have.
+    #[default(false)]
+    clean: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of directories, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Permissions of files, as an octal string; `keep` takes those of the source.
+    #[default]
+    file_mode: Value,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Whether empty directories are created.
+    #[default(false)]
+    include_empty: bool,
+    /// Paths that are copied: a glob, or a regular expression after `E@`.
+    #[default]
+    include_pat: Value,
+    /// Paths that are not copied: a glob, or a regular expression after `E@`.
+    #[default]
+    exclude_pat: Value,
+    /// Whether files that exist get the content of the source.
+    #[default(true)]
+    replace: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Number of levels to descend.
+    #[default]
+    maxdepth: Option<usize>,
+    /// Whether symbolic links of the source become links.
+    #[default(false)]
+    keep_symlinks: bool,
+    /// Whether a symbolic link replaces a file in its place.
+    #[default(false)]
+    force_symlinks: bool,
+    /// Permissions of symbolic links.
+    #[default]
+    sym_mode: Value,
+    /// Whether all sources are merged, not only the first that exists copied.
+    #[default(false)]
+    merge: bool,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A tree of files as it is under `salt://`.
+#[function]
+pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult {
+    if args.kwargs.contains_key("mode") {
+        let comment = "'mode' is not allowed in 'file.recurse'. Please use 'file_mode' and 'dir_mode'.";
+        return Ok(StateReturn::failed(&args.name, comment).into());
+    }
+    let more = contents::variables(args.kwargs);
+    let choice = Choice::new(&args.include_pat, &args.exclude_pat);
+    let sources = Sources {
+        source: args.source,
+        merge: args.merge,
+        include_empty: args.include_empty,
+        keep_links: args.keep_symlinks,
+        choice,
+        max_depth: args.maxdepth.unwrap_or(usize::MAX),
+    };
+    let wanted = Tree {
+        sources,
+        clean: args.clean,
+        user: args.user,
+        group: args.group,
+        dir_mode: args.dir_mode,
+        file_mode: args.file_mode,
+        template: args.template,
+        defaults: args.defaults,
+        more,
+        replace: args.replace,
+        backup: args.backup.is_truthy(),
+        force_links: args.force_symlinks,
+        link_mode: args.sym_mode,
+    };
+    Ok(state(context, &args.name, &wanted).into())
+}
+
+/// How a tree should be.
+pub(super) struct Tree {
+    pub sources: Sources,
+    pub clean: bool,
+    pub user: Value,
+    pub group: Value,
+    pub dir_mode: Value,
+    pub file_mode: Value,
+    pub template: Option<String>,
+    pub defaults: Value,
+    pub more: Map,
+    pub replace: bool,
+    pub backup: bool,
+    /// Whether a link takes the place of what is there.
+    pub force_links: bool,
+    /// The mode of folders that are made for links.
+    pub link_mode: Value,
+}
+
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let root = Path::new(name);
+    if root.exists() && !root.is_dir() {
+        return StateReturn::failed(name, format!("The path {name} exists and is not a directory"));
+    }
+    let plan = match Plan::new(context, &wanted.sources) {
+        Ok(Some(plan)) => plan,
+        Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
+        Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
+    };
+    // By what is told of them: with empty folders, Salt tells of the root as one more, by the name `root/.`.
+    let mut folders: BTreeSet<String> = BTreeSet::new();
+    if wanted.sources.include_empty {
+        folders.insert(format!("{name}/."));
+    }
+    // What joins nothing ends in a slash.
+    let target_of = |path: &PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
+    folders.extend(plan.folders.iter().map(|path| target_of(path).display().to_string()));
+    let is_new = !root.exists();
+    if is_new && !context.test {
+        folders.insert(name.to_owned());
+    }
+    let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false, foreseen: false };
+    for target in &folders {
+        if wanted.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
+            match all.make_way(context, name, target, "with a directory") {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
+        let is_new_root = Path::new(target) == root && is_new && !context.test;
+        let attributes = match Attributes::of_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
+            Ok(attributes) => attributes,
+            Err(error) => return StateReturn::failed(name, error),
+        };
+        let folder = Folder {
+            attributes,
+            files: Attributes::default(),
+            folders: Attributes::default(),
+            recurse: None,
+            follow: false,
+            clean: false,
+            exclude: Vec::new(),
+            makedirs: true,
+            force: false,
+            children_only: false,
+            backup: None,
+        };
+        let mut done = folder::state(context, target, &folder);
+        if is_new_root && done.result == Some(true) {
+            // What is in it says enough.
+            done.changes.clear();
+        }
+        all.add(target, done);
+    }
+    for (path, source) in &plan.files {
+        let target = root.join(path).display().to_string();
+        if wanted.clean && wanted.replace && Path::new(&target).is_dir() {
+            match all.make_way(context, name, &target, "with a file") {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(error) => return StateReturn::failed(name, error),
+            }
+        }
+        let contents = Contents {
+            source: source.as_str().into(),
+            contents: Value::Nil,
+            contents_pillar: Value::Nil,
+            contents_grains: Value::Nil,
+            newline: true,
+            template: wanted.template.clone(),
+            defaults: wanted.defaults.clone(),
+            more: wanted.more.clone(),
+            verify: super::source::Verify::default(),
+        };
+        let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
+        let how = How {
+            new_file_diff: false,
+            follow_symlinks: true,
+            attrs: None,
+            makedirs: true,
+            dir_mode: wanted.dir_mode.clone(),
+            replace: wanted.replace,
+            create: true,
+            show_changes: true,
+            backup: wanted.backup,
+            umask: managed::umask(context),
+            check_cmd: None,
+        };
+        all.add(&target, managed::state(context, &target, &contents, attributes, &how));
+    }
+    for (path, leads_to) in &plan.links {
+        let target = root.join(path).display().to_string();
+        let folders = Folders::new(true, &wanted.link_mode);
+        let done = place::symlink(context, &target, leads_to, wanted.force_links, folders, &wanted.user, &wanted.group);
+        all.add(&target, done);
+    }
+    if wanted.clean && root.is_dir() {
+        let kept = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
+        let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
+        kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
+        match folder::clean_except(root, &kept, &wanted.sources.choice.exclude, !context.test) {
+            Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
+            Ok(_) => {}
+            Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
+        }
+    }
+    all.told(context, name)
+}
+
+/// What came of the single files and folders.
+struct Results {
+    changes: Map,
+    comments: Vec<String>,
+    failed: bool,
+    /// Whether something would change.
+    foreseen: bool,
+}
+
+impl Results {
+    fn add(&mut self, target: &str, done: StateReturn) {
+        if done.result != Some(true) {
+            self.comments.push(format!("#### {target} ####\n{}", done.comment));
+        }
+        self.failed |= done.result == Some(false);
+        self.foreseen |= done.result.is_none();
+        if !done.changes.is_empty() {
+            self.changes.insert(target.into(), done.changes.into());
+        }
+    }
+
+    /// Removes what is in the place of a file or a folder: whether that is done, and not only told.
+    fn make_way(&mut self, context: &StateContext, name: &str, target: &str, with: &str) -> Result<bool, String> {
+        let path = Path::new(target);
+        let is_folder = path.is_dir() && !path.is_symlink();
+        if context.test {
+            let what = if path.is_dir() { "directory " } else { "" };
+            self.add(target, StateReturn::would(name, format!("Replacing {what}{target} {with}")));
+            return Ok(false);
+        }
+        let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        removed.map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
+    }
+
+    fn told(self, context: &StateContext, name: &str) -> StateReturn {
+        let comment = self.comments.join("\n\n");
+        let done = if self.failed {
+            StateReturn::failed(name, comment)
+        } else if self.changes.is_empty() && !self.foreseen {
+            return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
+        } else if context.test {
+            StateReturn::would(name, comment)
+        } else {
+            StateReturn::ok(name, format!("Recursively updated {name}"))
+        };
+        done.with_changes(self.changes)
+    }
+}

@@ -1,0 +1,178 @@
+//! What of the file server belongs to a tree: files, folders and links, of one source or of several over one another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Component, Path, PathBuf};
+
+use brine_context::StateContext;
+use brine_context::files::in_environment;
+use brine_system::files::relative_path;
+use brine_value::Value;
+
+use super::pattern::Choice;
+
+/// Which parts of which sources are wanted.
+pub(super) struct Sources {
+    /// One source or several: the first that is there, or with `merge` all.
+    pub source: Value,
+    pub merge: bool,
+    pub include_empty: bool,
+    /// Whether links are links here too, and not what they lead to.
+    pub keep_links: bool,
+    pub choice: Choice,
+    /// How many folders deep files may be.
+    pub max_depth: usize,
+}
+
+/// What a tree has, by paths below it. A path that would lead out of the tree is left out.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// The URL of each file.
+    pub files: BTreeMap<PathBuf, String>,
+    /// The folders that files are in, and with `include_empty` those without files. Those between are made with the
+    /// folders in them.
+    pub folders: BTreeSet<PathBuf>,
+    /// The text of each link.
+    pub links: BTreeMap<PathBuf, String>,
+    /// The folders without files among `folders`.
+    pub empty: BTreeSet<PathBuf>,
+    /// All folders above files, and those in `folders`.
+    above: BTreeSet<PathBuf>,
+}
+
+impl Plan {
+    /// Lays the sources that are there over one another, the first above all. Nothing if none is there.
+    pub fn new(context: &StateContext, wanted: &Sources) -> Result<Option<Self>, String> {
+        let single = [wanted.source.clone()];
+        let sources: Vec<String> = wanted.source.as_list().unwrap_or(&single).iter().map(ToString::to_string).collect();
+        if let Some(wrong) = sources.iter().find(|source| !source.starts_with("salt://")) {
+            return Err(format!("Invalid source '{wrong}' (must be a salt:// URI)"));
+        }
+        let mut plan: Option<Plan> = None;
+        for source in &sources {
+            let (root, saltenv) = in_environment(source, &context.saltenv);
+            let client = &context.call.minion.files;
+            let (files, folders) = (client.list(saltenv)?, client.folders(saltenv)?);
+            let root = root.trim_matches('/');
+            let inside = |path: &String| is_below(path, root);
+            if !files.iter().any(inside) && !folders.iter().any(|path| path == root || inside(path)) {
+                continue;
+            }
+            let layer = Layer { wanted, root, saltenv, files, folders };
+            let links = if wanted.keep_links { client.links(saltenv)? } else { brine_value::Map::new() };
+            let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
+            layer.put_under(plan.get_or_insert_default(), links.collect());
+            if !wanted.merge {
+                break;
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Whether a source above has something in this place, or a file or link where a folder would be.
+    fn is_taken(&self, path: &Path) -> bool {
+        self.above.contains(path)
+            || path.ancestors().any(|path| self.files.contains_key(path) || self.links.contains_key(path))
+    }
+
+    fn has(&self, path: &Path) -> bool {
+        self.files.contains_key(path) || self.above.contains(path) || self.links.contains_key(path)
+    }
+}
+
+fn is_below(path: &str, root: &str) -> bool {
+    root.is_empty() || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// One source, and what the file server has.
+struct Layer<'a> {
+    wanted: &'a Sources,
+    root: &'a str,
+    saltenv: &'a str,
+    files: Vec<String>,
+    folders: Vec<String>,
+}
+
+impl Layer<'_> {
+    /// The place of a file of the server in the tree, if it is wanted there.
+    fn place(&self, path: &str) -> Option<PathBuf> {
+        let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
+        let is_wanted = is_below(path, self.root)
+            && below.components().count() <= self.wanted.max_depth.saturating_add(1)
+            && self.wanted.choice.holds(&below.to_string_lossy());
+        is_wanted.then_some(below)
+    }
+
+    fn put_under(mut self, plan: &mut Plan, links: Vec<(String, String)>) {
+        let dropped = self.put_links(plan, links);
+        for path in &self.files {
+            let Some(place) = self.place(path).filter(|place| !plan.is_taken(place)) else { continue };
+            plan.folders.insert(place.parent().unwrap_or(Path::new("")).to_owned());
+            plan.above.extend(place.ancestors().skip(1).map(Path::to_owned));
+            plan.files.insert(place, format!("salt://{path}?saltenv={}", self.saltenv));
+        }
+        if !self.wanted.include_empty {
+            self.drop_links_to_empty_folders(plan);
+            return;
+        }
+        for path in &self.folders {
+            let Some(place) = self.place(path) else { continue };
+            if !dropped.contains(&place) && !plan.is_taken(&place) {
+                plan.folders.insert(place.clone());
+                plan.above.insert(place.clone());
+                plan.empty.insert(place);
+            }
+        }
+    }
+
+    /// Takes links for links: what the server lists behind them is no file of its own. Gives those that were left out
+    /// because a source above has a file where they lead to a folder.
+    fn put_links(&mut self, plan: &mut Plan, links: Vec<(String, String)>) -> BTreeSet<PathBuf> {
+        let mut dropped = BTreeSet::new();
+        for (path, target) in links.into_iter().filter(|(path, _)| is_below(path, self.root)) {
+            let leads_to_folder = self.files.iter().any(|file| file != &path && is_below(file, &path));
+            self.files.retain(|file| file != &path && !is_below(file, &path));
+            let Some(place) = self.place(&path).filter(|place| !plan.is_taken(place)) else { continue };
+            let leads_to = joined(place.parent().unwrap_or(Path::new("")), &target);
+            let has = |places: &dyn Fn(&Path) -> bool| leads_to.as_deref().is_some_and(places);
+            if leads_to_folder && has(&|path| plan.files.contains_key(path)) {
+                dropped.insert(place);
+            } else if leads_to_folder || !has(&|path| plan.folders.contains(path)) {
+                plan.links.insert(place, target);
+            }
+        }
+        dropped
+    }
+
+    /// Links to folders that are not made lead nowhere; nor do links to such links.
+    fn drop_links_to_empty_folders(&self, plan: &mut Plan) {
+        loop {
+            let is_lost = |target: &String| {
+                let leads_to = joined(Path::new(""), target);
+                leads_to.is_some_and(|place| {
+                    let path = Path::new(self.root).join(&place);
+                    self.folders.iter().any(|folder| Path::new(folder) == path) && !plan.has(&place)
+                })
+            };
+            let lost: Vec<PathBuf> =
+                plan.links.iter().filter(|(_, target)| is_lost(target)).map(|(path, _)| path.clone()).collect();
+            if lost.is_empty() {
+                return;
+            }
+            plan.links.retain(|path, _| !lost.contains(path));
+        }
+    }
+}
+
+/// Where a link in a folder of the tree leads to; nothing if that is out of the tree.
+fn joined(folder: &Path, target: &str) -> Option<PathBuf> {
+    let mut path = folder.to_owned();
+    for part in Path::new(target).components() {
+        match part {
+            Component::Normal(name) => path.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => path.pop().then_some(())?,
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(path)
+}

@@ -1,0 +1,287 @@
+//! Checkouts of a remote repository.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::{Source, detached, latest, not_valid};
+
+/// The arguments of `git.latest`.
+#[derive(Args)]
+pub struct LatestArgs {
+    /// URL of the repository.
+    name: String,
+    /// Directory of the checkout, as an absolute path.
+    target: String,
+    /// Branch, tag or commit to check out.
+    #[default("HEAD".into())]
+    rev: Value,
+    /// Name of the local branch.
+    #[default]
+    branch: Option<String>,
+    /// User that git runs as.
+    #[default]
+    user: Option<String>,
+    /// Accepted and ignored: for Windows.
+    #[default]
+    password: Option<String>,
+    /// Whether the checkout moves; otherwise it is only fetched.
+    #[default(true)]
+    update_head: bool,
+    /// Whether uncommitted changes are discarded by a checkout.
+    #[default(false)]
+    force_checkout: bool,
+    /// Whether a directory that is no checkout of this repository is replaced.
+    #[default(false)]
+    force_clone: bool,
+    /// Whether a fetch overwrites references that are not fast-forward.
+    #[default(false)]
+    force_fetch: bool,
+    /// Whether a hard reset replaces history that diverged; `remote-changes` only for such of the remote.
+    #[default(false.into())]
+    force_reset: Value,
+    /// Whether submodules are updated.
+    #[default(false)]
+    submodules: bool,
+    /// Whether the repository has no work tree.
+    #[default(false)]
+    bare: bool,
+    /// Whether the repository mirrors all references.
+    #[default(false)]
+    mirror: bool,
+    /// Name of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Whether tags are fetched.
+    #[default(true)]
+    fetch_tags: bool,
+    /// Whether tags are removed that the remote does not have.
+    #[default(true)]
+    sync_tags: bool,
+    /// Number of commits to fetch.
+    #[default]
+    depth: Option<u64>,
+    /// Path of a private key, or a list of them, for SSH.
+    #[default]
+    identity: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Glob of branches to fetch.
+    #[default("*".to_owned())]
+    refspec_branch: String,
+    /// Glob of tags to fetch.
+    #[default("*".to_owned())]
+    refspec_tag: String,
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    output_encoding: Value,
+    /// Arguments of every state; other ones are an error.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A checkout that is as new as its remote.
+#[function]
+pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
+    let target = &args.target;
+    let rev = &args.rev;
+    _ = (args.password, args.output_encoding);
+    let failed = |comment: &str| Ok(StateReturn::failed(&args.name, comment).into());
+    if let Some(wrong) = not_valid(&args.kwargs) {
+        return failed(&wrong);
+    }
+    let force_reset = match &args.force_reset {
+        Value::Bool(true) => latest::Reset::Always,
+        Value::Bool(false) => latest::Reset::Never,
+        Value::Str(word) if word == "remote-changes" => latest::Reset::ForRemoteChanges,
+        _ => return failed("'force_reset' must be one of True, False, or 'remote-changes'"),
+    };
+    if args.remote.is_empty() {
+        return failed("'remote' argument is required");
+    }
+    if target.is_empty() {
+        return failed("'target' argument is required");
+    }
+    if !rev.is_truthy() {
+        return failed(&format!("'{rev}' is not a valid value for the 'rev' argument"));
+    }
+    if !target.starts_with('/') {
+        return failed(&format!("target '{target}' is not an absolute path"));
+    }
+    let source = Source {
+        name: args.name.clone(),
+        target: args.target,
+        user: args.user,
+        identity: args.identity,
+        https_user: args.https_user,
+        https_pass: args.https_pass,
+        remote: args.remote,
+    };
+    let wanted = latest::Latest {
+        source,
+        rev: rev.to_string(),
+        branch: args.branch,
+        update_head: args.update_head,
+        force_checkout: args.force_checkout,
+        force_clone: args.force_clone,
+        force_fetch: args.force_fetch,
+        force_reset,
+        submodules: args.submodules,
+        bare: args.bare || args.mirror,
+        mirror: args.mirror,
+        fetch_tags: args.fetch_tags,
+        sync_tags: args.sync_tags,
+        depth: args.depth,
+        refspec_branch: args.refspec_branch,
+        refspec_tag: args.refspec_tag,
+    };
+    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+}
+
+/// The arguments of `git.detached`.
+#[derive(Args)]
+pub struct DetachedArgs {
+    /// URL of the repository.
+    name: String,
+    /// Branch, tag or commit to check out.
+    rev: Value,
+    /// Directory of the checkout, as an absolute path.
+    target: String,
+    /// Name of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// User that git runs as.
+    #[default]
+    user: Option<String>,
+    /// Accepted and ignored: for Windows.
+    #[default]
+    password: Option<String>,
+    /// Whether a directory that is no checkout of this repository is replaced.
+    #[default(false)]
+    force_clone: bool,
+    /// Whether uncommitted changes are discarded by a checkout.
+    #[default(false)]
+    force_checkout: bool,
+    /// Whether the remote is fetched if the checkout exists.
+    #[default(true)]
+    fetch_remote: bool,
+    /// Whether uncommitted changes are discarded by a hard reset.
+    #[default(false)]
+    hard_reset: bool,
+    /// Whether submodules are updated.
+    #[default(false)]
+    submodules: bool,
+    /// Path of a private key, or a list of them, for SSH.
+    #[default]
+    identity: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    output_encoding: Value,
+    /// Arguments of every state; other ones are an error.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// A checkout that is at a commit, and on no branch.
+#[function]
+pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResult {
+    let rev = &args.rev;
+    let target = &args.target;
+    _ = (args.password, args.output_encoding);
+    let failed = |comment: String| Ok(StateReturn::failed(&args.name, comment).into());
+    if let Some(wrong) = not_valid(&args.kwargs) {
+        return failed(wrong);
+    }
+    if !rev.is_truthy() {
+        return failed(format!("'{rev}' is not a valid value for the 'rev' argument"));
+    }
+    if target.is_empty() {
+        return failed(format!("'{rev}' is not a valid value for the 'target' argument"));
+    }
+    if !target.starts_with('/') {
+        return failed(format!("Target '{target}' is not an absolute path"));
+    }
+    let source = Source {
+        name: args.name.clone(),
+        target: args.target,
+        user: args.user,
+        identity: args.identity,
+        https_user: args.https_user,
+        https_pass: args.https_pass,
+        remote: args.remote,
+    };
+    let rev = rev.to_string();
+    let wanted = detached::Detached {
+        source,
+        rev,
+        force_clone: args.force_clone,
+        force_checkout: args.force_checkout,
+        fetch_remote: args.fetch_remote,
+        hard_reset: args.hard_reset,
+        submodules: args.submodules,
+    };
+    Ok(wanted.state(context).unwrap_or_else(|failed| *failed).into())
+}
+
+/// The arguments of `git.cloned`.
+#[derive(Args)]
+pub struct ClonedArgs {
+    /// URL of the repository.
+    name: String,
+    /// Directory of the checkout, as an absolute path.
+    target: String,
+    /// Branch to check out.
+    #[default]
+    branch: Option<String>,
+    /// User that git runs as.
+    #[default]
+    user: Option<String>,
+    /// Accepted and ignored: for Windows.
+    #[default]
+    password: Option<String>,
+    /// Path of a private key, or a list of them, for SSH.
+    #[default]
+    identity: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    output_encoding: Value,
+}
+
+/// A copy of a repository, on a branch if one is said. It is not updated.
+#[function]
+pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
+    _ = (args.password, args.output_encoding);
+    if !args.target.starts_with('/') {
+        return Ok(StateReturn::failed(&args.name, "'target' path must be absolute").into());
+    }
+    if args.branch.as_deref() == Some("") {
+        return Ok(StateReturn::failed(&args.name, "Invalid 'branch' argument").into());
+    }
+    let remote = "origin".to_owned();
+    let source = Source {
+        name: args.name,
+        target: args.target,
+        user: args.user,
+        identity: args.identity,
+        https_user: args.https_user,
+        https_pass: args.https_pass,
+        remote,
+    };
+    Ok(source.copied(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())
+}

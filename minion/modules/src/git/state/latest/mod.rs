@@ -1,0 +1,482 @@
+//! `git.latest`: a checkout that is as new as its remote.
+//!
+//! What the remote has is asked first ([`Wanted`]), then what is here ([`Local`]); both together are a [`Relation`].
+//! `bring.rs` clones and updates, `test_mode.rs` tells what it would do.
+
+mod bring;
+mod test_mode;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_host::web::redacted;
+use brine_value::{Map, map};
+use indexmap::IndexMap;
+
+use super::{Early, Source, failure, sentences, short};
+use crate::git::{Git, GitError, strings};
+
+/// What happens to local changes and commits that the remote does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reset {
+    /// They stay, and the state fails.
+    Never,
+    /// They go if the remote has something new.
+    ForRemoteChanges,
+    /// They go.
+    Always,
+}
+
+pub(super) struct Latest {
+    pub source: Source,
+    pub rev: String,
+    pub branch: Option<String>,
+    pub update_head: bool,
+    pub force_checkout: bool,
+    pub force_clone: bool,
+    pub force_fetch: bool,
+    pub force_reset: Reset,
+    pub submodules: bool,
+    pub bare: bool,
+    pub mirror: bool,
+    pub fetch_tags: bool,
+    pub sync_tags: bool,
+    pub depth: Option<u64>,
+    pub refspec_branch: String,
+    pub refspec_tag: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Branch,
+    Tag,
+    Commit,
+}
+
+/// The remote branch that the local one follows.
+enum Upstream {
+    /// None.
+    Unset,
+    /// What it follows now.
+    Leave,
+    /// This one.
+    Is(String),
+}
+
+/// What the remote has of what is wanted.
+struct Wanted {
+    commit: Option<String>,
+    kind: Option<Kind>,
+    upstream: Upstream,
+    /// The commit and where it is, in words.
+    place: String,
+    has_head: bool,
+    default_branch: Option<String>,
+}
+
+/// What there is here.
+struct Local {
+    commit: Option<String>,
+    branch: Option<String>,
+    branches: Vec<String>,
+    tags: BTreeSet<String>,
+}
+
+impl Local {
+    fn read(git: &Git) -> Result<Self, GitError> {
+        Ok(Local {
+            branches: git.names("heads")?,
+            tags: git.names("tags")?.into_iter().collect(),
+            commit: git.quietly().rev_parse("HEAD", &[]).ok(),
+            branch: git.quietly().current_branch().ok(),
+        })
+    }
+}
+
+impl Wanted {
+    /// Whether a commit is the one that is wanted.
+    fn is(&self, commit: Option<&str>) -> bool {
+        match (commit, self.commit.as_deref()) {
+            (Some(have), Some(wanted)) if self.kind == Some(Kind::Commit) => have.starts_with(wanted),
+            (have, wanted) => have == wanted,
+        }
+    }
+
+    /// What has to be said and given to `git branch` so that the right branch is followed.
+    fn follow(&self, upstream: Option<&str>) -> Option<(String, Vec<String>)> {
+        match (&self.upstream, upstream) {
+            (Upstream::Is(wanted), None) => Some((format!("set to {wanted}"), strings(&["--set-upstream-to", wanted]))),
+            (Upstream::Is(wanted), Some(have)) if wanted != have => {
+                Some((format!("updated to {wanted}"), strings(&["--set-upstream-to", wanted])))
+            }
+            (Upstream::Unset, Some(_)) => Some(("unset".into(), strings(&["--unset-upstream"]))),
+            _ => None,
+        }
+    }
+}
+
+/// A state under way: what has been said and changed.
+struct Run<'a> {
+    wanted: &'a Latest,
+    context: &'a StateContext,
+    git: Git<'a>,
+    changes: Map,
+    comments: Vec<String>,
+    warnings: Vec<String>,
+}
+
+/// How the local branch relates to what is wanted.
+struct Relation {
+    base: Option<String>,
+    base_branch: Option<String>,
+    is_same: bool,
+    has_changes: bool,
+    is_here: bool,
+    /// Whether nothing is lost; nothing if that is not known before a fetch.
+    forward: Option<bool>,
+}
+
+impl Latest {
+    pub fn state(&self, context: &StateContext) -> Result<StateReturn, Early> {
+        let Source { name, target, .. } = &self.source;
+        let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
+        self.source.check_identity("i")?;
+        if Path::new(target).is_file() {
+            return Err(failed(format!("Target '{target}' exists and is a regular file, cannot proceed")));
+        }
+        let url = self.source.url()?;
+        if self.rev != "HEAD" && self.bare {
+            return Err(failed("'rev' is not compatible with the 'mirror' and 'bare' arguments".into()));
+        }
+        let refs = self.source.anywhere(context).refs(&[url]);
+        let refs = refs.map_err(|error| failed(format!("Failed to check remote refs: {}", error.bare())))?;
+        let wanted = self.wanted(&refs);
+        if self.depth.is_some() && !matches!(wanted.kind, Some(Kind::Branch | Kind::Tag)) {
+            return Err(failed(
+                "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
+                    .into(),
+            ));
+        }
+        if wanted.commit.is_none() && !self.bare && self.rev != "HEAD" {
+            return Err(failed(format!("No revision matching '{}' exists in the remote repository", self.rev)));
+        }
+        let is_there = self.source.is_there(context, self.bare);
+        let mut run = Run {
+            wanted: self,
+            context,
+            git: self.source.git(context),
+            changes: Map::new(),
+            comments: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let done = if is_there { run.update(&wanted) } else { run.clone(&wanted) };
+        let mut done = done.unwrap_or_else(|early| *early);
+        if !run.warnings.is_empty() {
+            done.more.insert("warnings".into(), run.warnings.into());
+        }
+        Ok(done)
+    }
+
+    fn wanted(&self, refs: &IndexMap<String, String>) -> Wanted {
+        let head = refs.get("HEAD");
+        let is_head = |(name, sha): (&String, &String)| {
+            name.strip_prefix("refs/heads/").filter(|_| Some(sha) == head).map(str::to_owned)
+        };
+        let (rev, remote) = (&self.rev, &self.source.remote);
+        let is_hash = rev.len() <= 40 && rev.chars().all(|c| c.is_ascii_hexdigit());
+        let tag = [format!("refs/tags/{rev}^{{}}"), format!("refs/tags/{rev}")];
+        let tag = || tag.iter().find_map(|name| refs.get(name)).cloned();
+        let (commit, kind, upstream) = if self.bare {
+            (None, None, Upstream::Unset)
+        } else if rev == "HEAD" {
+            let upstream = if head.is_some() { Upstream::Leave } else { Upstream::Unset };
+            (head.cloned(), head.map(|_| Kind::Commit), upstream)
+        } else if let Some(commit) = refs.get(&format!("refs/heads/{rev}")) {
+            (Some(commit.clone()), Some(Kind::Branch), Upstream::Is(format!("{remote}/{rev}")))
+        } else if let Some(commit) = tag() {
+            (Some(commit), Some(Kind::Tag), Upstream::Unset)
+        } else if is_hash {
+            (Some(rev.to_lowercase()), Some(Kind::Commit), Upstream::Unset)
+        } else {
+            (None, None, Upstream::Unset)
+        };
+        let seven = short(commit.as_deref());
+        let place = match (kind, &upstream) {
+            (Some(Kind::Commit), _) if rev == "HEAD" => format!("remote HEAD ({seven})"),
+            (Some(Kind::Commit), _) => seven,
+            (_, Upstream::Is(branch)) => format!("{branch} ({seven})"),
+            _ => format!("{rev} ({seven})"),
+        };
+        let default_branch = refs.iter().find_map(is_head).filter(|_| head.is_some());
+        Wanted { commit, kind, upstream, place, has_head: head.is_some(), default_branch }
+    }
+
+    fn needs_branch(&self, local: &Local) -> bool {
+        self.branch.is_some() && self.branch != local.branch
+    }
+}
+
+impl Run<'_> {
+    fn failed(&self, message: &str) -> Early {
+        failure(&self.wanted.source.name, &self.changes, message, &self.comments)
+    }
+
+    fn broken(&self, error: &GitError) -> Early {
+        self.failed(&error.bare())
+    }
+
+    fn done(&self, comment: String) -> StateReturn {
+        StateReturn::ok(&self.wanted.source.name, comment).with_changes(self.changes.clone())
+    }
+
+    fn would(&self, comment: String) -> StateReturn {
+        StateReturn { result: None, ..self.done(comment) }
+    }
+
+    /// Nothing is to be done, beside what the comments tell.
+    fn up_to_date(&self, comments: &[String], has_changes: bool) -> StateReturn {
+        let mut comment = format!("Repository {} is up-to-date", self.wanted.source.target);
+        if has_changes {
+            comment += ", but with uncommitted changes. Set 'force_reset' to True to purge uncommitted changes.";
+        }
+        if !comments.is_empty() {
+            let would = if self.context.test { "that would be " } else { "" };
+            comment += &format!("\n\nChanges {would}made: {}", sentences(comments));
+        }
+        self.done(comment)
+    }
+
+    fn git(&self, words: &[&str]) -> Result<String, Early> {
+        self.git.plain(words).map_err(|error| self.broken(&error))
+    }
+
+    fn update(&mut self, wanted: &Wanted) -> Result<StateReturn, Early> {
+        let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
+        if !self.wanted.bare && wanted.commit.is_none() && local.commit.is_some() {
+            return Err(
+                self.failed("Remote repository is empty, cannot update from a non-empty to an empty repository")
+            );
+        }
+        let remotes = self.git.remotes().map_err(|error| self.broken(&error))?;
+        let have = remotes.get(&self.wanted.source.remote).and_then(|remote| remote.get("fetch"));
+        let mut relation = self.relation(wanted, &local)?;
+        if relation.has_changes && relation.is_same {
+            if self.wanted.force_reset != Reset::Always {
+                return Ok(self.up_to_date(&[], true));
+            }
+            if self.context.test {
+                self.changes.insert("forced update".into(), true.into());
+                return Ok(self.would(format!(
+                    "{} is up-to-date, but with uncommitted changes. Since 'force_reset' is set to True, these local \
+                     changes would be reset. To only reset when there are changes in the remote repository, set \
+                     'force_reset' to 'remote-changes'.",
+                    self.wanted.source.target
+                )));
+            }
+        }
+        self.look_for(wanted, &local, have.is_some(), &mut relation)?;
+        let stays = !relation.is_same
+            && !self.wanted.update_head
+            && (self.wanted.branch.is_none() || self.wanted.branch == local.branch);
+        if relation.is_here {
+            if stays {
+                return Ok(self.stays(wanted, &local));
+            }
+            if relation.forward != Some(false) {
+                relation.forward = Some(self.is_forward(wanted, &relation));
+            }
+        }
+        if relation.forward == Some(false) && self.wanted.force_reset == Reset::Never {
+            return Err(self.not_forward(wanted, &local, &relation));
+        }
+        let upstream = relation
+            .base_branch
+            .as_ref()
+            .and_then(|branch| self.git.quietly().rev_parse(&format!("{branch}@{{upstream}}"), &["--abbrev-ref"]).ok());
+        if wanted.commit.is_some() {
+            let url = self.wanted.source.url()?;
+            if have != Some(&url) {
+                if self.context.test {
+                    return Ok(self.would_set_remote(wanted, &local, &relation, have, &url));
+                }
+                self.set_remote(have, &url)?;
+            }
+            if self.context.test {
+                return Ok(self.would_update(wanted, &local, &relation, upstream.as_deref()));
+            }
+            if let Some(early) = self.bring(wanted, &local, &mut relation, upstream.as_deref(), stays)? {
+                return Ok(early);
+            }
+        } else if self.wanted.bare {
+            if self.context.test {
+                let comment = format!("Bare repository at {} would be fetched", self.wanted.source.target);
+                return Ok(self.up_to_date(&[comment], false));
+            }
+            let is_new = self.fetch()?;
+            let target = &self.wanted.source.target;
+            let more = if is_new { ", resulting in updated refs" } else { "" };
+            self.comments.push(format!("Bare repository at {target} was fetched{more}"));
+        }
+        let commit = self.git.quietly().rev_parse("HEAD", &[]).ok();
+        if !self.wanted.bare && !wanted.is(commit.as_deref()) {
+            return Err(self.failed("Failed to update repository"));
+        }
+        if local.commit == commit {
+            return Ok(self.up_to_date(&self.comments, false));
+        }
+        self.changes.insert("revision".into(), map! {"old" => local.commit, "new" => commit}.into());
+        Ok(self.done(sentences(&self.comments)))
+    }
+
+    fn relation(&self, wanted: &Wanted, local: &Local) -> Result<Relation, Early> {
+        let (mut base, mut base_branch) = (local.commit.clone(), local.branch.clone());
+        if let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) {
+            if local.branches.contains(branch) {
+                base_branch = Some(branch.clone());
+                let found = self.git.quietly().rev_parse(&format!("{branch}^{{commit}}"), &[]);
+                let told = |error: GitError| {
+                    self.failed(&format!("Unable to get position of local branch '{branch}': {}", error.bare()))
+                };
+                base = Some(found.map_err(told)?);
+            } else {
+                base.clone_from(&wanted.commit);
+            }
+        }
+        let has_changes = !self.wanted.bare
+            && self.git.quietly().both(&strings(&["diff", "HEAD"])).is_ok_and(|difference| !difference.is_empty());
+        let is_same = wanted.is(local.commit.as_deref());
+        let forward = (has_changes && self.wanted.force_reset != Reset::ForRemoteChanges).then_some(false);
+        Ok(Relation { base, base_branch, is_same, has_changes, is_here: false, forward })
+    }
+
+    /// Finds out whether what is wanted was fetched before.
+    fn look_for(&self, wanted: &Wanted, local: &Local, has_remote: bool, relation: &mut Relation) -> Result<(), Early> {
+        let Some(commit) = &wanted.commit else { return Ok(()) };
+        let git = self.git.quietly();
+        if wanted.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
+            relation.is_here = true;
+            return Ok(());
+        }
+        if git.rev_parse(&format!("{commit}^{{commit}}"), &[]).is_err() {
+            return Ok(());
+        }
+        match (wanted.kind, &wanted.upstream) {
+            (Some(Kind::Branch), Upstream::Is(upstream)) if has_remote => {
+                relation.is_here = git.rev_parse(upstream, &[]).ok().as_ref() == Some(commit);
+            }
+            (Some(Kind::Tag), _) if local.tags.contains(&self.wanted.rev) => {
+                let rev = &self.wanted.rev;
+                let have = git.rev_parse(&format!("{rev}^{{commit}}"), &[]).ok();
+                relation.is_here = have.as_ref() == Some(commit);
+                if !relation.is_here && self.wanted.force_reset == Reset::Never {
+                    return Err(Box::new(StateReturn::failed(
+                        &self.wanted.source.name,
+                        format!(
+                            "'{rev}' is a tag, but the remote SHA1 for this tag ({}) doesn't match the local SHA1 ({}). \
+                             Set 'force_reset' to True to force this update.",
+                            short(Some(commit)),
+                            short(have.as_deref())
+                        ),
+                    )));
+                }
+            }
+            (Some(Kind::Commit), _) => relation.is_here = true,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn is_forward(&self, wanted: &Wanted, relation: &Relation) -> bool {
+        let (Some(base), Some(commit)) = (&relation.base, &wanted.commit) else { return true };
+        let words = strings(&["merge-base", "--is-ancestor", base, commit]);
+        self.git.quietly().output(&words, false).is_ok_and(|output| output.retcode == 0)
+    }
+
+    /// The head is not to be moved.
+    fn stays(&self, wanted: &Wanted, local: &Local) -> StateReturn {
+        let mut place = wanted.place.clone();
+        if self.wanted.rev == "HEAD" {
+            place = place.to_lowercase();
+            place.replace_range(..1, &wanted.place[..1].to_uppercase());
+        }
+        let head = short(local.commit.as_deref());
+        self.done(format!(
+            "{place} is already present and local HEAD ({head}) does not match, but update_head=False. HEAD has not been \
+             updated locally."
+        ))
+    }
+
+    /// Something would be lost.
+    fn not_forward(&self, wanted: &Wanted, local: &Local, relation: &Relation) -> Early {
+        let rev = &self.wanted.rev;
+        let branch = local.branch.as_deref().unwrap_or("None");
+        let advice = match (&self.wanted.branch, &wanted.default_branch) {
+            (None, _) if rev != "HEAD" && branch != rev => format!(
+                " The desired rev ({rev}) differs from the name of the local branch ({branch}), if the desired rev is a \
+                 branch name then a forced update could possibly be avoided by setting the 'branch' argument to '{rev}' \
+                 instead."
+            ),
+            (None, Some(default)) if rev == "HEAD" && branch != default => format!(
+                " The default remote branch ({default}) differs from the local branch ({branch}). This could be caused \
+                 by changing the default remote branch, or if the local branch was manually changed. Rather than \
+                 forcing an update, it may be advisable to set the 'branch' argument to '{default}' instead. To ensure \
+                 that this state follows the '{default}' branch instead of the remote HEAD, set the 'rev' argument to \
+                 '{default}'."
+            ),
+            _ => String::new(),
+        };
+        let (before, after) = (short(relation.base.as_deref()), short(wanted.commit.as_deref()));
+        let has_changes = relation.has_changes;
+        let range =
+            if has_changes && before != after { format!("from {before} to {after}") } else { format!("to {after}") };
+        let checkout = match &self.wanted.branch {
+            Some(branch) if self.wanted.needs_branch(local) => format!(" (after checking out local branch '{branch}')"),
+            _ => String::new(),
+        };
+        let (why, how, what) = if has_changes {
+            ("there are uncommitted changes", " (or 'remote-changes')", " and discard these changes")
+        } else {
+            ("this is not a fast-forward merge", "", "")
+        };
+        self.failed(&format!(
+            "Repository would be updated {range}{checkout}, but {why}. Set 'force_reset' to True{how} to force this \
+             update{what}.{advice}"
+        ))
+    }
+
+    fn set_remote(&mut self, have: Option<&String>, url: &str) -> Result<(), Early> {
+        let Source { name, remote, .. } = &self.wanted.source;
+        self.git.set_remote(remote, url).map_err(|error| self.broken(&error))?;
+        if let Some(have) = have {
+            let told = format!("Remote '{remote}' changed from {} to {}", redacted(have), redacted(url));
+            self.comments.push(told);
+        } else {
+            self.comments.push(format!("Remote '{remote}' set to {}", redacted(url)));
+            self.changes.insert("new".into(), format!("{name} => {remote}").into());
+        }
+        Ok(())
+    }
+
+    /// Fetches. Says whether something is new.
+    fn fetch(&self) -> Result<bool, Early> {
+        let remote = &self.wanted.source.remote;
+        let (branches, tags) = (&self.wanted.refspec_branch, &self.wanted.refspec_tag);
+        let refs = if self.wanted.fetch_tags {
+            vec![
+                format!("refs/heads/{branches}:refs/remotes/{remote}/{branches}"),
+                format!("+refs/tags/{tags}:refs/tags/{tags}"),
+            ]
+        } else {
+            Vec::new()
+        };
+        let fetched = self.git.fetch(Some(remote), self.wanted.force_fetch, &refs, &[]).map_err(|error| {
+            self.failed(&format!(
+                "Fetch failed. Set 'force_fetch' to True to force the fetch if the failure was due to not being able to \
+                 fast-forward. Output of the fetch command follows:\n\n{}",
+                error.bare()
+            ))
+        })?;
+        Ok(!fetched.is_empty())
+    }
+}

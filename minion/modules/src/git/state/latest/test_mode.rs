@@ -1,0 +1,107 @@
+//! What a run would do, in words.
+
+use brine_context::StateReturn;
+use brine_host::web::redacted;
+use brine_value::map;
+
+use super::super::{sentences, short};
+use super::{Local, Relation, Reset, Run, Upstream, Wanted};
+
+impl Run<'_> {
+    /// What a run would do whose remote is elsewhere.
+    pub(super) fn would_set_remote(
+        &mut self,
+        wanted: &Wanted,
+        local: &Local,
+        relation: &Relation,
+        have: Option<&String>,
+        url: &str,
+    ) -> StateReturn {
+        let remote = &self.wanted.source.remote;
+        let have = have.map_or_else(|| "None".to_owned(), |have| redacted(have));
+        let mut actions = vec![format!("Remote '{remote}' would be changed from {have} to {}", redacted(url))];
+        if !relation.is_here {
+            actions.push("Remote would be fetched".into());
+        }
+        if !relation.is_same && self.wanted.update_head {
+            self.would_move(wanted, local);
+            if relation.forward == Some(false) {
+                self.changes.insert("forced update".into(), true.into());
+            }
+            let how = merge_action(relation);
+            actions.push(format!("Repository would be {how} to {}", short(wanted.commit.as_deref())));
+        }
+        self.tell_actions(relation, &actions)
+    }
+
+    pub(super) fn would_move(&mut self, wanted: &Wanted, local: &Local) {
+        let change = map! {"old" => local.commit.clone(), "new" => wanted.commit.clone()};
+        self.changes.insert("revision".into(), change.into());
+    }
+
+    pub(super) fn tell_actions(&self, relation: &Relation, actions: &[String]) -> StateReturn {
+        if !self.changes.is_empty() {
+            return self.would(sentences(actions));
+        }
+        if !relation.is_same && !self.wanted.update_head && !actions.is_empty() {
+            return self.done(sentences(actions));
+        }
+        self.up_to_date(actions, false)
+    }
+
+    /// What a run would do.
+    pub(super) fn would_update(
+        &mut self,
+        wanted: &Wanted,
+        local: &Local,
+        relation: &Relation,
+        upstream: Option<&str>,
+    ) -> StateReturn {
+        let mut actions = Vec::new();
+        let (have, new) = (short(local.commit.as_deref()), short(wanted.commit.as_deref()));
+        let place = &wanted.place;
+        if !relation.is_here {
+            actions.push(format!("Remote '{}' would be fetched", self.wanted.source.remote));
+        }
+        if !relation.is_same && (self.wanted.update_head || self.wanted.needs_branch(local)) {
+            self.would_move(wanted, local);
+        }
+        match &self.wanted.branch {
+            Some(branch) if self.wanted.needs_branch(local) && !local.branches.contains(branch) => {
+                actions.push(format!("New branch '{branch}' would be checked out, with {place} as a starting point"));
+                if let Upstream::Is(upstream) = &wanted.upstream {
+                    actions.push(format!("Tracking branch would be set to {upstream}"));
+                }
+            }
+            Some(branch) if self.wanted.needs_branch(local) => {
+                let how = merge_action(relation);
+                actions.push(format!("Branch '{branch}' would be checked out and {how} to {new}"));
+            }
+            _ if relation.is_same => {}
+            _ if !self.wanted.update_head => actions.push(format!(
+                "Local HEAD ({have}) does not match {place} but update_head=False, HEAD would not be updated locally"
+            )),
+            _ => {
+                let resets = self.wanted.force_reset != Reset::Never && relation.is_here;
+                let how = match relation.forward {
+                    Some(true) => "fast-forwarded",
+                    _ if resets => "hard-reset",
+                    _ => "updated",
+                };
+                actions.push(format!("Repository would be {how} from {have} to {new}"));
+            }
+        }
+        if let Some((told, _)) = wanted.follow(upstream) {
+            actions.push(format!("Tracking branch would be {told}"));
+        }
+        self.tell_actions(relation, &actions)
+    }
+}
+
+fn merge_action(relation: &Relation) -> &'static str {
+    match relation.forward {
+        Some(false) => "hard-reset",
+        Some(true) => "fast-forwarded",
+        None => "updated",
+    }
+}

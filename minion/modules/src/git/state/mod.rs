@@ -1,0 +1,316 @@
+//! `git`: repositories of the version control.
+//!
+//! `latest.rs` keeps a checkout as new as its remote, `detached.rs` keeps one at a commit, `config.rs` is git's own
+//! configuration.
+
+mod checkouts;
+mod config;
+mod detached;
+mod latest;
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
+
+use crate::git::{Git, GitError, strings, with_login};
+
+/// State functions of `git`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("git", [checkouts::latest, present, checkouts::detached, checkouts::cloned, config_set, config_unset]);
+
+/// The arguments of `git.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Directory of the repository, as an absolute path.
+    name: String,
+    /// Whether a directory that is no repository is replaced.
+    #[default(false)]
+    force: bool,
+    /// Whether the repository has no work tree.
+    #[default(true)]
+    bare: bool,
+    /// Directory of templates for a new repository.
+    #[default]
+    template: Option<String>,
+    /// Directory of the repository's data, if it is not in the work tree.
+    #[default]
+    separate_git_dir: Option<String>,
+    /// Permissions for several users, as `git init --shared` takes them.
+    #[default]
+    shared: Value,
+    /// User that git runs as.
+    #[default]
+    user: Option<String>,
+    /// Accepted and ignored: for Windows.
+    #[default]
+    password: Option<String>,
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    output_encoding: Value,
+}
+
+/// A repository, empty if it is new.
+#[function]
+pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
+    _ = (given.password, given.output_encoding);
+    let args = map! {
+        "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.template, "separate_git_dir" => given.separate_git_dir,
+        "shared" => given.shared, "user" => given.user,
+    };
+    Ok(initialized(context, &given.name, given.force, args)?.into())
+}
+
+/// A value of git's configuration.
+#[function]
+pub fn config_set(
+    context: &StateContext,
+    name: String,
+    #[default] value: Option<String>,
+    #[default] multivar: Value,
+    #[default] repo: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    Ok(config::set(context, &name, value, &multivar, config::Place::new(repo, user, &kwargs))?.into())
+}
+
+/// No values under the keys that fit a regular expression.
+#[function]
+pub fn config_unset(
+    context: &StateContext,
+    name: String,
+    #[default] value_regex: Option<String>,
+    #[default] repo: Option<String>,
+    #[default] user: Option<String>,
+    #[default] password: Option<String>,
+    #[default] output_encoding: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = (password, output_encoding);
+    let all = kwargs.get("all").is_some_and(Value::is_truthy);
+    Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
+}
+
+/// What is said of arguments that a function does not have: its state alone fails.
+fn not_valid(kwargs: &Map) -> Option<String> {
+    let given = kwargs.iter().filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("__")));
+    let given: Vec<String> = given.map(|(key, value)| format!("{key}={value}")).collect();
+    (!given.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", given.join(", ")))
+}
+
+/// A return that ends the state early.
+type Early = Box<StateReturn>;
+
+/// Where a checkout comes from, and where it is.
+struct Source {
+    /// The URL.
+    name: String,
+    target: String,
+    user: Option<String>,
+    identity: Value,
+    https_user: Option<String>,
+    https_pass: Option<String>,
+    remote: String,
+}
+
+/// Comments as sentences.
+fn sentences(comments: &[String]) -> String {
+    let end = if comments.len() > 1 { "." } else { "" };
+    comments.join(". ") + end
+}
+
+/// A failure, with what was done before it.
+fn failure(name: &str, changes: &Map, message: &str, comments: &[String]) -> Early {
+    let before = sentences(comments);
+    let before = if comments.is_empty() { before } else { format!("\n\nChanges already made: {before}") };
+    Box::new(StateReturn::failed(name, format!("{message}{before}")).with_changes(changes.clone()))
+}
+
+/// The first seven digits of a commit.
+fn short(sha: Option<&str>) -> String {
+    sha.map_or_else(|| "None".to_owned(), |sha| sha.chars().take(7).collect())
+}
+
+impl Source {
+    /// Git in the target.
+    fn git<'c>(&self, context: &'c StateContext) -> Git<'c> {
+        Git::new(&context.call, Some(&self.target), &self.arguments(context))
+    }
+
+    /// Git wherever it is.
+    fn anywhere<'c>(&self, context: &'c StateContext) -> Git<'c> {
+        Git::new(&context.call, None, &self.arguments(context))
+    }
+
+    fn arguments(&self, context: &StateContext) -> Map {
+        map! {
+            "user" => self.user.clone(), "identity" => self.identity.clone(), "saltenv" => context.saltenv.as_str(),
+        }
+    }
+
+    /// What the arguments say of keys, if it makes no sense.
+    fn check_identity(&self, how: &str) -> Result<(), Early> {
+        let failed = |comment: String| Err(Box::new(StateReturn::failed(&self.name, comment)));
+        if !matches!(self.identity, Value::Nil | Value::Str(_) | Value::List(_)) {
+            return failed(format!("{how}dentity must be either a list or a string"));
+        }
+        let paths: Vec<String> = Vec::from_value(&self.identity).unwrap_or_default();
+        match paths.iter().find(|path| !path.starts_with('/') && !path.starts_with("salt://") && !path.starts_with('~'))
+        {
+            Some(path) => failed(format!("{how}dentity '{path}' is not an absolute path")),
+            None => Ok(()),
+        }
+    }
+
+    /// The URL with the login.
+    fn url(&self) -> Result<String, Early> {
+        with_login(&self.name, self.https_user.as_deref(), self.https_pass.as_deref())
+            .map_err(|error| Box::new(StateReturn::failed(&self.name, error.to_string())))
+    }
+
+    fn clone(&self, context: &StateContext, options: &[String]) -> Result<(), GitError> {
+        let url = with_login(&self.name, self.https_user.as_deref(), self.https_pass.as_deref())?;
+        self.anywhere(context).clone_to(&self.target, &url, options)
+    }
+
+    /// Whether there is a checkout, or a bare repository, in the target.
+    fn is_there(&self, context: &StateContext, bare: bool) -> bool {
+        let inside = if bare { "refs" } else { ".git" };
+        Path::new(&self.target).join(inside).is_dir() || self.git(context).is_worktree()
+    }
+
+    /// Makes sure that there is nothing in the target. Says whether something was removed.
+    fn make_room(&self, context: &StateContext, force: bool, test_changes: Map) -> Result<bool, Early> {
+        let target = &self.target;
+        let Ok(entries) = std::fs::read_dir(target) else { return Ok(false) };
+        let entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        if !force {
+            if entries.is_empty() {
+                return Ok(false);
+            }
+            return Err(Box::new(StateReturn::failed(
+                &self.name,
+                format!(
+                    "Target '{target}' exists, is non-empty and is not a git repository. Set the 'force_clone' option to \
+                     True to remove this directory's contents and proceed with cloning the remote repository"
+                ),
+            )));
+        }
+        if context.test {
+            let comment = format!(
+                "Target directory {target} exists. Since force_clone=True, the contents of {target} would be deleted, \
+                 and {} would be cloned into this directory.",
+                self.name
+            );
+            return Err(Box::new(StateReturn::would(&self.name, comment).with_changes(test_changes)));
+        }
+        let mut errors = String::new();
+        for path in entries {
+            let is_folder = !path.is_symlink() && path.is_dir();
+            let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            if let Err(error) = removed {
+                errors += &format!("\n  {}\n    {error}", path.display());
+            }
+        }
+        if errors.is_empty() {
+            return Ok(true);
+        }
+        Err(Box::new(StateReturn::failed(&self.name, format!("Unable to remove{errors}"))))
+    }
+
+    fn update_submodules(&self, context: &StateContext) -> Result<(), GitError> {
+        self.git(context).plain(&["submodule", "update", "--init", "--recursive"]).map(|_| ())
+    }
+
+    /// `git.cloned`.
+    fn copied(&self, context: &StateContext, branch: Option<&str>) -> Result<StateReturn, Early> {
+        let (name, target) = (&self.name, &self.target);
+        let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
+        let with_branch = branch.map(|branch| format!(" with branch '{branch}'")).unwrap_or_default();
+        if !Path::new(target).exists() {
+            let changes = map! {"new" => format!("{name} => {target}")};
+            if context.test {
+                let comment = format!("{name} would be cloned to {target}{with_branch}");
+                return Ok(StateReturn::would(name, comment).with_changes(changes));
+            }
+            let options = branch.map(|branch| strings(&["--branch", branch])).unwrap_or_default();
+            self.clone(context, &options).map_err(|error| failed(format!("Clone failed: {}", error.bare())))?;
+            return Ok(StateReturn::ok(name, format!("{name} cloned to {target}{with_branch}")).with_changes(changes));
+        }
+        let git = self.git(context);
+        git.plain(&["status", "-z", "--porcelain"]).map_err(|error| failed(error.to_string()))?;
+        let current = git.current_branch().map_err(|error| failed(error.to_string()))?;
+        let Some(branch) = branch.filter(|branch| *branch != current) else {
+            let on = branch.map(|branch| format!(" and is checked out to branch '{branch}'")).unwrap_or_default();
+            return Ok(StateReturn::ok(name, format!("Repository already exists at {target}{on}")));
+        };
+        let changes = map! {"branch" => map! {"old" => current, "new" => branch}};
+        if context.test {
+            return Ok(StateReturn::would(name, format!("Branch would be changed to '{branch}'")).with_changes(changes));
+        }
+        let words = match git.quietly().rev_parse(branch, &[]) {
+            Ok(_) => strings(&["checkout", branch]),
+            Err(_) => strings(&["checkout", "-b", branch, &format!("origin/{branch}")]),
+        };
+        git.both(&words).map_err(|error| failed(format!("Failed to change branch to '{branch}': {error}")))?;
+        Ok(StateReturn::ok(name, format!("Branch changed to '{branch}'")).with_changes(changes))
+    }
+}
+
+/// `git.present`.
+fn initialized(context: &StateContext, name: &str, force: bool, args: Map) -> Result<StateReturn, CallError> {
+    let path = Path::new(name);
+    let is_bare = args.get("bare").is_some_and(Value::is_truthy);
+    let bare = if is_bare { "bare " } else { "" };
+    let mut changes = Map::new();
+    if path.is_dir() {
+        let user = args.get("user").cloned().unwrap_or_default();
+        let is_worktree = || Git::new(&context.call, Some(name), &map! {"user" => user}).is_worktree();
+        if is_bare && path.join("HEAD").is_file() || !is_bare && (path.join(".git").is_dir() || is_worktree()) {
+            return Ok(StateReturn::ok(name, ""));
+        }
+        let is_empty = path.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+        if force && context.test {
+            let changes = map! {"new" => name, "forced init" => true};
+            let comment = format!(
+                "Target directory {name} exists. Since force=True, the contents of {name} would be deleted, and a \
+                 {bare}repository would be initialized in its place."
+            );
+            return Ok(StateReturn::would(name, comment).with_changes(changes));
+        }
+        if force {
+            let removed = if path.is_symlink() { std::fs::remove_file(path) } else { std::fs::remove_dir_all(path) };
+            if let Err(error) = removed {
+                return Ok(StateReturn::failed(name, format!("Unable to remove {name}: {error}")));
+            }
+            changes.insert("forced init".into(), true.into());
+        } else if !is_empty {
+            let comment = format!(
+                "Target '{name}' exists, is non-empty, and is not a git repository. Set the 'force' option to True to \
+                 remove this directory's contents and proceed with initializing a repository"
+            );
+            return Ok(StateReturn::failed(name, comment));
+        }
+    }
+    if context.test {
+        changes.insert("new".into(), name.into());
+        return Ok(StateReturn::would(name, format!("New {bare}repository would be created")).with_changes(changes));
+    }
+    let text = |key: &str| args.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
+    let (template, folder) = (text("template"), text("separate_git_dir"));
+    match context.call.call("git.init", Args::keyword(args)) {
+        Ok(_) => {}
+        Err(CallError::Execution(error)) => return Ok(StateReturn::failed(name, error)),
+        Err(error) => return Err(error),
+    }
+    let mut actions = vec![format!("Initialized {bare}repository in {name}")];
+    actions.extend(template.map(|folder| format!("Template directory set to {folder}")));
+    actions.extend(folder.map(|folder| format!("Gitdir set to {folder}")));
+    changes.insert("new".into(), name.into());
+    Ok(StateReturn::ok(name, sentences(&actions)).with_changes(changes))
+}

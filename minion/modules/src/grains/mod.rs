@@ -1,0 +1,409 @@
+//! `grains`: facts about this host.
+
+pub(crate) mod state;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::{Style, entry_at, traverse};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `grains`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "grains",
+    [items, item, get, fetch, ls, has_value, equals, filter_by, setval, setvals, set, delval, delkey, append, remove]
+);
+
+/// All grains.
+///
+/// CLI Example:
+///
+///     salt '*' grains.items
+#[function]
+pub fn items(context: &Context) -> CallResult {
+    Ok(Value::Map((*context.grains()).clone()))
+}
+
+/// Some grains by name.
+///
+/// CLI Example:
+///
+///     salt '*' grains.item os osrelease
+#[function]
+pub fn item(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let grains = context.grains();
+    let named = args.iter().map(|name| {
+        let found = entry_at(&grains, &name.to_string(), ":").cloned().unwrap_or_else(|| "".into());
+        (name.clone(), found)
+    });
+    Ok(Value::Map(named.collect()))
+}
+
+/// The grain at a path such as `ip4_interfaces:eth0`, or the default.
+///
+/// CLI Example:
+///
+///     salt '*' grains.get pkg:apache
+#[function]
+pub fn get(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
+}
+
+/// As `get`.
+///
+/// CLI Example:
+///
+///     salt '*' grains.fetch pkg:apache
+#[function]
+pub fn fetch(
+    context: &Context,
+    key: String,
+    #[default("".into())] default: Value,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    get(context, key, default, delimiter)
+}
+
+/// The names of all grains.
+///
+/// CLI Example:
+///
+///     salt '*' grains.ls
+#[function]
+pub fn ls(context: &Context) -> CallResult {
+    let mut names: Vec<String> = context.grains().keys().map(ToString::to_string).collect();
+    names.sort();
+    Ok(names.into())
+}
+
+/// Whether there is a grain at this path.
+///
+/// CLI Example:
+///
+///     salt '*' grains.has_value pkg:apache
+#[function]
+pub fn has_value(context: &Context, key: String) -> CallResult {
+    Ok(entry_at(&context.grains(), &key, ":").is_some().into())
+}
+
+/// Whether a grain is equal to a value.
+///
+/// CLI Example:
+///
+///     salt '*' grains.equals fqdn host.example.org
+#[function]
+pub fn equals(context: &Context, key: String, value: Value) -> CallResult {
+    let have = entry_at(&context.grains(), &key, ":").map(ToString::to_string).unwrap_or_default();
+    Ok((have == value.to_string()).into())
+}
+
+/// Chooses from a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
+///
+/// CLI Example:
+///
+///     salt '*' grains.filter_by '{Debian: Debheads rule, RedHat: I love my hat}'
+#[function]
+pub fn filter_by(
+    context: &Context,
+    lookup_dict: Map,
+    #[default("os_family".into())] grain: String,
+    #[default] merge: Value,
+    #[default("default".into())] default: Value,
+    #[default] base: Value,
+) -> CallResult {
+    let value = entry_at(&context.grains(), &grain, ":").map(ToString::to_string);
+    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+}
+
+/// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
+///
+/// CLI Example:
+///
+///     salt '*' grains.setval key val
+///     salt '*' grains.setval key "{'sub-key': 'val', 'sub-key2': 'val2'}"
+#[function]
+pub fn setval(
+    context: &Context,
+    key: Value,
+    val: Value,
+    #[default(false)] destructive: bool,
+    #[default(true)] refresh_pillar: bool,
+) -> CallResult {
+    setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
+}
+
+/// Sets several grains at the top, for good.
+///
+/// CLI Example:
+///
+///     salt '*' grains.setvals "{'key1': 'val1', 'key2': 'val2'}"
+#[function]
+pub fn setvals(
+    context: &Context,
+    grains: Map,
+    #[default(false)] destructive: bool,
+    #[default(true)] refresh_pillar: bool,
+) -> CallResult {
+    change(context, |own| {
+        for (key, value) in &grains {
+            if value.is_nil() && destructive {
+                own.shift_remove(key);
+            } else {
+                own.insert(key.clone(), value.clone());
+            }
+        }
+    })?;
+    if refresh_pillar && context.minion.upstream.has_master() {
+        // The grains are set; an old pillar is better than none.
+        if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
+            tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+        }
+    }
+    Ok(grains.into())
+}
+
+/// Sets the grain at a path, for good. What is a list or a mapping is replaced with `force` alone.
+///
+/// CLI Example:
+///
+///     salt '*' grains.set 'apps:myApp:port' 2209
+#[function]
+pub fn set(
+    context: &Context,
+    key: String,
+    #[default("".into())] val: Value,
+    #[default(false)] force: bool,
+    #[default(false)] destructive: bool,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let all = grains(context);
+    let is_complex = |value: &Value| matches!(value, Value::Map(_) | Value::List(_));
+    let failed = |comment: String| Ok(map! {"comment" => comment, "changes" => map! {}, "result" => false}.into());
+    match traverse(&all, &key, &delimiter) {
+        Some(have) if *have == val && !(val.is_nil() && destructive) => {
+            return Ok(map! {"comment" => "Grain is already set", "changes" => map! {}, "result" => true}.into());
+        }
+        Some(have) if !force && is_complex(have) => {
+            return failed(format!("The key '{key}' exists but is a dict or a list. Use 'force=True' to overwrite."));
+        }
+        Some(have) if !force && !have.is_nil() && is_complex(&val) => {
+            return failed(format!(
+                "The key '{key}' exists and the given value is a dict or a list. Use 'force=True' to overwrite."
+            ));
+        }
+        _ => {}
+    }
+    match within(&all, &key, &delimiter, val, force, destructive) {
+        Ok((key, value)) => {
+            let changes = setval(context, key.into(), value, destructive, true)?;
+            Ok(map! {"comment" => "", "changes" => changes, "result" => true}.into())
+        }
+        Err(comment) => failed(comment),
+    }
+}
+
+/// Sets the grain at a path to nothing, or takes it away if `destructive` is given.
+///
+/// CLI Example:
+///
+///     salt '*' grains.delval key
+#[function]
+pub fn delval(
+    context: &Context,
+    key: String,
+    #[default(false)] destructive: bool,
+    #[default(false)] force: bool,
+) -> CallResult {
+    set(context, key, Value::Nil, force, destructive, ":".into())
+}
+
+/// Takes the grain at a path away.
+///
+/// CLI Example:
+///
+///     salt '*' grains.delkey key
+#[function]
+pub fn delkey(context: &Context, key: String, #[default(false)] force: bool) -> CallResult {
+    delval(context, key, true, force)
+}
+
+/// Adds to a grain that is a list; `convert` makes it one.
+///
+/// CLI Example:
+///
+///     salt '*' grains.append key val
+#[function]
+pub fn append(
+    context: &Context,
+    key: String,
+    val: Value,
+    #[default(false)] convert: bool,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let all = grains(context);
+    let mut list = match traverse(&all, &key, &delimiter) {
+        Some(Value::List(list)) => list.clone(),
+        None => Vec::new(),
+        Some(Value::Nil) if convert => Vec::new(),
+        Some(other) if convert => vec![other.clone()],
+        Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
+    };
+    if list.contains(&val) {
+        return Ok(format!("The val {val} was already in the list {key}").into());
+    }
+    match val {
+        Value::List(several) => list.extend(several),
+        one => list.push(one),
+    }
+    set_list(context, &all, &key, &delimiter, list)
+}
+
+/// Removes from a grain that is a list.
+///
+/// CLI Example:
+///
+///     salt '*' grains.remove key val
+#[function]
+pub fn remove(context: &Context, key: String, val: Value, #[default(":".into())] delimiter: String) -> CallResult {
+    let all = grains(context);
+    let mut list = match traverse(&all, &key, &delimiter) {
+        Some(Value::List(list)) => list.clone(),
+        None => Vec::new(),
+        Some(_) => return Ok(format!("The key {key} is not a valid list").into()),
+    };
+    let Some(at) = list.iter().position(|have| *have == val) else {
+        return Ok(format!("The val {val} was not in the list {key}").into());
+    };
+    list.remove(at);
+    set_list(context, &all, &key, &delimiter, list)
+}
+
+/// What a mapping has for a value, by name or by glob, or for `default`; over what it has for `base`, and with `merge` over
+/// both: `filter_by`.
+pub(super) fn choose(
+    lookup: &Map,
+    value: Option<&str>,
+    merge: Value,
+    default: &Value,
+    base: &Value,
+) -> Result<Value, CallError> {
+    let by_value = value.and_then(|value| {
+        let exact = lookup.get(value);
+        exact.or_else(|| {
+            lookup.iter().find(|(key, _)| brine_text::glob::fnmatch(&key.to_string(), value)).map(|(_, found)| found)
+        })
+    });
+    let mut chosen = by_value.or_else(|| lookup.get(default)).cloned().unwrap_or_default();
+    if let Some(Value::Map(mut under)) = lookup.get(base).filter(|_| base.is_truthy()).cloned() {
+        if let Value::Map(over) = &chosen {
+            brine_sls::pillar::merge(&mut under, over);
+        }
+        chosen = under.into();
+    }
+    // What is nothing, as an empty text, merges nothing.
+    if merge.is_truthy() {
+        let Value::Map(over) = merge else {
+            return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
+        };
+        let mut merged = chosen.as_map().cloned().unwrap_or_default();
+        brine_sls::pillar::merge(&mut merged, &over);
+        chosen = merged.into();
+    }
+    Ok(chosen)
+}
+
+fn set_list(context: &Context, all: &Value, key: &str, delimiter: &str, list: Vec<Value>) -> Result<Value, CallError> {
+    let (key, value) = within(all, key, delimiter, list.into(), false, false).map_err(CallError::Execution)?;
+    setval(context, key.into(), value, false, true)
+}
+
+/// The grain at the top that a path begins with, with a value set at the path's end.
+fn within(
+    all: &Value,
+    path: &str,
+    delimiter: &str,
+    value: Value,
+    force: bool,
+    destructive: bool,
+) -> Result<(String, Value), String> {
+    let split = if delimiter.is_empty() { None } else { path.rsplit_once(delimiter) };
+    let Some((above, key)) = split else { return Ok((path.to_owned(), value)) };
+    let one = |value| Value::from(map! {key => value});
+    let value = match traverse(all, above, delimiter).cloned().unwrap_or_else(Value::map) {
+        Value::Map(mut map) => {
+            if value.is_nil() && destructive {
+                map.shift_remove(key);
+            } else {
+                map.insert(key.into(), value);
+            }
+            map.into()
+        }
+        Value::List(mut items) => {
+            let mut found = false;
+            for item in &mut items {
+                if item.as_str() == Some(key) {
+                    *item = one(value.clone());
+                } else if let Some(inner) = item.as_map_mut().and_then(|map| map.get_mut(key)) {
+                    *inner = value.clone();
+                } else {
+                    continue;
+                }
+                found = true;
+            }
+            if !found {
+                items.push(one(value));
+            }
+            items.into()
+        }
+        have if force || have.as_str() == Some(key) => one(value),
+        have => {
+            return Err(format!(
+                "The key '{above}' value is '{have}', which is different from the provided key '{key}'. Use \
+                 'force=True' to overwrite."
+            ));
+        }
+    };
+    within(all, above, delimiter, value, force, destructive)
+}
+
+fn grains(context: &Context) -> Value {
+    Value::Map((*context.grains()).clone())
+}
+
+/// The file that holds the grains set by hand.
+fn own_file(context: &Context) -> PathBuf {
+    context.config().config_dir.join("grains")
+}
+
+/// Changes the grains set by hand, on disk and as they are in use.
+fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallError> {
+    let path = own_file(context);
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    let mut own =
+        match brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {
+            Value::Map(own) => own,
+            _ => Map::new(),
+        };
+    let before: Vec<Value> = own.keys().cloned().collect();
+    change(&mut own);
+    let written = brine_yaml::dump(&Value::Map(own.clone()), Style::BLOCK);
+    files::write_atomic(&path, written.as_bytes(), 0o644).map_err(CallError::execution)?;
+    let mut all = (*context.grains()).clone();
+    for gone in before.iter().filter(|key| !own.contains_key(*key)) {
+        all.shift_remove(gone);
+    }
+    all.extend(own);
+    *context.minion.grains.write() = Arc::new(all);
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! `grains`: grains that are set by hand as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
+
+/// State functions of `grains`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("grains", [exists, present, list_present, list_absent, absent, append]);
+
+/// A grain that is there, whatever it says.
+#[function]
+pub fn exists(context: &StateContext, name: String, #[default(":".into())] delimiter: String) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    Ok(match grain(context, &name) {
+        Some(_) => StateReturn::ok(&name, "Grain exists"),
+        None => StateReturn::failed(&name, "Grain does not exist"),
+    }
+    .into())
+}
+
+/// A grain with this value.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    value: Value,
+    #[default(":".into())] delimiter: String,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    let have = grain(context, &name);
+    if have.as_ref() == Some(&value) {
+        return Ok(StateReturn::ok(&name, "Grain is already set").into());
+    }
+    if context.test {
+        let (word, changes) = match have {
+            None => ("added", map! {"new" => &name}),
+            Some(_) => ("changed", map! {"changed" => map! {name.as_str() => value}}),
+        };
+        return Ok(StateReturn::would(&name, format!("Grain {name} is set to be {word}")).with_changes(changes).into());
+    }
+    let mut done = set(context, &name, value.clone(), false, force)?;
+    if done.result == Some(true) && !done.changes.is_empty() {
+        done.comment = format!("Set grain {name} to {value}");
+    }
+    Ok(done.in_order(SET_TOLD))
+}
+
+/// A grain that is a list and has this value, or all of these, in it.
+#[function]
+pub fn list_present(
+    context: &StateContext,
+    name: String,
+    value: Value,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    let have = grain(context, &name).unwrap_or_else(|| "".into());
+    let Some(list) = have.as_list().or_else(|| (!have.is_truthy()).then_some(&[])) else {
+        return Ok(StateReturn::failed(&name, format!("Grain {name} is not a valid list")).into());
+    };
+    let mut missing = value.clone();
+    let mut before = String::new();
+    match &value {
+        Value::List(values) => {
+            let (known, new): (Vec<Value>, Vec<Value>) = values.iter().cloned().partition(|one| list.contains(one));
+            if !known.is_empty() {
+                let known = Value::List(known);
+                before = format!("Removed value {known} from update due to value found in \"{name}\" (or pending).\n");
+            }
+            missing = new.into();
+        }
+        one if list.contains(one) => missing = list![],
+        _ => {}
+    }
+    if missing == list![] {
+        return Ok(StateReturn::ok(&name, format!("Value {value} is already in grain {name} (or pending)")).into());
+    }
+    if context.test {
+        let comment = if have.is_truthy() {
+            format!("Value {missing} is set to be appended to grain {name}")
+        } else {
+            format!("Grain {name} is set to be added")
+        };
+        return Ok(StateReturn::would(&name, comment).with_changes(map! {"new" => have}).into());
+    }
+    let args = Args::positional([name.as_str().into(), missing.clone()]);
+    let Value::Map(new) = context.call.call("grains.append", args)? else {
+        return Ok(StateReturn::failed(&name, format!("Failed append value {missing} to grain {name}")).into());
+    };
+    let done = StateReturn::ok(&name, format!("{before}Append value {missing} to grain {name}"));
+    Ok(done.with_changes(map! {"new" => new}).into())
+}
+
+/// A grain that is a list and has this value, or any of these, not in it.
+#[function]
+pub fn list_absent(
+    context: &StateContext,
+    name: String,
+    value: Vec<Value>,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    let list = match grain(context, &name).filter(Value::is_truthy) {
+        None => return Ok(StateReturn::ok(&name, format!("Grain {name} does not exist")).into()),
+        Some(Value::List(list)) => list,
+        Some(_) => return Ok(StateReturn::failed(&name, format!("Grain {name} is not a valid list")).into()),
+    };
+    let (mut comments, mut deleted) = (Vec::new(), Vec::new());
+    for one in &value {
+        if !list.contains(one) {
+            comments.push(format!("Value {one} is absent from grain {name}"));
+            continue;
+        }
+        if context.test {
+            comments.push(format!("Value {one} in grain {name} is set to be deleted"));
+        } else {
+            context.call.call("grains.remove", Args::positional([name.as_str().into(), one.clone()]))?;
+            comments.push(format!("Value {one} was deleted from grain {name}"));
+        }
+        deleted.push(one.clone());
+    }
+    let mut done = StateReturn::ok(&name, comments.join("\n"));
+    if !deleted.is_empty() {
+        done.result = if context.test { None } else { Some(true) };
+        done.changes = map! {"deleted" => deleted};
+    }
+    Ok(done.into())
+}
+
+/// A grain that says nothing, or with `destructive` none at all.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] destructive: bool,
+    #[default(":".into())] delimiter: String,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    let Some(have) = grain(context, &name) else {
+        return Ok(StateReturn::ok(&name, format!("Grain {name} does not exist")).into());
+    };
+    let (would, was, changes) = match (destructive, have.is_nil()) {
+        (true, _) => (
+            format!("Grain {name} is set to be deleted"),
+            format!("Grain {name} was deleted"),
+            map! {"deleted" => &name},
+        ),
+        (false, false) => (
+            format!("Value for grain {name} is set to be deleted (None)"),
+            format!("Value for grain {name} was set to None"),
+            map! {"grain" => &name, "value" => Value::Nil},
+        ),
+        (false, true) => (String::new(), "Grain is already set".into(), Map::new()),
+    };
+    if context.test {
+        return Ok(StateReturn::would(&name, would).with_changes(changes).into());
+    }
+    let mut done = set(context, &name, Value::Nil, destructive, force)?;
+    if done.result == Some(true) {
+        (done.comment, done.changes) = (was, changes);
+    }
+    Ok(done.in_order(SET_TOLD))
+}
+
+/// A value in a list that is a grain already; `convert` makes it a list.
+#[function]
+pub fn append(
+    context: &StateContext,
+    name: String,
+    value: Value,
+    #[default(false)] convert: bool,
+    #[default(":".into())] delimiter: String,
+) -> CallResult {
+    let name = with_colons(&name, &delimiter);
+    let have = grain(context, &name);
+    let is_there = context.call.grains().contains_key(name.as_str()) || have.as_ref().is_some_and(Value::is_truthy);
+    let would = match have {
+        _ if !is_there => return Ok(StateReturn::failed(&name, format!("Grain {name} does not exist")).into()),
+        Some(Value::List(list)) if list.contains(&value) => {
+            let comment = format!("Value {value} is already in the list for grain {name}");
+            return Ok(StateReturn::ok(&name, comment).into());
+        }
+        Some(Value::List(_)) => format!("Value {value} in grain {name} is set to be added"),
+        _ if convert => format!("Grain {name} is set to be converted to list and value {value} will be added"),
+        _ => return Ok(StateReturn::failed(&name, format!("Grain {name} is not a valid list")).into()),
+    };
+    let changes = map! {"added" => value.clone()};
+    if context.test {
+        return Ok(StateReturn::would(&name, would).with_changes(changes).into());
+    }
+    let comment = format!("Value {value} was added to grain {name}");
+    context.call.call("grains.append", Args::positional([name.as_str().into(), value, convert.into()]))?;
+    Ok(StateReturn::ok(&name, comment).with_changes(changes).into())
+}
+
+fn with_colons(name: &str, delimiter: &str) -> String {
+    if delimiter.is_empty() { name.to_owned() } else { name.replace(delimiter, ":") }
+}
+
+fn grain(context: &StateContext, name: &str) -> Option<Value> {
+    traverse(&Value::Map((*context.call.grains()).clone()), name, ":").cloned()
+}
+
+/// In which order what `grains.set` says is told.
+const SET_TOLD: [&str; 4] = ["comment", "changes", "result", "name"];
+
+/// Sets a grain: what `grains.set` says of it.
+fn set(
+    context: &StateContext,
+    name: &str,
+    value: Value,
+    destructive: bool,
+    force: bool,
+) -> Result<StateReturn, CallError> {
+    let args = map! {"key" => name, "val" => value, "destructive" => destructive, "force" => force};
+    let told = context.call.call("grains.set", Args::keyword(args))?;
+    Ok(StateReturn {
+        result: told.get("result").and_then(Value::as_bool),
+        changes: told.get("changes").and_then(Value::as_map).cloned().unwrap_or_default(),
+        ..StateReturn::ok(name, told.get("comment").map(ToString::to_string).unwrap_or_default())
+    })
+}

@@ -1,0 +1,266 @@
+//! `hashutil`: digests and encodings of texts.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use brine_context::{Context, Room};
+use brine_crypt::token::constant_time_eq;
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `hashutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "hashutil",
+    [
+        digest,
+        digest_file,
+        md5_digest,
+        sha256_digest,
+        sha512_digest,
+        base64_b64encode,
+        base64_encodestring,
+        base64_decodestring,
+        base64_b64decode,
+        base64_encodefile,
+        base64_decodefile,
+        hmac_compute,
+        hmac_signature,
+        github_signature
+    ]
+);
+
+/// The digest of a text: md5, sha256 or sha512.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.digest 'get salted' sha256
+#[function]
+pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksum: String) -> CallResult {
+    hash(instr.to_string().as_bytes(), &checksum)
+}
+
+/// The digest of a file's content.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.digest_file /path/to/file sha256
+#[function]
+pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] checksum: String) -> CallResult {
+    if !std::path::Path::new(&infile).is_file() {
+        return Err(CallError::Execution(format!("File path '{infile}' not found.")));
+    }
+    hash(&read(&infile)?, &checksum)
+}
+
+/// The MD5 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.md5_digest 'get salted'
+#[function]
+pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "md5")
+}
+
+/// The SHA-256 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.sha256_digest 'get salted'
+#[function]
+pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "sha256")
+}
+
+/// The SHA-512 digest of a text.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.sha512_digest 'get salted'
+#[function]
+pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
+    hash(instr.to_string().as_bytes(), "sha512")
+}
+
+/// A text as base64.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_b64encode 'get salted'
+#[function]
+pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
+    Ok(STANDARD.encode(instr.to_string()).into())
+}
+
+/// A text as base64, with a line end.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_encodestring 'get salted'
+#[function]
+pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
+    Ok(in_lines(instr.to_string().as_bytes()).into())
+}
+
+/// The text that base64 of several lines stands for.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
+#[function]
+pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
+    Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
+}
+
+/// The text that base64 stands for.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_b64decode 'Z2V0IHNhbHRlZA=='
+#[function]
+pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
+    let bytes = STANDARD.decode(instr.trim()).map_err(CallError::execution)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned().into())
+}
+
+/// The content of a file as base64, in lines.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_encodefile /path/to/binary_file
+#[function]
+pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
+    Ok(in_lines(&read(&fname)?).into())
+}
+
+/// Writes what base64 stands for into a file.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.base64_decodefile instr='Z2V0IHNhbHRlZA==\n' outfile='/path/to/binary_file'
+#[function]
+pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> CallResult {
+    let bytes = out_of_lines(&instr)?;
+    std::fs::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
+    Ok(true.into())
+}
+
+/// The HMAC of a text with SHA-256, in hex.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
+#[function]
+pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -> CallResult {
+    Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
+}
+
+/// Whether a text in base64 is the HMAC of another one with SHA-256.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
+#[function]
+pub fn hmac_signature(_context: &Context, string: String, shared_secret: String, challenge_hmac: String) -> CallResult {
+    let made = STANDARD.encode(signed(Digest::Sha256, &string, &shared_secret)?);
+    Ok(constant_time_eq(made, challenge_hmac).into())
+}
+
+/// Whether a text is signed as GitHub signs what it sends: `sha256=` and the HMAC in hex.
+///
+/// CLI Example:
+///
+///     salt '*' hashutil.github_signature '{"ref":....} ' 'shared secret' 'sha1=bc6550fc290acf5b42283fa8deaf55cea0f8c206'
+#[function]
+pub fn github_signature(
+    _context: &Context,
+    string: String,
+    shared_secret: String,
+    challenge_hmac: String,
+) -> CallResult {
+    let Some((kind, challenge)) = challenge_hmac.split_once('=') else {
+        return Err(CallError::Execution(
+            "a signature is the name of a digest, '=' and hex digits, as in 'sha256=0f..'".into(),
+        ));
+    };
+    let made = hex(signed(digest_named(kind)?, &string, &shared_secret)?);
+    Ok(constant_time_eq(made, challenge).into())
+}
+
+fn read(path: &str) -> Result<Vec<u8>, CallError> {
+    std::fs::read(path).map_err(|error| CallError::Execution(format!("{path}: {error}")))
+}
+
+fn signed(digest: Digest, text: &str, secret: &str) -> Result<Vec<u8>, CallError> {
+    digest.hmac(secret.as_bytes(), text.as_bytes()).map_err(CallError::execution)
+}
+
+fn digest_named(name: &str) -> Result<Digest, CallError> {
+    Digest::named(name).ok_or_else(|| CallError::Execution(format!("Hash func '{name}' is not supported.")))
+}
+
+/// Base64 in lines of 76 signs, each with its end.
+fn in_lines(bytes: &[u8]) -> String {
+    bytes.chunks(57).map(|line| STANDARD.encode(line) + "\n").collect()
+}
+
+fn out_of_lines(text: &str) -> Result<Vec<u8>, CallError> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    STANDARD.decode(text).map_err(CallError::execution)
+}
+
+fn hash(bytes: &[u8], kind: &str) -> Result<Value, CallError> {
+    Ok(hex(digest_named(kind)?.of(bytes)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn digests_are_hex() {
+        for (kind, expected) in [
+            ("md5", Some("0cc175b9c0f1b6a831c399e269772661")),
+            ("sha256", Some("ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb")),
+            ("crc32", None),
+        ] {
+            assert_eq!(hash(b"a", kind).ok(), expected.map(Value::from), "{kind}");
+        }
+    }
+
+    #[test]
+    fn signatures_and_files_are_those_of_salt() {
+        let context = testing::context(&[]);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("data").display().to_string();
+        for (fun, args, expected) in [
+            (
+                "hmac_compute",
+                list!["get salted", "shared secret"],
+                "78159ff5bb2d5e0f8d88fe403b0a690791ccbd989830fcc433d5b960c9bf0264".into(),
+            ),
+            (
+                "hmac_signature",
+                list!["get salted", "shared secret", "eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ="],
+                true.into(),
+            ),
+            ("hmac_signature", list!["get salted", "shared secret", "eBW"], false.into()),
+            ("github_signature", list!["abc", "key", "sha1=4fd0b215276ef12f2b3e4c8ecac2811498b656fc"], true.into()),
+            ("github_signature", list!["abd", "key", "sha1=4fd0b215276ef12f2b3e4c8ecac2811498b656fc"], false.into()),
+            ("base64_decodefile", list![format!("{}\n{}", "YWJj".repeat(19), "YWJj"), &file], true.into()),
+            ("base64_encodefile", list![&file], format!("{}\nYWJj\n", "YWJj".repeat(19)).into()),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call(&format!("hashutil.{fun}"), called), Ok(expected), "{fun} {args}");
+        }
+        let unsigned = Args::positional(["abc".into(), "key".into(), "nothing".into()]);
+        assert!(context.call("hashutil.github_signature", unsigned).is_err());
+    }
+}

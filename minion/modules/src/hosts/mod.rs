@@ -1,0 +1,303 @@
+//! `hosts`: names of addresses in the file that the option `hosts.file` names, which is `/etc/hosts`.
+
+pub(crate) mod state;
+
+use std::path::PathBuf;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `hosts`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("hosts", [list_hosts, get_ip, get_alias, has_pair, set_host, rm_host, add_host, set_comment]);
+
+/// All addresses, with their names and comment.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.list_hosts
+#[function]
+pub fn list_hosts(context: &Context) -> CallResult {
+    Ok(Hosts::read(context)?.describe().into())
+}
+
+/// The first address of a name; an empty text if it has none.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.get_ip <hostname>
+#[function]
+pub fn get_ip(context: &Context, host: String) -> CallResult {
+    let hosts = Hosts::read(context)?;
+    let found = hosts.addresses.iter().find(|(_, entry)| entry.aliases.contains(&host));
+    Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
+}
+
+/// The names of an address.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.get_alias <ip addr>
+#[function]
+pub fn get_alias(context: &Context, ip: String) -> CallResult {
+    Ok(Hosts::read(context)?.aliases(&ip).to_vec().into())
+}
+
+/// Whether an address has a name, or all of a list of names.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.has_pair <ip> <alias>
+#[function]
+pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult {
+    let hosts = Hosts::read(context)?;
+    let entry = hosts.addresses.get(&ip);
+    Ok(entry.is_some_and(|entry| alias.iter().all(|alias| entry.aliases.contains(alias))).into())
+}
+
+/// Has an address have these names alone, separated by blanks; without a name it is removed.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.set_host <ip> <alias>
+#[function]
+pub fn set_host(context: &Context, ip: String, alias: String, #[default] comment: Option<String>) -> CallResult {
+    Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
+}
+
+/// Takes a name from an address.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.rm_host <ip> <alias>
+#[function]
+pub fn rm_host(context: &Context, ip: String, alias: String) -> CallResult {
+    if Hosts::read(context)?.has(&ip, &alias) {
+        edit(context, |text| Some(without_alias(text, &ip, &alias)))?;
+    }
+    Ok(true.into())
+}
+
+/// Gives an address another name.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.add_host <ip> <alias>
+#[function]
+pub fn add_host(context: &Context, ip: String, alias: String) -> CallResult {
+    let add = |text: &str| {
+        let mut hosts = Hosts::parse(text);
+        if hosts.has(&ip, &alias) {
+            return None;
+        }
+        hosts.addresses.entry(ip.clone()).or_default().aliases.push(alias.clone());
+        Some(hosts.render())
+    };
+    Ok(edit(context, add)?.into())
+}
+
+/// Gives an address a comment; False if it is not there.
+///
+/// CLI Example:
+///
+///     salt '*' hosts.set_comment <ip> <comment>
+#[function]
+pub fn set_comment(context: &Context, ip: String, comment: String) -> CallResult {
+    if !Hosts::read(context)?.addresses.contains_key(&ip) {
+        return Ok(false.into());
+    }
+    let set = |text: &str| {
+        let mut hosts = Hosts::parse(text);
+        let entry = hosts.addresses.get_mut(&ip).filter(|entry| entry.comment.as_ref() != Some(&comment))?;
+        entry.comment = Some(comment.clone());
+        Some(hosts.render())
+    };
+    Ok(edit(context, set)?.into())
+}
+
+/// What is known of an address. The key of a comment line is `comment-` with its number, and the text its comment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Its names.
+    pub aliases: Vec<String>,
+    /// What stands behind them after a `#`.
+    pub comment: Option<String>,
+    /// A line that is a comment and nothing else.
+    line: bool,
+}
+
+/// What is in the file: several lines of one address are one.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    /// By address, in the order of the file.
+    pub addresses: IndexMap<String, Entry>,
+}
+
+impl Hosts {
+    /// The hosts of the file; none if there is no file.
+    pub fn read(context: &Context) -> Result<Self, CallError> {
+        let text = files::read_if_exists(file(context)).map_err(CallError::execution)?;
+        Ok(Self::parse(&text.unwrap_or_default()))
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut hosts = Hosts::default();
+        let mut comments = 0;
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if line.starts_with('#') {
+                let entry = Entry { comment: Some(line.to_owned()), line: true, ..Entry::default() };
+                hosts.addresses.insert(format!("comment-{comments}"), entry);
+                comments += 1;
+                continue;
+            }
+            let (names, comment) = line.split_once('#').map_or((line, ""), |(names, told)| (names, told.trim_start()));
+            let mut words = names.split_whitespace();
+            let Some(address) = words.next() else { continue };
+            let entry = hosts.addresses.entry(address.to_owned()).or_default();
+            entry.aliases.extend(words.map(str::to_owned));
+            if !comment.is_empty() {
+                entry.comment = Some(comment.to_owned());
+            }
+        }
+        hosts
+    }
+
+    fn render(&self) -> String {
+        let line = |(address, entry): (&String, &Entry)| match &entry.comment {
+            Some(comment) if entry.line => format!("{comment}\n"),
+            Some(comment) => format!("{address}\t\t{}\t\t# {comment}\n", entry.aliases.join(" ")),
+            None => format!("{}\n", format!("{address}\t\t{}", entry.aliases.join(" ")).trim_end()),
+        };
+        self.addresses.iter().map(line).collect()
+    }
+
+    fn describe(&self) -> Map {
+        let told = |(address, entry): (&String, &Entry)| {
+            let told = match &entry.comment {
+                Some(comment) if entry.line => Value::from(vec![comment.clone()]),
+                Some(comment) => map! {"aliases" => entry.aliases.clone(), "comment" => comment}.into(),
+                None => map! {"aliases" => entry.aliases.clone()}.into(),
+            };
+            (address.as_str().into(), told)
+        };
+        self.addresses.iter().map(told).collect()
+    }
+
+    /// The names of an address.
+    pub fn aliases(&self, address: &str) -> &[String] {
+        self.addresses.get(address).map(|entry| entry.aliases.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether an address has a name.
+    pub fn has(&self, address: &str, alias: &str) -> bool {
+        self.aliases(address).iter().any(|have| have == alias)
+    }
+}
+
+fn file(context: &Context) -> PathBuf {
+    let named = context.config().opts.get("hosts.file").and_then(Value::as_str);
+    named.filter(|path| !path.is_empty()).unwrap_or("/etc/hosts").into()
+}
+
+/// Changes the file's text, unless there is nothing to change. False if it is no file. It is written in its place: in
+/// containers it is often mounted, and no other file can take its name.
+fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Result<bool, CallError> {
+    let path = file(context);
+    if path.exists() && !path.is_file() {
+        return Ok(false);
+    }
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    if let Some(text) = change(&text) {
+        std::fs::write(&path, text).map_err(FileError::at("write", &path)).map_err(CallError::execution)?;
+    }
+    Ok(true)
+}
+
+/// Whether a line is about an address.
+fn is_of(line: &str, address: &str) -> bool {
+    line.split_whitespace().next() == Some(address)
+}
+
+/// The text with one line for an address: where its first one was, or at the end.
+fn with_line(text: &str, address: &str, alias: &str, comment: Option<&str>) -> String {
+    let comment = comment.filter(|comment| !comment.is_empty()).map(|comment| format!("\t\t# {comment}"));
+    let mut line = Some(match alias.trim() {
+        "" => String::new(),
+        _ => format!("{address}\t\t{alias}{}\n", comment.unwrap_or_default()),
+    });
+    let mut edited = String::new();
+    for have in text.split_inclusive('\n') {
+        if is_of(have, address) {
+            edited.push_str(&line.take().unwrap_or_default());
+        } else {
+            edited.push_str(have);
+        }
+    }
+    if let Some(line) = line {
+        if !edited.is_empty() && !edited.ends_with('\n') {
+            edited.push('\n');
+        }
+        edited.push_str(&line);
+    }
+    edited
+}
+
+/// The text with a name taken from all lines of an address; those that have no other name go.
+fn without_alias(text: &str, address: &str, alias: &str) -> String {
+    let mut edited = String::new();
+    for line in text.split_inclusive('\n') {
+        if !is_of(line, address) {
+            edited.push_str(line);
+            continue;
+        }
+        let (names, comment) =
+            line.trim().split_once('#').map_or((line, ""), |(names, told)| (names, told.trim_start()));
+        let left: Vec<&str> = names.split_whitespace().skip(1).filter(|name| *name != alias).collect();
+        if left.is_empty() {
+            continue;
+        }
+        let comment = if comment.is_empty() { String::new() } else { format!("# {comment}") };
+        edited = format!("{edited}{address}\t\t{} {comment}\n", left.join(" "));
+    }
+    edited
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# top\n127.0.0.1 localhost here  # self\n\n10.0.0.1\ta b\n10.0.0.1 c # why\n::1 ip6";
+
+    #[test]
+    fn lines_of_one_address_are_one() {
+        let hosts = Hosts::parse(TEXT);
+        assert_eq!(hosts.aliases("10.0.0.1"), ["a", "b", "c"]);
+        assert!(hosts.has("::1", "ip6") && !hosts.has("::1", "a") && !hosts.has("10.0.0.9", "a"));
+        insta::assert_snapshot!(hosts.render().replace('\t', "<tab>"), @r"
+        # top
+        127.0.0.1<tab><tab>localhost here<tab><tab># self
+        10.0.0.1<tab><tab>a b c<tab><tab># why
+        ::1<tab><tab>ip6
+        ");
+    }
+
+    #[test]
+    fn only_lines_of_the_address_are_touched() {
+        let start = "# top\n127.0.0.1 localhost here  # self\n\n";
+        for (edited, end) in [
+            (with_line(TEXT, "10.0.0.1", "x y", Some("z")), "10.0.0.1\t\tx y\t\t# z\n::1 ip6"),
+            (with_line(TEXT, "10.0.0.1", " ", None), "::1 ip6"),
+            (with_line(TEXT, "10.0.0.2", "x", None), "10.0.0.1\ta b\n10.0.0.1 c # why\n::1 ip6\n10.0.0.2\t\tx\n"),
+            (without_alias(TEXT, "10.0.0.1", "c"), "10.0.0.1\t\ta b \n::1 ip6"),
+            (without_alias(TEXT, "10.0.0.1", "a"), "10.0.0.1\t\tb \n10.0.0.1\t\tc # why\n::1 ip6"),
+        ] {
+            assert_eq!(edited, format!("{start}{end}"));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `host`: names of addresses as states.
+
+use std::net::IpAddr;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+
+use crate::hosts::Hosts;
+
+/// State functions of `host`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("host", [present, absent, only]);
+
+/// A name that these addresses have; with `clean`, no other address has it.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    ip: Vec<String>,
+    #[default] comment: String,
+    #[default(false)] clean: bool,
+) -> CallResult {
+    let hosts = Hosts::read(&context.call)?;
+    let plan = Plan::new(&hosts, &name, &ip, &comment, clean);
+    plan.carry_out(context, &name, &comment).map(Into::into)
+}
+
+/// A name that these addresses do not have.
+#[function]
+pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResult {
+    let (mut result, mut comments, mut changes) = (None, Vec::new(), Map::new());
+    for address in &ip {
+        if !Hosts::read(&context.call)?.has(address, &name) {
+            result = Some(true);
+            comments.push(format!("Host {name} ({address}) already absent"));
+        } else if context.test {
+            comments.push(format!("Host {name} ({address}) needs to be removed"));
+        } else {
+            let done = call(context, "hosts.rm_host", address, &name)?;
+            result = Some(done);
+            if done {
+                changes = map! {"host" => &name};
+                comments.push(format!("Removed host {name} ({address})"));
+            } else {
+                comments.push("Failed to remove host".into());
+            }
+        }
+    }
+    Ok(StateReturn { result, changes, ..StateReturn::ok(&name, comments.join("\n")) }.into())
+}
+
+/// An address that has these names alone.
+#[function]
+pub fn only(context: &StateContext, name: String, hostnames: Vec<String>) -> CallResult {
+    let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
+    let new = hostnames.iter().map(|name| name.trim()).collect::<Vec<_>>().join(" ");
+    let done = if old == new {
+        StateReturn::ok(&name, format!("IP address {name} already set to \"{new}\""))
+    } else if context.test {
+        StateReturn::would(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
+    } else if call(context, "hosts.set_host", &name, &new)? {
+        let comment = format!("successfully changed {name} from \"{old}\" to \"{new}\"");
+        StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => map! {"old" => &old, "new" => &new}})
+    } else {
+        StateReturn::failed(&name, format!("hosts.set_host failed to change {name} from \"{old}\" to \"{new}\""))
+    };
+    Ok(done.into())
+}
+
+fn call(context: &StateContext, function: &str, address: &str, with: &str) -> Result<bool, CallError> {
+    Ok(context.call.call(function, Args::positional([address.into(), with.into()]))?.is_truthy())
+}
+
+/// What a name needs.
+#[derive(Default)]
+struct Plan {
+    add: Vec<String>,
+    comment: Vec<String>,
+    remove: Vec<String>,
+    told: Vec<String>,
+    warnings: Vec<String>,
+    failed: bool,
+}
+
+impl Plan {
+    fn new(hosts: &Hosts, name: &str, addresses: &[String], comment: &str, clean: bool) -> Self {
+        let mut plan = Plan::default();
+        for address in addresses.iter().filter(|address| !hosts.addresses.contains_key(*address)) {
+            plan.add(address, comment);
+        }
+        for (address, entry) in &hosts.addresses {
+            let has_name = entry.aliases.iter().any(|have| have == name);
+            match (addresses.contains(address), has_name) {
+                (false, true) if clean => plan.remove.push(address.clone()),
+                (false, true) => plan.warnings.push(format!(
+                    "Host {name} present for IP address {address}. To get rid of this warning, either run this state \
+                     with 'clean' set to True to remove {name} from {address}, or add {address} to the 'ip' argument."
+                )),
+                (false, false) => {}
+                (true, true) if comment.is_empty() || entry.comment.as_deref() == Some(comment) => {
+                    plan.told.push(format!("Host {name} ({address}) already present"));
+                }
+                (true, true) => plan.comment.push(address.clone()),
+                (true, false) if address.parse::<IpAddr>().is_ok() => plan.add(address, comment),
+                (true, false) => {
+                    plan.failed = true;
+                    plan.told.push(format!("Invalid IP Address for {name} ({address})"));
+                }
+            }
+        }
+        plan
+    }
+
+    fn add(&mut self, address: &str, comment: &str) {
+        self.add.push(address.to_owned());
+        self.comment.extend((!comment.is_empty()).then(|| address.to_owned()));
+    }
+
+    fn carry_out(self, context: &StateContext, name: &str, comment: &str) -> Result<StateReturn, CallError> {
+        let Plan { mut told, mut failed, .. } = self;
+        let mut changes = Map::new();
+        let would = context.test && !(self.add.is_empty() && self.remove.is_empty());
+        let steps = [
+            (&self.add, "hosts.add_host", "added", name),
+            (&self.comment, "hosts.set_comment", "comment_added", comment),
+            (&self.remove, "hosts.rm_host", "removed", name),
+        ];
+        for (addresses, function, key, with) in steps {
+            let mut changed = Map::new();
+            for address in addresses {
+                let done = context.test || call(context, function, address, with)?;
+                told.push(match (key, context.test, done) {
+                    ("added", true, _) => format!("Host {name} ({address}) would be added"),
+                    ("added", _, true) => format!("Added host {name} ({address})"),
+                    ("added", _, false) => format!("Failed to add host {name} ({address})"),
+                    ("removed", true, _) => format!("Host {name} ({address}) would be removed"),
+                    ("removed", _, true) => format!("Removed host {name} ({address})"),
+                    ("removed", _, false) => format!("Failed to remove host {name} ({address})"),
+                    (_, true, _) => format!("Comment for {address} ({comment}) would be added"),
+                    (_, _, true) => format!("Set comment for host {address} ({comment})"),
+                    (_, _, false) => format!("Failed to add comment for host {address} ({comment})"),
+                });
+                failed |= !done;
+                if done {
+                    changed.insert(address.into(), list![with]);
+                }
+            }
+            if !changed.is_empty() {
+                changes.insert(key.into(), changed.into());
+            }
+        }
+        let result = if would { None } else { Some(!failed) };
+        let mut done = StateReturn { result, changes, ..StateReturn::ok(name, told.join("\n")) };
+        if !self.warnings.is_empty() {
+            done.more.insert("warnings".into(), Value::from(self.warnings));
+        }
+        Ok(done)
+    }
+}

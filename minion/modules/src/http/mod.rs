@@ -1,0 +1,242 @@
+//! `http`: asking web servers.
+
+pub(crate) mod state;
+
+use std::time::Instant;
+
+use base64::Engine;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::cancelled_within;
+use brine_host::web;
+use brine_value::json::from_json;
+use brine_value::{FromValue, Map, Value};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `http`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("http", [query, wait_for_successful_query]);
+
+/// Asks a web server: gives `body` and, as asked for, `status`, `headers`, `text`, and what it means as `dict`
+/// (`decode=True`). What went wrong is in `error`.
+///
+/// Takes method, params, data, data_file, header_dict, header_list, username, password, decode, decode_type, status,
+/// headers, text, verify_ssl, ca_bundle, timeout, text_out, raise_error, test and test_url.
+///
+/// CLI Example:
+///
+///     salt '*' http.query http://example.org/ method=POST data='<xml>somecontent</xml>'
+#[function]
+pub fn query(context: &Context, url: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(ask(context, &url, &kwargs)?.into())
+}
+
+/// Asks a web server again and again until it answers without an error, for `wait_for` seconds.
+///
+/// CLI Example:
+///
+///     salt '*' http.wait_for_successful_query http://example.org/ wait_for=160 request_interval=1
+#[function]
+pub fn wait_for_successful_query(
+    context: &Context,
+    url: String,
+    #[default(300.0)] wait_for: f64,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
+    let end = Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
+    loop {
+        let done = ask(context, &url, &kwargs)?;
+        let is_over = !done.get("error").is_some_and(Value::is_truthy) || Instant::now() > end;
+        if is_over || cancelled_within(&context.job.cancel, brine_runtime::seconds::within(0.01..=3600.0, interval)) {
+            return Ok(done.into());
+        }
+    }
+}
+
+/// The headers that the arguments ask for.
+fn headers(kwargs: &Map) -> Vec<(String, String)> {
+    let mut headers: Vec<(String, String)> = Vec::new();
+    let lines = kwargs.get("header_list").and_then(Vec::<String>::from_value).unwrap_or_default();
+    let line =
+        |line: &String| line.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    headers.extend(lines.iter().filter_map(line));
+    let named = kwargs.get("header_dict").and_then(Value::as_map).into_iter().flatten();
+    headers.extend(named.map(|(name, value)| (name.to_string(), value.to_string())));
+    let text = |key: &str| kwargs.get(key).filter(|value| !value.is_nil()).map(ToString::to_string);
+    if let Some(user) = text("username") {
+        let login = format!("{user}:{}", text("password").unwrap_or_default());
+        let login = base64::engine::general_purpose::STANDARD.encode(login);
+        headers.push(("Authorization".into(), format!("Basic {login}")));
+    }
+    headers
+}
+
+/// Pairs as in the query of a URL or in a form.
+fn encoded(pairs: &Map) -> String {
+    let word = |value: &Value| brine_value::percent_encoded(&value.to_string());
+    pairs.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
+}
+
+fn body(kwargs: &Map) -> Result<Option<Vec<u8>>, CallError> {
+    if let Some(path) = kwargs.get("data_file").filter(|path| path.is_truthy()) {
+        let failed = |error| CallError::Execution(format!("{path}: {error}"));
+        return std::fs::read(path.to_string()).map(Some).map_err(failed);
+    }
+    Ok(match kwargs.get("data") {
+        None | Some(Value::Nil) => None,
+        Some(Value::Map(pairs)) => Some(encoded(pairs).into_bytes()),
+        Some(Value::Bytes(bytes)) => Some(bytes.clone()),
+        Some(text) => Some(text.to_string().into_bytes()),
+    })
+}
+
+fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
+    let flag = |key: &str| kwargs.get(key).is_some_and(Value::is_truthy);
+    let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
+    let mut answer = Map::new();
+    let mut url = url.to_owned();
+    if flag("test") {
+        let Some(test_url) = text("test_url") else { return Ok(answer) };
+        url = test_url;
+        answer.insert("test".into(), true.into());
+    }
+    if let Some(params) = kwargs.get("params").and_then(Value::as_map).filter(|params| !params.is_empty()) {
+        url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, encoded(params));
+    }
+    let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
+    let options = web::Options {
+        timeout: brine_runtime::seconds::within(0.001..=1e6, seconds),
+        ca_bundle: text("ca_bundle").map(Into::into).or_else(|| context.config().ca_bundle.clone()),
+        trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
+        status_is_error: false,
+        ..web::Options::default()
+    };
+    let agent = web::agent(&options).map_err(CallError::execution)?;
+    let method = text("method").unwrap_or_else(|| "GET".into()).to_uppercase();
+    let mut request = ureq::http::Request::builder().method(method.as_str()).uri(&url);
+    for (name, value) in headers(kwargs) {
+        request = request.header(name, value);
+    }
+    let request = request.body(body(kwargs)?.unwrap_or_default()).map_err(CallError::execution)?;
+    let response = agent.configure_request(request).allow_non_standard_methods(true).build();
+    let mut response = match agent.run(response) {
+        Ok(response) => response,
+        Err(error) => {
+            if flag("status") {
+                answer.insert("status".into(), 0.into());
+            }
+            answer.insert("error".into(), web::told(&error).into());
+            return Ok(answer);
+        }
+    };
+    let content = match response.body_mut().with_config().limit(web::MAX_BODY).read_to_vec() {
+        Ok(content) => content,
+        Err(error) => {
+            answer.insert("error".into(), web::told(&error).into());
+            return Ok(answer);
+        }
+    };
+    let content = String::from_utf8(content).map_or_else(|bytes| Value::Bytes(bytes.into_bytes()), Value::from);
+    answer.insert("body".into(), content.clone());
+    let status = response.status();
+    if status.as_u16() >= 400 && kwargs.get("raise_error").is_none_or(Value::is_truthy) {
+        answer.insert("status".into(), status.as_u16().into());
+        let reason = status.canonical_reason().unwrap_or("Unknown");
+        answer.insert("error".into(), format!("HTTP {}: {reason}", status.as_u16()).into());
+        return Ok(answer);
+    }
+    if let Some(path) = text("text_out") {
+        std::fs::write(path, content.as_bytes().unwrap_or_default()).map_err(CallError::execution)?;
+    }
+    if flag("status") {
+        answer.insert("status".into(), status.as_u16().into());
+    }
+    if flag("headers") {
+        let header = |name: &ureq::http::HeaderName, value: &ureq::http::HeaderValue| {
+            (Value::from(name.as_str()), Value::from(String::from_utf8_lossy(value.as_bytes()).into_owned()))
+        };
+        let headers: Map = response.headers().iter().map(|(name, value)| header(name, value)).collect();
+        answer.insert("headers".into(), headers.into());
+    }
+    let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or("application/json");
+    let mut wants_text = flag("text");
+    if flag("decode") {
+        match decoded(&content, kwargs.get("decode_type"), kind) {
+            Ok(Some(value)) => _ = answer.insert("dict".into(), value),
+            Ok(None) => wants_text = true,
+            Err(error) => _ = answer.insert("error".into(), error.into()),
+        }
+    }
+    if wants_text {
+        answer.insert("text".into(), content);
+    }
+    Ok(answer)
+}
+
+/// What a body means; nothing for plain text.
+fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Value>, String> {
+    let wanted = wanted.map_or_else(|| "auto".to_owned(), ToString::to_string);
+    let found = ["xml", "json", "yaml"].into_iter().find(|name| kind.contains(name)).unwrap_or("plain");
+    let wanted = if wanted == "auto" { found } else { &wanted };
+    let text = body.as_str().ok_or_else(|| "the body is no text".to_owned())?;
+    match wanted {
+        "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
+        "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),
+        "xml" => Err("XML is not decoded: ask for the text".into()),
+        "plain" => Ok(None),
+        _ => Err("Invalid decode_type specified. Valid decode types are: ('json', 'xml', 'yaml', 'plain')".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn web_servers_are_asked_and_their_answers_told() {
+        let port = brine_testing::web::server(|asked| {
+            let line = asked.lines().next().unwrap_or_default();
+            let login = asked.lines().any(|line| line.eq_ignore_ascii_case("authorization: Basic bWU6c2VjcmV0"));
+            let body = asked.rsplit("\r\n\r\n").next().unwrap_or_default();
+            match line.split(' ').nth(1).unwrap_or_default() {
+                "/json" => ("200 OK", "application/json", r#"{"a": [1]}"#.to_owned()),
+                "/none" => ("404 Not Found", "text/plain", "nothing".to_owned()),
+                path => ("200 OK", "text/plain", format!("{path} {login} {body}")),
+            }
+        });
+        let context = testing::context(&[]);
+        let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
+        for (path, kwargs, wanted) in [
+            (
+                "/json",
+                map! {"decode" => true, "status" => true},
+                r#"{"body": "{\"a\": [1]}", "status": 200, "dict": {"a": [1]}}"#,
+            ),
+            (
+                "/x",
+                map! {"decode" => true, "params" => map! {"a b" => 1}},
+                r#"{"body": "/x?a%20b=1 false ", "text": "/x?a%20b=1 false "}"#,
+            ),
+            (
+                "/x",
+                map! {"method" => "post", "data" => map! {"k" => "v"}, "username" => "me", "password" => "secret"},
+                r#"{"body": "/x true k=v"}"#,
+            ),
+            ("/none", map! {"text" => true}, r#"{"body": "nothing", "status": 404, "error": "HTTP 404: Not Found"}"#),
+            ("/none", map! {"raise_error" => false, "status" => true}, r#"{"body": "nothing", "status": 404}"#),
+            ("/none", map! {"test" => true}, "{}"),
+        ] {
+            let told = ask(&context, &url(path), &kwargs).unwrap();
+            assert_eq!(brine_value::json::to_json(&told.into()), wanted, "{path}");
+        }
+        let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let told = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();
+        let wanted = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
+        assert_eq!(told, wanted);
+    }
+}

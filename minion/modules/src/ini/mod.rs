@@ -1,0 +1,166 @@
+//! `ini`: options in INI files.
+
+pub(crate) mod state;
+mod text;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
+
+pub use text::{Form, Ini, Section};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `ini`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("ini", [set_option, get_option, remove_option, get_section, remove_section, get_ini]);
+
+/// Sets options, and gives what changed: in sections, and of options above all sections.
+///
+/// CLI Example:
+///
+///     salt '*' ini.set_option /path/to/ini '{section_foo: {key: value}}'
+#[function]
+pub fn set_option(
+    _context: &Context,
+    file_name: String,
+    #[default] sections: Map,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+    #[default(false)] no_spaces: bool,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), no_spaces)?;
+    Ok(file.edit(|ini, form| ini.set(&sections, form))?.into())
+}
+
+/// The value of an option; without a section, of one above all sections.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_option /path/to/ini section_name option_name
+#[function]
+pub fn get_option(
+    _context: &Context,
+    file_name: String,
+    section: Option<String>,
+    option: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
+    let section = section.filter(|section| !section.is_empty());
+    Ok(ini.get(section.as_deref(), &option).map_or(Value::Nil, Value::from))
+}
+
+/// Takes an option away, and gives its value.
+///
+/// CLI Example:
+///
+///     salt '*' ini.remove_option /path/to/ini section_name option_name
+#[function]
+pub fn remove_option(
+    _context: &Context,
+    file_name: String,
+    section: Option<String>,
+    option: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
+    Ok(file.edit(|ini, _| ini.remove(section.as_deref(), &option))?.map_or(Value::Nil, Value::from))
+}
+
+/// The options of a section.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_section /path/to/ini section_name
+#[function]
+pub fn get_section(
+    _context: &Context,
+    file_name: String,
+    section: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
+    Ok(ini.sections.get(&section).map(Section::describe).unwrap_or_default().into())
+}
+
+/// Takes a section away, and gives its options.
+///
+/// CLI Example:
+///
+///     salt '*' ini.remove_section /path/to/ini section_name
+#[function]
+pub fn remove_section(
+    _context: &Context,
+    file_name: String,
+    section: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
+    let removed = file.edit(|ini, _| ini.sections.shift_remove(&section))?;
+    Ok(removed.map_or(Value::Nil, |section| section.describe().into()))
+}
+
+/// All options, by section.
+///
+/// CLI Example:
+///
+///     salt '*' ini.get_ini /path/to/ini
+#[function]
+pub fn get_ini(
+    _context: &Context,
+    file_name: String,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    Ok(File::new(&file_name, separator, encoding.as_deref(), false)?.read()?.describe().into())
+}
+
+/// An INI file and how it is written.
+#[derive(Debug)]
+pub struct File<'f> {
+    path: &'f str,
+    form: Form,
+}
+
+impl<'f> File<'f> {
+    /// A file, which need not be there.
+    pub fn new(path: &'f str, separator: String, encoding: Option<&str>, no_spaces: bool) -> Result<Self, CallError> {
+        let encoding = encoding.unwrap_or("utf-8").to_lowercase().replace('_', "-");
+        if !["utf-8", "utf8", "ascii", "us-ascii"].contains(&encoding.as_str()) {
+            return Err(CallError::Execution(format!(
+                "the encoding '{encoding}' is not known: files are read as utf-8"
+            )));
+        }
+        if separator.is_empty() {
+            return Err(CallError::Execution(
+                "the separator is empty: say what stands between names and values".into(),
+            ));
+        }
+        Ok(File { path, form: Form { separator, no_spaces } })
+    }
+
+    /// What is in it; nothing if it is not there.
+    pub fn read(&self) -> Result<Ini, CallError> {
+        let text = files::read_if_exists(self.path).map_err(CallError::execution)?;
+        Ok(Ini::parse(&text.unwrap_or_default(), &self.form))
+    }
+
+    /// Changes it, and says what the change says. It is not written if nothing changes.
+    pub fn edit<T>(&self, change: impl FnOnce(&mut Ini, &Form) -> T) -> Result<T, CallError> {
+        let have = files::read_if_exists(self.path).map_err(CallError::execution)?;
+        let mut ini = Ini::parse(have.as_deref().unwrap_or_default(), &self.form);
+        let told = change(&mut ini, &self.form);
+        let text = ini.render(&self.form);
+        if have.unwrap_or_default() != text {
+            files::rewrite(self.path, text.as_bytes(), 0o644).map_err(CallError::execution)?;
+        }
+        Ok(told)
+    }
+}

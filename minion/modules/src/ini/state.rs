@@ -1,0 +1,296 @@
+//! `ini`: options in INI files as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use crate::ini::{File, Section};
+
+/// State functions of `ini`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("ini", [options_present, options_absent, sections_present, sections_absent]);
+
+/// Options that have these values; with `strict` there are no others.
+#[function]
+pub fn options_present(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Option<Map>,
+    #[default("=".into())] separator: String,
+    #[default(false)] strict: bool,
+    #[default] encoding: Option<String>,
+    #[default(false)] no_spaces: bool,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
+    let done = match (context.test, sections.unwrap_or_default()) {
+        (true, sections) => would_set(&file, &name, &sections, strict)?,
+        (false, sections) => {
+            let strict = strict && !sections.is_empty();
+            let changes = file.edit(|ini, form| {
+                let mut changes = if strict { remove_others(ini, &sections) } else { Map::new() };
+                merge(&mut changes, ini.set(&sections, form));
+                changes
+            })?;
+            told(&name, changes)
+        }
+    };
+    Ok(done.into())
+}
+
+/// Options that are not there: of sections as lists, or above all sections by name.
+#[function]
+pub fn options_absent(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Option<Map>,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let sections = sections.unwrap_or_default();
+    if !context.test {
+        let changes = file.edit(|ini, _| {
+            let mut changes = Map::new();
+            for (place, keys) in &sections {
+                let section = place.to_string();
+                let Some(keys) = keys_of(keys) else {
+                    changes.extend(ini.remove(None, &section).map(|value| (place.clone(), value.into())));
+                    continue;
+                };
+                let remove = |key: String| {
+                    let value = ini.remove(Some(&section), &key).filter(|value| !value.is_empty())?;
+                    Some((key.into(), value.into()))
+                };
+                let removed: Map = keys.into_iter().filter_map(remove).collect();
+                if !removed.is_empty() {
+                    changes.insert(place.clone(), removed.into());
+                }
+            }
+            changes
+        })?;
+        return Ok(told(&name, changes).into());
+    }
+    let ini = file.read()?;
+    let mut plan = Plan::default();
+    for (place, keys) in &sections {
+        let section = place.to_string();
+        let within = if section.is_empty() { String::new() } else { format!(" in section {section}") };
+        let Some(keys) = keys_of(keys) else {
+            plan.remove(ini.top.get(&section), &format!("Key {section}"), &format!("key {section}"));
+            continue;
+        };
+        for key in keys {
+            let have = ini.sections.get(&section).and_then(|options| options.get(&key));
+            plan.remove(have, &format!("Key {key}{within}"), &format!("key {key}{within}"));
+        }
+    }
+    Ok(plan.told(&name, "No changes detected.").into())
+}
+
+/// Sections that are there.
+#[function]
+pub fn sections_present(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Value,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let wanted = keys_of(&sections).unwrap_or_default();
+    if !context.test {
+        let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
+        return Ok(told(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
+    }
+    let ini = file.read()?;
+    let mut plan = Plan::default();
+    for section in wanted {
+        let have = ini.sections.contains_key(&section);
+        let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
+        plan.say(!have, &line);
+    }
+    Ok(plan.told(&name, "No changes detected.").into())
+}
+
+/// Sections that are not there.
+#[function]
+pub fn sections_absent(
+    context: &StateContext,
+    name: String,
+    #[default] sections: Value,
+    #[default("=".into())] separator: String,
+    #[default] encoding: Option<String>,
+) -> CallResult {
+    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let unwanted = keys_of(&sections).unwrap_or_default();
+    let ini = file.read()?;
+    if context.test {
+        let mut plan = Plan::default();
+        for section in unwanted {
+            let have = ini.sections.get(&section).map(|_| "there");
+            plan.remove(have, &format!("Section {section}"), &format!("section {section}"));
+        }
+        return Ok(plan.told(&name, "No changes detected.").into());
+    }
+    // A file that is not there is not made for having no section.
+    if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
+        return Ok(told(&name, Map::new()).into());
+    }
+    let remove = |ini: &mut crate::ini::Ini| {
+        let gone =
+            |section: String| ini.sections.shift_remove(&section).map(|gone| (section.into(), gone.describe().into()));
+        unwanted.into_iter().filter_map(gone).collect()
+    };
+    Ok(told(&name, file.edit(|ini, _| remove(ini))?).into())
+}
+
+/// The names in a list or mapping; nothing if it is neither.
+fn keys_of(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::List(keys) => Some(keys.iter().map(ToString::to_string).collect()),
+        Value::Map(keys) => Some(keys.keys().map(ToString::to_string).collect()),
+        _ => None,
+    }
+}
+
+/// Adds changes to others, section by section.
+fn merge(changes: &mut Map, more: Map) {
+    for (name, change) in more {
+        match (changes.get_mut(&name), change) {
+            (Some(Value::Map(have)), Value::Map(change)) => have.extend(change),
+            (_, change) => _ = changes.insert(name, change),
+        }
+    }
+}
+
+/// Removes what is not asked for: what changed.
+fn remove_others(ini: &mut crate::ini::Ini, wanted: &Map) -> Map {
+    let gone = |before: Value| -> Value { map! {"before" => before, "after" => Value::Nil}.into() };
+    let mut changes = Map::new();
+    for (name, value) in others(&ini.top, |name| wanted.get(name).is_some_and(|body| body.as_map().is_none())) {
+        ini.top.remove(&name);
+        changes.insert(name.into(), gone(value.into()));
+    }
+    let mut sections = Vec::new();
+    for (name, section) in &mut ini.sections {
+        let Some(Value::Map(options)) = wanted.get(name.as_str()) else {
+            sections.push((name.clone(), section.describe()));
+            continue;
+        };
+        let mut removed = Map::new();
+        for (option, value) in others(section, |option| options.contains_key(option)) {
+            section.remove(&option);
+            removed.insert(option.into(), gone(value.into()));
+        }
+        if !removed.is_empty() {
+            changes.insert(name.as_str().into(), removed.into());
+        }
+    }
+    for (name, options) in sections {
+        ini.sections.shift_remove(&name);
+        changes.insert(name.into(), gone(options.into()));
+    }
+    changes
+}
+
+/// The options that are not wanted.
+fn others(section: &Section, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
+    let others = section.options().filter(|(name, _)| !is_wanted(name));
+    others.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn told(name: &str, changes: Map) -> StateReturn {
+    let comment = if changes.is_empty() { "No anomaly detected" } else { "Changes take effect" };
+    StateReturn::ok(name, comment).with_changes(changes)
+}
+
+/// What would be done, a line each.
+#[derive(Default)]
+struct Plan {
+    lines: String,
+    changes: bool,
+}
+
+impl Plan {
+    fn say(&mut self, changes: bool, line: &str) {
+        self.lines = format!("{}{line}.\n", self.lines);
+        self.changes |= changes;
+    }
+
+    fn remove(&mut self, have: Option<&str>, what: &str, small: &str) {
+        match have.filter(|have| !have.is_empty()) {
+            Some(_) => self.say(true, &format!("Deleted {small}")),
+            None => self.say(false, &format!("{what} does not exist")),
+        }
+    }
+
+    fn told(self, name: &str, nothing: &str) -> StateReturn {
+        let comment = if self.lines.is_empty() { nothing } else { &self.lines };
+        if self.changes { StateReturn::would(name, comment) } else { StateReturn::ok(name, comment) }
+    }
+}
+
+fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<StateReturn, CallError> {
+    let ini = file.read()?;
+    let mut plan = Plan::default();
+    let (sections, options): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, body)| body.as_map().is_some());
+    let set = |plan: &mut Plan, have: Option<&str>, option: &Value, value: &Value, within: &str| {
+        let same = have == Some(value.to_string().as_str());
+        plan.say(!same, &format!("{} key {option}{within}", if same { "Unchanged" } else { "Changed" }));
+    };
+    for (option, value) in options {
+        set(&mut plan, ini.top.get(&option.to_string()), option, value, "");
+    }
+    if strict && !wanted.is_empty() {
+        for (option, _) in others(&ini.top, |name| wanted.get(name).is_some_and(|body| body.as_map().is_none())) {
+            plan.say(true, &format!("Removed key {option}"));
+        }
+        for section in ini.sections.keys() {
+            if wanted.get(section.as_str()).is_none_or(|body| body.as_map().is_none()) {
+                plan.say(true, &format!("Removed section {section}"));
+            }
+        }
+    }
+    for (section, body) in sections {
+        let (section, body) = (section.to_string(), body.as_map().cloned().unwrap_or_default());
+        let within = if section.is_empty() { String::new() } else { format!(" in section {section}") };
+        let have = ini.sections.get(&section).cloned().unwrap_or_default();
+        if strict {
+            for (option, _) in others(&have, |option| body.contains_key(option)) {
+                plan.say(true, &format!("Deleted key {option}{within}"));
+            }
+        }
+        for (option, value) in &body {
+            set(&mut plan, have.get(&option.to_string()), option, value, &within);
+        }
+    }
+    Ok(plan.told(name, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn sections_are_made_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.ini").display().to_string();
+        std::fs::write(&path, "[one]\na = 1\n").unwrap();
+        let call = |test| {
+            let context = testing::state_context(test, &[]);
+            let args = Args::keyword(map! {"name" => &path, "sections" => list!["one", "two"]});
+            let done = context.call.minion.states.call(&context, "ini.sections_present", args).unwrap();
+            ["result", "comment", "changes"].map(|key| done.get(key).cloned().unwrap())
+        };
+        let new: Value = map! {"two" => map! {"before" => Value::Nil, "after" => map! {}}}.into();
+        let would = "Section unchanged one.\nCreated new section two.\n";
+        assert_eq!(call(true), [Value::Nil, would.into(), Value::map()]);
+        assert_eq!(call(false), [true.into(), "Changes take effect".into(), new]);
+        assert_eq!(call(false), [true.into(), "No anomaly detected".into(), Value::map()]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[one]\na = 1\n\n[two]\n");
+    }
+}

@@ -1,0 +1,429 @@
+//! `iptables`: rules of the firewall, by the programs `iptables` and `ip6tables`.
+
+mod rule;
+mod saved;
+pub(crate) mod state;
+
+use std::path::Path;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::process::{Output, Program};
+use brine_host::programs::which;
+use brine_system::files;
+use brine_value::{FromValue, Map, Value};
+use fancy_regex::Regex;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `iptables`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "iptables",
+    [
+        version,
+        build_rule,
+        get_saved_rules,
+        get_rules,
+        get_saved_policy,
+        get_policy,
+        set_policy,
+        save,
+        check,
+        check_chain,
+        new_chain,
+        delete_chain,
+        append,
+        insert,
+        delete,
+        flush
+    ]
+);
+
+/// The program's version.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.version family=ipv6
+#[function]
+pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+    let told = Tables::new(context, &family)?.run("--version")?.stdout;
+    Ok(told.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
+}
+
+/// A rule as iptables reads it, from options that have iptables' long names; `connstate` is its `state`. With `full`
+/// the whole command, which needs `table`, `chain` and `command`.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.build_rule match=state connstate=RELATED,ESTABLISHED jump=ACCEPT
+#[function]
+pub fn build_rule(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    #[default] chain: Option<String>,
+    #[default] command: Option<String>,
+    #[default("".into())] position: Value,
+    #[default(false)] full: bool,
+    #[default("ipv4".into())] family: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = match rule::build(kwargs) {
+        Ok(rule) => rule,
+        Err(wrong) => return Ok(wrong.into()),
+    };
+    if !full {
+        return Ok(rule.into());
+    }
+    let needed = |what: &str| Ok(format!("Error: {what} needs to be specified").into());
+    let Some(chain) = chain.filter(|chain| !chain.is_empty()) else { return needed("Chain") };
+    let Some(command) = command.filter(|command| !command.is_empty()) else { return needed("Command") };
+    let flag = if "ACDIRLSFZNXPE".contains(&command) { "-" } else { "--" };
+    let tables = Tables::new(context, &family)?;
+    let (program, wait) = (&tables.program, tables.wait()?);
+    Ok(format!("{program} {wait} -t {table} {flag}{command} {chain} {position} {rule}").into())
+}
+
+/// The rules of a file, of the one that is read when the host starts if none is named: by table and chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_saved_rules
+#[function]
+pub fn get_saved_rules(
+    context: &Context,
+    #[default] conf_file: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(saved(context, conf_file, &family)?.into())
+}
+
+/// The rules as they are now: by table and chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_rules family=ipv6
+#[function]
+pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
+    Ok(Tables::new(context, &family)?.rules()?.into())
+}
+
+/// What becomes of a packet that no rule of a chain is about, by a file.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_saved_policy filter INPUT
+#[function]
+pub fn get_saved_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default] conf_file: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
+}
+
+/// What becomes of a packet that no rule of a chain is about.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.get_policy filter INPUT
+#[function]
+pub fn get_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(policy(&Tables::new(context, &family)?.rules()?, &table, &chain))
+}
+
+/// Says what is to become of a packet that no rule of a chain is about. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.set_policy filter INPUT ACCEPT
+#[function]
+pub fn set_policy(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    policy: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
+}
+
+/// Writes the rules as they are now to a file, or to the one that is read when the host starts. Lines that the option
+/// `iptables.save_filters` has a regular expression for are left out.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.save /etc/sysconfig/iptables
+#[function]
+pub fn save(
+    context: &Context,
+    #[default] filename: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let file = file_of(context, filename, &family)?;
+    let text = Tables::new(context, &family)?.saved()?;
+    if let Some(folder) = Path::new(&file).parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| CallError::Execution(format!("{}: {error}", folder.display())))?;
+    }
+    let told =
+        context.call("config.option", Args::positional(["iptables.save_filters".into(), Value::List(Vec::new())]))?;
+    let filters: Vec<Regex> = Vec::<String>::from_value(&told)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|filter| {
+            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "a filter is left out")).ok()
+        })
+        .collect();
+    let is_kept = |line: &&str| !filters.iter().any(|filter| filter.is_match(line).unwrap_or(false));
+    let text: String = text.split_inclusive('\n').filter(is_kept).collect();
+    context.call("file.write", Args::positional([file.into(), text.into()]))
+}
+
+/// Whether a chain has a rule.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.check filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn check(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.has(&table, &chain, &rule)?.into())
+}
+
+/// Whether a table has a chain.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.check_chain filter INPUT
+#[function]
+pub fn check_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let rules = Tables::new(context, &family)?.rules()?;
+    Ok(rules.get(table.as_str()).is_some_and(|chains| chains.get(chain.as_str()).is_some()).into())
+}
+
+/// Makes a chain: true, or what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.new_chain filter CUSTOM_CHAIN
+#[function]
+pub fn new_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Tables::new(context, &family)?.change(&table, &format!("-N {chain}")).map(true_or)
+}
+
+/// Removes a chain: true, or what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.delete_chain filter CUSTOM_CHAIN
+#[function]
+pub fn delete_chain(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
+}
+
+/// Adds a rule at the end of a chain, and says whether that was done: not if it is there already.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.append filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn append(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let tables = Tables::new(context, &family)?;
+    let is_there = tables.has(&table, &chain, &rule)?;
+    Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
+}
+
+/// Adds a rule to a chain at a position; one below zero counts from the end. Gives what the program complains of, and
+/// false if the rule is there already.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.insert filter INPUT position=3 rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
+#[function]
+pub fn insert(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    chain: String,
+    position: i64,
+    rule: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let tables = Tables::new(context, &family)?;
+    let mut position = position;
+    if position < 0 {
+        let rules = tables.rules()?;
+        let rules = rules.get(table.as_str()).and_then(|chains| chains.get(chain.as_str())?.get("rules")?.as_list());
+        let count = i64::try_from(rules.map_or(0, <[Value]>::len)).unwrap_or(i64::MAX);
+        position = count.saturating_add(position).saturating_add(1).max(1);
+    }
+    if tables.has(&table, &chain, &rule)? {
+        return Ok(false.into());
+    }
+    Ok(tables.change(&table, &format!("-I {chain} {position} {rule}"))?.into())
+}
+
+/// Removes a rule from a chain, or what is at a position. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.delete filter INPUT position=3
+#[function]
+pub fn delete(
+    context: &Context,
+    table: String,
+    chain: String,
+    #[default] position: Option<i64>,
+    #[default] rule: Option<String>,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let what = match (position, rule) {
+        (Some(_), Some(_)) => return Ok("Error: Only specify a position or a rule, not both".into()),
+        (Some(position), None) => position.to_string(),
+        (None, rule) => rule.unwrap_or_default(),
+    };
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-D {chain} {what}"))?.into())
+}
+
+/// Removes all rules of a chain, or of all chains. Gives what the program complains of.
+///
+/// CLI Example:
+///
+///     salt '*' iptables.flush filter INPUT
+#[function]
+pub fn flush(
+    context: &Context,
+    #[default("filter".into())] table: String,
+    #[default] chain: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    Ok(Tables::new(context, &family)?.change(&table, &format!("-F {chain}"))?.into())
+}
+
+/// The tables of IPv4 or IPv6.
+struct Tables<'c> {
+    context: &'c Context,
+    program: String,
+}
+
+impl<'c> Tables<'c> {
+    fn new(context: &'c Context, family: &str) -> Result<Self, CallError> {
+        let name = if is_ipv6(family) { "ip6tables" } else { "iptables" };
+        let program = which(name)
+            .ok_or_else(|| CallError::Execution(format!("the program {name} is not there: install iptables")))?;
+        Ok(Tables { context, program: program.to_string_lossy().into_owned() })
+    }
+
+    fn call(&self, command: String) -> Result<Output, CallError> {
+        let program = Program { command, ..Program::default() };
+        let output = program.run(&self.context.job.children, &self.context.job.cancel).map_err(CallError::execution)?;
+        self.context.set_retcode(output.retcode);
+        Ok(output)
+    }
+
+    fn run(&self, words: &str) -> Result<Output, CallError> {
+        self.call(format!("{} {words}", self.program))
+    }
+
+    /// The option that waits for others who change rules, if the program has it.
+    fn wait(&self) -> Result<&'static str, CallError> {
+        Ok(if self.run("--help")?.stdout.contains("--wait") { "--wait" } else { "" })
+    }
+
+    /// Changes a table. Gives what the program complains of if it fails.
+    fn change(&self, table: &str, words: &str) -> Result<String, CallError> {
+        let output = self.run(&format!("{} -t {table} {words}", self.wait()?))?;
+        Ok(match output.retcode {
+            0 => String::new(),
+            status if output.stderr.is_empty() => format!("{} ended with exit status {status}", self.program),
+            _ => output.stderr,
+        })
+    }
+
+    fn has(&self, table: &str, chain: &str, rule: &str) -> Result<bool, CallError> {
+        Ok(self.run(&format!("-t {table} -C {chain} {rule}"))?.retcode == 0)
+    }
+
+    /// The rules as they are now.
+    fn saved(&self) -> Result<String, CallError> {
+        Ok(self.call(format!("{}-save", self.program))?.stdout)
+    }
+
+    fn rules(&self) -> Result<Map, CallError> {
+        Ok(saved::parse(&self.saved()?))
+    }
+}
+
+fn is_ipv6(family: &str) -> bool {
+    family == "ipv6"
+}
+
+fn true_or(complaint: String) -> Value {
+    if complaint.is_empty() { true.into() } else { complaint.into() }
+}
+
+fn policy(rules: &Map, table: &str, chain: &str) -> Value {
+    let found = rules.get(table).and_then(|chains| chains.get(chain)?.get("policy"));
+    found.cloned().unwrap_or(Value::Nil)
+}
+
+fn saved(context: &Context, file: Option<String>, family: &str) -> Result<Map, CallError> {
+    let text = files::read_to_string(file_of(context, file, family)?).map_err(CallError::execution)?;
+    Ok(saved::parse(&text))
+}
+
+/// The file that is named, or the one that this system reads when it starts.
+fn file_of(context: &Context, file: Option<String>, family: &str) -> Result<String, CallError> {
+    if let Some(file) = file.filter(|file| !file.is_empty()) {
+        return Ok(file);
+    }
+    let v6 = is_ipv6(family);
+    let grains = context.grains();
+    let os = grains.get("os").and_then(Value::as_str).unwrap_or_default();
+    let (one, other) = match (context.os_family().as_str(), os) {
+        ("RedHat", _) => ("/etc/sysconfig/iptables", "/etc/sysconfig/ip6tables"),
+        ("Arch" | "Void", _) => ("/etc/iptables/iptables.rules", "/etc/iptables/ip6tables.rules"),
+        ("Debian", _) => ("/etc/iptables/rules.v4", "/etc/iptables/rules.v6"),
+        (_, "Gentoo") => ("/var/lib/iptables/rules-save", "/var/lib/ip6tables/rules-save"),
+        ("Suse", _) => ("/etc/sysconfig/scripts/SuSEfirewall2-custom", "/etc/sysconfig/scripts/SuSEfirewall2-custom"),
+        (_, "Alpine") => ("/etc/iptables/rules-save", "/etc/iptables/rules6-save"),
+        (family, _) => {
+            let wrong = format!("where {os} ({family}) keeps its rules is not known: name the file");
+            return Err(CallError::Execution(wrong));
+        }
+    };
+    Ok(if v6 { other } else { one }.to_owned())
+}

@@ -1,0 +1,332 @@
+//! `iptables`: rules of the firewall as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+/// State functions of `iptables`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
+
+/// A chain is there.
+#[function]
+pub fn chain_present(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let place = Place { table, family, chain: name.clone() };
+    let Place { table, family, .. } = &place;
+    Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
+        StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
+    } else if context.test {
+        StateReturn::would(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
+    } else {
+        match place.ask(context, "new_chain", map! {})? {
+            Value::Bool(true) => {
+                done(&name, format!("iptables {name} chain in {table} table create success for {family}"))
+            }
+            refused => StateReturn::failed(
+                &name,
+                format!("Failed to create {name} chain in {table} table: {} for {family}", trimmed(&refused)),
+            ),
+        }
+    }
+    .into())
+}
+
+/// A chain is not there, with none of its rules.
+#[function]
+pub fn chain_absent(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+) -> CallResult {
+    let place = Place { table, family, chain: name.clone() };
+    let Place { table, family, .. } = &place;
+    if !place.ask(context, "check_chain", map! {})?.is_truthy() {
+        let told = format!("iptables {name} chain is already absent in {table} table for {family}");
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = format!("iptables {name} chain in {table} table needs to be removed {family}");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
+        let refused = place.ask(context, function, map! {})?;
+        if refused.is_truthy() && refused != true.into() {
+            let refused = trimmed(&refused);
+            let told = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
+            return Ok(StateReturn::failed(&name, told).into());
+        }
+    }
+    Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
+}
+
+/// A rule is in a chain: at its end if it is not there yet. With `save` it is in the file that is read when the host
+/// starts, too, or in the one that `save` names. All else are options of iptables by their long names.
+#[function]
+pub fn append(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = Rule::new(context, Place { table, family, chain }, "A", Value::Nil, save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already set ({command}) for {family}");
+        return rule.told_there(context, &name, told);
+    }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be set ({command}) for {family}");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
+        return rule.told_set(context, &name);
+    }
+    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
+    Ok(StateReturn::failed(&name, told).into())
+}
+
+/// As `append`, but at a position in the chain.
+#[function]
+pub fn insert(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    position: i64,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let rule = Rule::new(context, Place { table, family, chain }, "I", position.into(), save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already set for {family} ({command})");
+        return rule.told_there(context, &name, told);
+    }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be set for {family} ({command})");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
+        return rule.told_set(context, &name);
+    }
+    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
+    Ok(StateReturn::failed(&name, told).into())
+}
+
+/// A rule, or what is at a position, is not in a chain.
+#[function]
+pub fn delete(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    #[default] position: Option<i64>,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let at = position.map_or(Value::Nil, Value::from);
+    let rule = Rule::new(context, Place { table, family, chain }, "D", at, save, kwargs)?;
+    let (family, command) = (&rule.place.family, rule.command.trim());
+    if position.is_none() && !rule.is_there(context)? {
+        let told = format!("iptables rule for {name} already absent for {family} ({command})");
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
+    if rule.place.ask(context, "delete", which)?.is_truthy() {
+        let told = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
+        return Ok(StateReturn::failed(&name, told).into());
+    }
+    let told = match rule.saved(context)? {
+        Some(saved) => format!("Deleted and saved iptables rule {name} for {family}\n{command}\n{saved}"),
+        None => format!("Delete iptables rule for {name} {command}"),
+    };
+    Ok(done(&name, told).into())
+}
+
+/// What becomes of a packet that no rule of a chain is about.
+#[function]
+pub fn set_policy(
+    context: &StateContext,
+    name: String,
+    chain: String,
+    policy: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default(false.into())] save: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let place = Place { table, family, chain };
+    let Place { table, family, chain } = &place;
+    if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
+        let told =
+            format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = format!(
+            "iptables default policy for chain {chain} on table {table} for {family} needs to be set to {policy}"
+        );
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if place.ask(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
+        return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
+    }
+    let how = if save_to(context, &save, family)?.is_some() { "Set and saved" } else { "Set" };
+    Ok(done(&name, format!("{how} default policy for {chain} to {policy} family {family}")).into())
+}
+
+/// No rules are in a chain, or in any chain of the table.
+#[function]
+pub fn flush(
+    context: &StateContext,
+    name: String,
+    #[default("filter".into())] table: String,
+    #[default("ipv4".into())] family: String,
+    #[default] chain: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let place = Place { table, family, chain };
+    let Place { table, family, chain } = &place;
+    if context.test {
+        let told = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if place.ask(context, "flush", map! {})?.is_truthy() {
+        return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
+    }
+    Ok(done(&name, format!("Flush iptables rules in {table} table {chain} chain {family} family")).into())
+}
+
+/// Where rules are.
+struct Place {
+    table: String,
+    family: String,
+    chain: String,
+}
+
+impl Place {
+    fn ask(&self, context: &StateContext, function: &str, more: Map) -> Result<Value, CallError> {
+        let mut args = map! {"table" => &self.table, "chain" => &self.chain, "family" => &self.family};
+        args.extend(more);
+        context.call.call(&format!("iptables.{function}"), Args::keyword(args))
+    }
+}
+
+/// A rule, and whether it is to be in a file.
+struct Rule {
+    place: Place,
+    /// Its options as iptables reads them.
+    text: String,
+    /// The whole command.
+    command: String,
+    save: Value,
+}
+
+impl Rule {
+    fn new(
+        context: &StateContext,
+        place: Place,
+        command: &str,
+        position: Value,
+        save: Value,
+        options: Map,
+    ) -> Result<Self, CallError> {
+        let text = place.ask(context, "build_rule", options.clone())?.to_string();
+        if text.starts_with("Error: ") {
+            return Err(CallError::Execution(text));
+        }
+        let mut full = options;
+        full.extend(map! {"full" => true, "command" => command});
+        if !position.is_nil() {
+            full.insert("position".into(), position);
+        }
+        let command = place.ask(context, "build_rule", full)?.to_string();
+        Ok(Rule { place, text, command, save })
+    }
+
+    fn is_there(&self, context: &StateContext) -> Result<bool, CallError> {
+        Ok(self.place.ask(context, "check", map! {"rule" => &self.text})?.is_truthy())
+    }
+
+    /// Saves the rules if that is asked for, and gives what is said of it.
+    fn saved(&self, context: &StateContext) -> Result<Option<Value>, CallError> {
+        save_to(context, &self.save, &self.place.family)
+    }
+
+    fn told_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {
+        let (family, command) = (&self.place.family, self.command.trim());
+        let told = match self.saved(context)? {
+            Some(saved) => format!("Set and saved iptables rule {name} for {family}\n{command}\n{saved}"),
+            None => format!("Set iptables rule for {name} to: {command} for {family}"),
+        };
+        Ok(done(name, told).into())
+    }
+
+    /// A rule that is there is saved if the file has others than there are now.
+    fn told_there(&self, context: &StateContext, name: &str, mut told: String) -> Result<Value, CallError> {
+        if !context.test && self.save.is_truthy() && !self.is_saved(context)? {
+            let (family, command) = (&self.place.family, self.command.trim());
+            if let Some(saved) = self.saved(context)? {
+                told = format!("{told}\nSaved iptables rule {name} for {family}\n{command}\n{saved}");
+            }
+        }
+        Ok(StateReturn::ok(name, told).into())
+    }
+
+    fn is_saved(&self, context: &StateContext) -> Result<bool, CallError> {
+        let args = map! {"conf_file" => file_of(&self.save), "family" => &self.place.family};
+        // A file that is not there has none of the rules.
+        let Ok(saved) = context.call.call("iptables.get_saved_rules", Args::keyword(args)) else { return Ok(false) };
+        let now = map! {"family" => &self.place.family};
+        let now = context.call.call("iptables.get_rules", Args::keyword(now))?;
+        Ok(rules_of(&saved) == rules_of(&now))
+    }
+}
+
+/// The rules of all chains, without what is counted.
+fn rules_of(tables: &Value) -> Vec<(String, String, Value)> {
+    let chains = tables.as_map().into_iter().flatten().flat_map(|(table, chains)| {
+        let chains = chains.as_map().into_iter().flatten();
+        chains.map(move |(chain, entry)| {
+            (table.to_string(), chain.to_string(), entry.get("rules").cloned().unwrap_or(Value::Nil))
+        })
+    });
+    chains.collect()
+}
+
+/// The file that `save` names; with true the system's own.
+fn file_of(save: &Value) -> Option<String> {
+    save.as_str().map(str::to_owned)
+}
+
+/// Saves the rules if `save` says so, and gives what is said of it.
+fn save_to(context: &StateContext, save: &Value, family: &str) -> Result<Option<Value>, CallError> {
+    if !save.is_truthy() {
+        return Ok(None);
+    }
+    let args = map! {"filename" => file_of(save), "family" => family};
+    context.call.call("iptables.save", Args::keyword(args)).map(Some)
+}
+
+fn done(name: &str, told: String) -> StateReturn {
+    StateReturn::ok(name, told).with_changes(map! {"locale" => name})
+}
+
+fn trimmed(complaint: &Value) -> String {
+    complaint.to_string().trim().to_owned()
+}

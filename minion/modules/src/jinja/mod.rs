@@ -1,0 +1,79 @@
+//! `jinja`: what templates under `salt://` define.
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_state::Source;
+use brine_value::{Map, Value};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `jinja`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("jinja", [load_map, import_yaml, import_json]);
+
+/// The value of a variable of a template.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.load_map myformula/map.jinja mapdata
+#[function]
+pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
+    rendered(context, &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"))
+}
+
+/// What a file has, rendered and read as YAML.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.import_yaml myformula/foo.yaml
+#[function]
+pub fn import_yaml(context: &Context, path: String) -> CallResult {
+    rendered(context, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
+}
+
+/// What a file has, rendered and read as JSON.
+///
+/// CLI Example:
+///
+///     salt '*' jinja.import_json myformula/foo.json
+#[function]
+pub fn import_json(context: &Context, path: String) -> CallResult {
+    rendered(context, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
+}
+
+/// The data of a template that is rendered as an SLS file is.
+fn rendered(context: &Context, template: &str) -> Result<Value, CallError> {
+    let source = Source::new(context, context.pillar());
+    let named = Map::from_iter([("sls".into(), "".into())]);
+    let text = source.render_template("template", template, &named, "base").map_err(CallError::Execution)?;
+    brine_yaml::load(&text).map_err(CallError::execution)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use crate::testing;
+
+    #[test]
+    fn variables_and_data_are_read() {
+        let files = [
+            ("f/map.jinja", "{% set m = {'id': grains.os, 'l': [1, 2.5, none]} %}"),
+            ("f/d.yaml", "a: {{ 1 + 1 }}\n"),
+            ("f/d.json", "{\"a\": []}"),
+        ];
+        let context = testing::context(&files);
+        for (fun, args, expected) in [
+            ("load_map", list!["f/map.jinja", "m"], map! {"id" => "Debian", "l" => list![1, 2.5, ()]}),
+            ("import_yaml", list!["f/d.yaml"], map! {"a" => 2}),
+            ("import_json", list!["f/d.json"], map! {"a" => list![]}),
+        ] {
+            let called = Args::positional(args.as_list().unwrap().iter().cloned());
+            assert_eq!(context.call(&format!("jinja.{fun}"), called), Ok(expected.into()), "{fun} {args}");
+        }
+        let missing = Args::positional(["f/map.jinja".into(), "nope".into()]);
+        let error = context.call("jinja.load_map", missing).unwrap_err().to_string();
+        assert!(error.contains("does not export the requested name 'nope'"), "{error}");
+    }
+}

@@ -1,0 +1,248 @@
+//! `kmod`: modules of the kernel, as they are loaded and as a file has them loaded when the host starts.
+
+pub(crate) mod state;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_system::files;
+use brine_value::{Value, map};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `kmod`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("kmod", [available, check_available, lsmod, mod_list, is_loaded, load, remove]);
+
+/// All modules that this kernel can load, and those that are part of it.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.available
+#[function]
+pub fn available(_context: &Context) -> CallResult {
+    Ok(loadable().into_iter().collect())
+}
+
+/// Whether this kernel can load a module.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.check_available kvm
+#[function]
+pub fn check_available(_context: &Context, r#mod: String) -> CallResult {
+    Ok(loadable().contains(&r#mod).into())
+}
+
+/// The modules that are loaded, with their sizes and those that need them.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.lsmod
+#[function]
+pub fn lsmod(context: &Context) -> CallResult {
+    let output = run(context, &["lsmod".into()], &[])?;
+    let entry = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (module, size, count) = (words.next()?, words.next()?, words.next()?);
+        let needed_by: Value = words.next().into_iter().flat_map(|list| list.split(',')).collect();
+        let told = map! {"size" => size, "module" => module, "depcount" => count, "deps" => needed_by};
+        (module != "Module").then(|| Value::Map(told))
+    };
+    Ok(output.stdout.lines().filter_map(entry).collect())
+}
+
+/// The names of the modules that are loaded, or with `only_persist` of those in the file.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.mod_list
+#[function]
+pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> CallResult {
+    let names = if only_persist { kept(context)? } else { loaded(context)? };
+    Ok(names.into_iter().collect())
+}
+
+/// Whether a module is loaded.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.is_loaded kvm
+#[function]
+pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
+    Ok(loaded(context)?.contains(&r#mod).into())
+}
+
+/// Loads a module, and with `persist` when the host starts, too: the modules that are loaded by this, or what
+/// `modprobe` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.load kvm
+#[function]
+pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -> CallResult {
+    let before = loaded(context)?;
+    if let Some(complaint) = refused(context, "modprobe", &r#mod)? {
+        return Ok(format!("Error loading module {mod}: {complaint}").into());
+    }
+    let mut new: BTreeSet<String> = loaded(context)?.difference(&before).cloned().collect();
+    if persist && keep(context, &r#mod)? {
+        new.extend(name_of(&r#mod));
+    }
+    Ok(new.into_iter().collect())
+}
+
+/// Unloads a module, and with `persist` has it not be loaded when the host starts; its line there becomes a
+/// `comment` or goes. The modules that are unloaded by this, or what `rmmod` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' kmod.remove kvm
+#[function]
+pub fn remove(
+    context: &Context,
+    r#mod: String,
+    #[default(false)] persist: bool,
+    #[default(true)] comment: bool,
+) -> CallResult {
+    let before = loaded(context)?;
+    if let Some(complaint) = refused(context, "rmmod", &r#mod)? {
+        return Ok(format!("Error removing module {mod}: {complaint}").into());
+    }
+    let after = loaded(context)?;
+    let mut gone: BTreeSet<String> = before.difference(&after).cloned().collect();
+    if persist && unkeep(context, &r#mod, comment)? {
+        gone.extend(name_of(&r#mod));
+    }
+    Ok(gone.into_iter().collect())
+}
+
+/// Runs a program with a module and its options: what it complains of, if it does.
+fn refused(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
+    let mut words = vec![program.to_owned(), argument(module.trim())?];
+    if let Some(given) = words.pop() {
+        words.extend(given.split_whitespace().map(str::to_owned));
+    }
+    let output = run(context, &words, &[])?;
+    if output.retcode == 0 {
+        return Ok(None);
+    }
+    context.set_retcode(output.retcode);
+    Ok(Some(output.stderr))
+}
+
+fn name_of(module: &str) -> Option<String> {
+    module.split_whitespace().next().map(str::to_owned)
+}
+
+/// All that this kernel can load.
+pub fn loadable() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let Ok(release) = files::read_to_string("/proc/sys/kernel/osrelease") else { return found };
+    let mut open = vec![Path::new("/lib/modules").join(release.trim())];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            } else if name == "modules.builtin" {
+                found.extend(files::read_to_string(entry.path()).iter().flat_map(|text| built_in(text)));
+            } else {
+                found.extend(name.find(".ko").map(|end| name[..end].replace('-', "_")));
+            }
+        }
+    }
+    found
+}
+
+fn built_in(text: &str) -> Vec<String> {
+    let names = text.lines().filter_map(|line| line.rsplit('/').next()?.strip_suffix(".ko"));
+    names.map(str::to_owned).collect()
+}
+
+/// The modules that are loaded.
+pub fn loaded(context: &Context) -> Result<BTreeSet<String>, CallError> {
+    let all = lsmod(context)?;
+    let modules = all.as_list().unwrap_or_default().iter();
+    Ok(modules.filter_map(|module| module.get("module").map(ToString::to_string)).collect())
+}
+
+/// The file of modules that are loaded when the host starts.
+fn file(context: &Context) -> PathBuf {
+    let systemd = context.grains().contains_key("systemd");
+    if systemd { "/etc/modules-load.d/salt_managed.conf" } else { "/etc/modules" }.into()
+}
+
+fn text(context: &Context) -> Result<String, CallError> {
+    Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
+}
+
+/// The modules in the file.
+pub fn kept(context: &Context) -> Result<BTreeSet<String>, CallError> {
+    Ok(names_in(&text(context)?))
+}
+
+fn names_in(text: &str) -> BTreeSet<String> {
+    text.lines().filter(|line| !line.trim_start().starts_with('#')).filter_map(name_of).collect()
+}
+
+fn write(context: &Context, text: &str) -> Result<(), CallError> {
+    files::rewrite(file(context), text.as_bytes(), 0o644).map_err(CallError::execution)
+}
+
+/// Adds a module to the file: whether it was not there, and can be loaded.
+fn keep(context: &Context, module: &str) -> Result<bool, CallError> {
+    let text = text(context)?;
+    let Some(name) = name_of(module) else { return Ok(false) };
+    if names_in(&text).contains(&name) || !loadable().contains(&name) {
+        return Ok(false);
+    }
+    write(context, &with_module(&text, module))?;
+    Ok(true)
+}
+
+/// Removes a module from the file: whether it was there.
+fn unkeep(context: &Context, module: &str, comment: bool) -> Result<bool, CallError> {
+    let text = text(context)?;
+    if !name_of(module).is_some_and(|name| names_in(&text).contains(&name)) {
+        return Ok(false);
+    }
+    write(context, &without_module(&text, module, comment))?;
+    Ok(true)
+}
+
+/// A text with a module: where it is a comment, or at the end.
+fn with_module(text: &str, module: &str) -> String {
+    let is_it = |line: &str| line.strip_prefix('#').is_some_and(|rest| rest.trim() == module);
+    let found = text.lines().any(is_it);
+    let lines = text.lines().map(|line| if is_it(line) { module } else { line });
+    lines.chain((!found).then_some(module)).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// A text without a module.
+fn without_module(text: &str, module: &str, comment: bool) -> String {
+    let is_it = |line: &str| name_of(line) == name_of(module);
+    let lines = text.lines().filter(|line| comment || !is_it(line));
+    lines.map(|line| if is_it(line) { format!("#{line}\n") } else { format!("{line}\n") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_are_kept_in_a_file() {
+        let text = "# loaded at boot\nloop max_loop=8\n# kvm\n";
+        assert_eq!(names_in(text).into_iter().collect::<Vec<_>>(), ["loop"]);
+        assert_eq!(with_module(text, "kvm"), "# loaded at boot\nloop max_loop=8\nkvm\n");
+        assert_eq!(with_module(text, "dummy"), format!("{text}dummy\n"));
+        assert_eq!(without_module(text, "loop", true), "# loaded at boot\n#loop max_loop=8\n# kvm\n");
+        assert_eq!(without_module(text, "loop", false), "# loaded at boot\n# kvm\n");
+        assert_eq!(built_in("kernel/fs/ext4/ext4.ko\nkernel/x/y-z.ko\nbad\n"), ["ext4", "y-z"]);
+    }
+}

@@ -1,0 +1,143 @@
+//! `kmod`: modules of the kernel as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use crate::kmod;
+
+/// State functions of `kmod`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("kmod", [present, absent]);
+
+/// A module, or several (`mods`), that are loaded; with `persist` when the host starts, too.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default(false)] persist: bool,
+    #[default] mods: Value,
+) -> CallResult {
+    let mods = modules(&name, &mods);
+    let mut have = kmod::loaded(&context.call)?;
+    if persist {
+        let kept = kmod::kept(&context.call)?;
+        have.retain(|module| kept.contains(module));
+    }
+    let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
+    let mut told = Vec::new();
+    told.extend(listed(&there, "is already present", "are already present"));
+    if missing.is_empty() {
+        return Ok(StateReturn::ok(&name, told.join("\n")).into());
+    }
+    if context.test {
+        told.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
+        return Ok(StateReturn::would(&name, told.join("\n")).into());
+    }
+    let loadable = kmod::loadable();
+    let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
+    told.extend(listed(&cannot, "is unavailable", "are unavailable"));
+    let work = Work::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
+    told.extend(work.told("Loaded", "load"));
+    let result = cannot.is_empty() && work.failed.is_empty();
+    let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, told.join("\n")) };
+    Ok(done.with_changes(work.changes).into())
+}
+
+/// A module, or several (`mods`), that are not loaded; with `persist` not when the host starts either.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] persist: bool,
+    #[default(true)] comment: bool,
+    #[default] mods: Value,
+) -> CallResult {
+    let mods = modules(&name, &mods);
+    let mut have = kmod::loaded(&context.call)?;
+    if persist {
+        have.extend(kmod::kept(&context.call)?);
+    }
+    let there: Vec<String> = mods.iter().filter(|module| have.contains(*module)).cloned().collect();
+    if there.is_empty() {
+        let told = listed(&mods, "is already removed", "are already removed").unwrap_or_default();
+        return Ok(StateReturn::ok(&name, told).into());
+    }
+    if context.test {
+        let told = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    let how = map! {"persist" => persist, "comment" => comment};
+    let work = Work::of(context, &there, "kmod.remove", how, "removed")?;
+    let told = work.told("Removed", "remove").join("\n");
+    let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, told) };
+    Ok(done.with_changes(work.changes).into())
+}
+
+fn modules(name: &str, mods: &Value) -> Vec<String> {
+    match mods {
+        Value::List(mods) => mods.iter().map(ToString::to_string).collect(),
+        _ => vec![name.to_owned()],
+    }
+}
+
+/// A sentence about one module or several.
+fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
+    match modules {
+        [] => None,
+        [module] => Some(format!("Kernel module {module} {one}")),
+        all => Some(format!("Kernel modules {} {several}", all.join(", "))),
+    }
+}
+
+/// What was done with modules.
+struct Work {
+    changes: Map,
+    done: Vec<String>,
+    /// With what was complained of, if it was.
+    failed: Vec<(String, Option<String>)>,
+}
+
+impl Work {
+    fn of(
+        context: &StateContext,
+        modules: &[String],
+        function: &str,
+        how: Map,
+        change: &str,
+    ) -> Result<Self, CallError> {
+        let mut work = Work { changes: Map::new(), done: Vec::new(), failed: Vec::new() };
+        for module in modules {
+            // One before may have brought it along.
+            if work.changes.contains_key(module.as_str()) {
+                work.done.push(module.clone());
+                continue;
+            }
+            let args = Args { positional: vec![module.into()], keyword: how.clone() };
+            match context.call.call(function, args)? {
+                Value::List(changed) if !changed.is_empty() => {
+                    work.changes.extend(changed.into_iter().map(|module| (module, change.into())));
+                    work.done.push(module.clone());
+                }
+                Value::List(_) => work.failed.push((module.clone(), None)),
+                complaint => work.failed.push((module.clone(), Some(complaint.to_string()))),
+            }
+        }
+        Ok(work)
+    }
+
+    fn told(&self, done: &str, verb: &str) -> Vec<String> {
+        let names = |modules: &[String]| {
+            let plural = if modules.len() == 1 { "" } else { "s" };
+            (!modules.is_empty()).then(|| format!("kernel module{plural} {}", modules.join(", ")))
+        };
+        let silent: Vec<String> =
+            self.failed.iter().filter(|(_, why)| why.is_none()).map(|(module, _)| module.clone()).collect();
+        let mut told = Vec::new();
+        told.extend(names(&self.done).map(|names| format!("{done} {names}")));
+        told.extend(names(&silent).map(|names| format!("Failed to {verb} {names}")));
+        for (module, why) in &self.failed {
+            told.extend(why.iter().map(|why| format!("Failed to {verb} kernel module {module}: {why}")));
+        }
+        told
+    }
+}

@@ -1,0 +1,65 @@
+//! `log`: words for the minion's log, from SLS files and templates.
+
+use brine_context::{Context, Room};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Value;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `log`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, critical]);
+
+/// Logs a message that only developers look for. Gives true.
+///
+/// CLI Example:
+///
+///     salt '*' log.debug 'message'
+#[function]
+pub fn debug(context: &Context, message: Value) -> CallResult {
+    tracing::debug!(jid = context.job.jid, "{message}");
+    Ok(true.into())
+}
+
+/// Logs a message of normal life. Gives true.
+///
+/// CLI Example:
+///
+///     salt '*' log.info 'message'
+#[function]
+pub fn info(context: &Context, message: Value) -> CallResult {
+    tracing::info!(jid = context.job.jid, "{message}");
+    Ok(true.into())
+}
+
+/// Logs a message about something unexpected. Gives true.
+///
+/// CLI Example:
+///
+///     salt '*' log.warning 'message'
+#[function]
+pub fn warning(context: &Context, message: Value) -> CallResult {
+    tracing::warn!(jid = context.job.jid, "{message}");
+    Ok(true.into())
+}
+
+/// Logs a message about a failure. Gives true.
+///
+/// CLI Example:
+///
+///     salt '*' log.error 'message'
+#[function]
+pub fn error(context: &Context, message: Value) -> CallResult {
+    tracing::error!(jid = context.job.jid, "{message}");
+    Ok(true.into())
+}
+
+/// As `error`.
+///
+/// CLI Example:
+///
+///     salt '*' log.critical 'message'
+#[function]
+pub fn critical(context: &Context, message: Value) -> CallResult {
+    error(context, message)
+}

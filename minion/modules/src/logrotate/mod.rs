@@ -1,0 +1,89 @@
+//! `logrotate`: how logs are rotated.
+
+mod conf;
+pub(crate) mod state;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::Value;
+
+pub use conf::number;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `logrotate`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("logrotate", [show_conf, get, set]);
+
+/// All that a configuration says, with what it includes.
+///
+/// CLI Example:
+///
+///     salt '*' logrotate.show_conf
+#[function]
+pub fn show_conf(_context: &Context, #[default("/etc/logrotate.conf".into())] conf_file: String) -> CallResult {
+    Ok(conf::read(&conf_file)?.describe().into())
+}
+
+/// What a configuration says of a command, of a log, or of a command (`value`) for a log; False if nothing.
+///
+/// CLI Example:
+///
+///     salt '*' logrotate.get rotate
+///     salt '*' logrotate.get /var/log/wtmp rotate
+#[function]
+pub fn get(
+    _context: &Context,
+    key: String,
+    #[default] value: Option<String>,
+    #[default("/etc/logrotate.conf".into())] conf_file: String,
+) -> CallResult {
+    Ok(conf::get(&conf::read(&conf_file)?, &key, value.as_deref()))
+}
+
+/// Sets a command, or for a log a command (`value`) to a `setting`. False takes it away.
+///
+/// CLI Example:
+///
+///     salt '*' logrotate.set rotate 2
+///     salt '*' logrotate.set /var/log/wtmp rotate 2
+#[function]
+pub fn set(
+    _context: &Context,
+    key: String,
+    value: Value,
+    #[default] setting: Value,
+    #[default("/etc/logrotate.conf".into())] conf_file: String,
+) -> CallResult {
+    let conf = conf::read(&conf_file)?;
+    let path = conf.file_of(&conf_file, &key);
+    let have = conf::get(&conf, &key, None);
+    let command = value.to_string();
+    let wrong = |message: String| Err(CallError::Execution(message));
+    match (setting.is_nil(), &have) {
+        (true, Value::Map(_)) => {
+            return wrong(format!(
+                "Error: {key} includes a dict, and a specific setting inside the dict was not declared"
+            ));
+        }
+        (true, have) if *have == value => return Ok(true.into()),
+        (false, Value::Map(block)) if block.get(command.as_str()).unwrap_or(&false.into()) == &setting => {
+            return Ok(true.into());
+        }
+        (false, have) if have.is_truthy() && have.as_map().is_none() => {
+            return wrong(
+                "Error: A setting for a dict was declared, but the configuration line given is not a dict".into(),
+            );
+        }
+        _ => {}
+    }
+    let text = files::read_to_string(&path).map_err(CallError::execution)?;
+    let edited = if setting.is_nil() {
+        conf::with_command(&text, &key, &value)
+    } else {
+        conf::with_setting(&text, &key, &command, &setting)
+    };
+    files::rewrite(&path, edited.as_bytes(), 0o644).map_err(CallError::execution)?;
+    Ok((edited != text).into())
+}

@@ -1,0 +1,58 @@
+//! `logrotate`: how logs are rotated as a state.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use crate::logrotate::number;
+
+/// State functions of `logrotate`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("logrotate", [set]);
+
+/// A command with this value, or for a log a command (`value`) with this `setting`.
+#[function]
+pub fn set(
+    context: &StateContext,
+    name: String,
+    key: String,
+    value: Value,
+    #[default] setting: Value,
+    #[default("/etc/logrotate.conf".into())] conf_file: String,
+) -> CallResult {
+    let mut args = map! {"key" => &key, "conf_file" => conf_file};
+    if !setting.is_nil() {
+        args.insert("value".into(), value.clone());
+    }
+    let old = context.call.call("logrotate.get", Args::keyword(args.clone()))?;
+    let (what, new) = if setting.is_nil() {
+        (format!("command '{key}'"), numbered(value.clone()))
+    } else {
+        (format!("block '{key}' command '{value}'"), numbered(setting.clone()))
+    };
+    // The sentence begins with it unless a verb does.
+    let capital = what.replacen("command", "Command", usize::from(setting.is_nil())).replacen("block", "Block", 1);
+    if old == new {
+        return Ok(StateReturn::ok(&name, format!("{capital} already has value: {new}")).into());
+    }
+    let changes = map! {"old" => old, "new" => new.clone()};
+    if context.test {
+        let comment = format!("{capital} will be set to value: {new}");
+        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+    }
+    if setting.is_nil() {
+        args.insert("value".into(), new.clone());
+    } else {
+        args.insert("setting".into(), new.clone());
+    }
+    let done = if context.call.call("logrotate.set", Args::keyword(args))?.is_truthy() {
+        StateReturn::ok(&name, format!("Set {what} value: {new}"))
+    } else {
+        StateReturn::failed(&name, format!("Unable to set {what} value: {new}"))
+    };
+    Ok(done.with_changes(changes).into())
+}
+
+/// A number that came as text is a number.
+fn numbered(value: Value) -> Value {
+    if let Value::Str(text) = &value { number(text) } else { value }
+}

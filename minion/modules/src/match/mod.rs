@@ -1,0 +1,268 @@
+//! `match`: whether this minion is meant by a target.
+
+use brine_context::OwnFacts;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_value::{Map, Value};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `match`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "match",
+    [
+        compound,
+        glob,
+        list,
+        pcre,
+        grain,
+        grain_pcre,
+        pillar,
+        pillar_pcre,
+        pillar_exact,
+        ipcidr,
+        filter_by,
+        ifelse,
+        search_by
+    ]
+);
+
+/// Whether a compound target means this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.compound 'L@cheese,foo and *'
+#[function]
+pub fn compound(context: &Context, tgt: Value) -> CallResult {
+    Ok(matches(context, TargetKind::Compound, tgt, DEFAULT_DELIMITER).into())
+}
+
+/// Whether a glob means this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.glob '*'
+#[function]
+pub fn glob(context: &Context, tgt: Value) -> CallResult {
+    Ok(matches(context, TargetKind::Glob, tgt, DEFAULT_DELIMITER).into())
+}
+
+/// Whether a list has this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.list 'server1,server2'
+#[function]
+pub fn list(context: &Context, tgt: Value) -> CallResult {
+    Ok(matches(context, TargetKind::List, tgt, DEFAULT_DELIMITER).into())
+}
+
+/// Whether a regular expression means this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.pcre '.*'
+#[function]
+pub fn pcre(context: &Context, tgt: Value) -> CallResult {
+    Ok(matches(context, TargetKind::Pcre, tgt, DEFAULT_DELIMITER).into())
+}
+
+/// Whether this minion has such a grain.
+///
+/// CLI Example:
+///
+///     salt '*' match.grain 'os:Ubuntu'
+#[function]
+pub fn grain(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+    Ok(matches(context, TargetKind::Grain, tgt, &delimiter).into())
+}
+
+/// Whether this minion has a grain that a regular expression matches.
+///
+/// CLI Example:
+///
+///     salt '*' match.grain_pcre 'os:Fedo.*'
+#[function]
+pub fn grain_pcre(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+    Ok(matches(context, TargetKind::GrainPcre, tgt, &delimiter).into())
+}
+
+/// Whether this minion has such a pillar value.
+///
+/// CLI Example:
+///
+///     salt '*' match.pillar 'cheese:foo'
+#[function]
+pub fn pillar(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())] delimiter: String) -> CallResult {
+    Ok(matches(context, TargetKind::Pillar, tgt, &delimiter).into())
+}
+
+/// Whether this minion has a pillar value that a regular expression matches.
+///
+/// CLI Example:
+///
+///     salt '*' match.pillar_pcre 'cheese:(foo|bar)'
+#[function]
+pub fn pillar_pcre(
+    context: &Context,
+    tgt: Value,
+    #[default(DEFAULT_DELIMITER.into())] delimiter: String,
+) -> CallResult {
+    Ok(matches(context, TargetKind::PillarPcre, tgt, &delimiter).into())
+}
+
+/// Whether this minion has just this pillar value.
+///
+/// CLI Example:
+///
+///     salt '*' match.pillar_exact 'cheese:foo'
+#[function]
+pub fn pillar_exact(
+    context: &Context,
+    tgt: Value,
+    #[default(DEFAULT_DELIMITER.into())] delimiter: String,
+) -> CallResult {
+    Ok(matches(context, TargetKind::PillarExact, tgt, &delimiter).into())
+}
+
+/// Whether this minion has an address in a network.
+///
+/// CLI Example:
+///
+///     salt '*' match.ipcidr '192.168.44.0/24'
+#[function]
+pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
+    Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
+}
+
+/// Gives the value of the first key, a compound target, that means this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.filter_by '{foo*: Foo!, bar*: Bar!}'
+#[function]
+pub fn filter_by(
+    context: &Context,
+    lookup: Map,
+    #[default("compound".into())] tgt_type: String,
+    #[default("default".into())] default: Value,
+) -> CallResult {
+    let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
+    let found = lookup.iter().find(|(target, _)| matches(context, kind, (*target).clone(), DEFAULT_DELIMITER));
+    Ok(found.map(|(_, value)| value).or_else(|| lookup.get(&default)).cloned().unwrap_or_default())
+}
+
+/// Gives the value behind the first of several targets that means this minion, or the last one, which stands alone.
+///
+/// CLI Example:
+///
+///     salt '*' match.ifelse 'foo*' 'Foo!' 'bar*' 'Bar!' minion_id=bar03 'Neither'
+#[function]
+pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let Some((otherwise, pairs)) = args.split_last().filter(|(_, pairs)| pairs.len() % 2 == 0) else {
+        return Err(CallError::Execution("The ifelse function must have an odd number of arguments!".into()));
+    };
+    let kind = kwargs.get("tgt_type").map_or_else(|| "compound".to_owned(), ToString::to_string);
+    let kind: TargetKind = kind.parse().map_err(CallError::execution)?;
+    let means = |target: &Value| match target {
+        Value::Bool(answer) => *answer,
+        target => matches(context, kind, target.clone(), DEFAULT_DELIMITER),
+    };
+    let found = pairs.chunks_exact(2).find(|pair| means(&pair[0])).map_or(otherwise, |pair| &pair[1]);
+    let merge_lists = kwargs.get("merge_lists").is_some_and(Value::is_truthy);
+    Ok(match (found.clone(), kwargs.get("merge")) {
+        (Value::Map(mut found), Some(Value::Map(over))) => {
+            merge_deep(&mut found, over, merge_lists);
+            found.into()
+        }
+        (found, _) => found,
+    })
+}
+
+/// Gives the keys with a target in their list that means this minion.
+///
+/// CLI Example:
+///
+///     salt '*' match.search_by '{web: [node1, node2], db: [node*]}'
+#[function]
+pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] tgt_type: String) -> CallResult {
+    let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
+    let found = lookup.iter().filter(|(_, targets)| {
+        let single = [(*targets).clone()];
+        targets
+            .as_list()
+            .unwrap_or(&single)
+            .iter()
+            .any(|target| matches(context, kind, target.clone(), DEFAULT_DELIMITER))
+    });
+    let keys: Vec<Value> = found.map(|(key, _)| key.clone()).collect();
+    Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
+}
+
+/// A target that cannot be read means nobody, as in Salt.
+fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
+    match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
+        Ok(target) => target.matches(&OwnFacts::of(context)),
+        Err(error) => {
+            tracing::debug!(%error, "a target cannot be read");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn targets_mean_this_minion_or_not() {
+        let context = testing::context(&[]);
+        for (fun, target, value) in [
+            ("glob", "test-*".into(), true.into()),
+            ("glob", "web*".into(), false.into()),
+            ("list", "a,test-minion".into(), true.into()),
+            ("pcre", "test-m.n".into(), true.into()),
+            ("grain", "os:Deb*".into(), true.into()),
+            ("grain_pcre", "os:^Ub".into(), false.into()),
+            ("pillar", "secret:word:xyzzy".into(), true.into()),
+            ("pillar_pcre", "secret:word:xy.*".into(), true.into()),
+            ("pillar_exact", "secret:word:xyz*".into(), false.into()),
+            ("compound", "G@os:Debian and not web*".into(), true.into()),
+            ("compound", "and and".into(), false.into()),
+            ("filter_by", Value::from(map! {"web*" => 1, "test*" => 2}), 2.into()),
+            ("filter_by", map! {"web*" => 1, "default" => 3}.into(), 3.into()),
+            ("search_by", map! {"a" => list!["web*", "test*"], "b" => "db*"}.into(), list!["a"]),
+        ] {
+            let args = Args::positional([target]);
+            assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_target_that_means_it_wins() {
+        let context = testing::context(&[]);
+        for (args, keyword, expected) in [
+            (list!["foo*", "Foo!", "test*", "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),
+            (list![false, "Foo!", true, "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),
+            (list!["z", "Foo!", "Baz!"], map! {}, Ok("Baz!".into())),
+            (list!["z"], map! {}, Ok("z".into())),
+            (list!["*", map! {"a" => 1}, "x"], map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1, "b" => 2}.into())),
+            (
+                list!["z", "Foo!"],
+                map! {},
+                Err("ERROR: The ifelse function must have an odd number of arguments!".to_owned()),
+            ),
+        ] {
+            let called = Args { positional: args.as_list().unwrap().to_vec(), keyword };
+            let found = context.call("match.ifelse", called).map_err(|error| error.to_string());
+            assert_eq!(found, expected, "{args}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! `mine`: what minions tell of themselves for other minions to know. The master keeps it.
+
+use brine_context::{Context, MINE_FUNCTIONS, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use super::config;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `mine`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush]);
+
+/// Calls a function and puts what it returns into the mine, under its own name or, with `mine_function`, that
+/// of another one. `allow_tgt` (of type `allow_tgt_type`) says which minions may have it. Gives false if there
+/// is no such function or it fails.
+///
+/// CLI Example:
+///
+///     salt '*' mine.send grains.get os
+///     salt '*' mine.send system mine_function=grains.get os allow_tgt='web*'
+#[function]
+pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    match entry(context, &name, args, kwargs) {
+        Some(value) => tell(context, map! {name => value}, false),
+        None => Ok(Value::Bool(false)),
+    }
+}
+
+/// Call functions and send their returns to the mine: those of `mine_functions` in the minion's configuration and
+/// pillar, or given in the same form. The minion does so by itself at start and every `mine_interval`. `clear`
+/// removes the rest of the mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.update
+#[function]
+pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_functions: Value) -> CallResult {
+    let functions = if mine_functions.is_truthy() {
+        mine_functions
+    } else {
+        config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false)?
+    };
+    let functions: Vec<(String, Value)> = match functions {
+        Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
+        Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
+        _ => Vec::new(),
+    };
+    if functions.is_empty() {
+        return Ok(Value::Nil);
+    }
+    let mut data = Map::new();
+    for (name, given) in functions {
+        let (args, kwargs) = arguments(given);
+        if let Some(value) = entry(context, &name, args, kwargs) {
+            data.insert(name.into(), value);
+        }
+    }
+    if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { tell(context, data, clear) }
+}
+
+/// What minions have in their mines: by minion, or by function and minion if several functions are asked for.
+///
+/// CLI Example:
+///
+///     salt '*' mine.get '*' network.ip_addrs
+///     salt '*' mine.get 'os:Fedora' network.ip_addrs grain
+#[function]
+pub fn get(
+    context: &Context,
+    tgt: Value,
+    fun: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default(false)] exclude_minion: bool,
+) -> CallResult {
+    let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
+    if !context.minion.upstream.has_master() {
+        // Without a master nobody keeps a mine.
+        return Ok(Value::map());
+    }
+    let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
+    if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
+        let own = context.minion.id.as_str();
+        found.shift_remove(own);
+        found.values_mut().filter_map(Value::as_map_mut).for_each(|of_function| _ = of_function.shift_remove(own));
+    }
+    Ok(found)
+}
+
+/// Takes a function out of this minion's mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.delete grains.get
+#[function]
+pub fn delete(context: &Context, fun: String) -> CallResult {
+    context.minion.upstream.ask(map! {"cmd" => "_mine_delete", "fun" => fun}).map_err(CallError::execution)
+}
+
+/// Takes away all of this minion's mine.
+///
+/// CLI Example:
+///
+///     salt '*' mine.flush
+#[function]
+pub fn flush(context: &Context) -> CallResult {
+    context.minion.upstream.ask(map! {"cmd" => "_mine_flush"}).map_err(CallError::execution)
+}
+
+fn tell(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
+    let load = map! {"cmd" => "_mine", "data" => data, "clear" => clear};
+    context.minion.upstream.ask(load).map_err(CallError::execution)
+}
+
+/// What goes into the mine for a function; nothing if it cannot be called.
+fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map) -> Option<Value> {
+    let function =
+        keyword.shift_remove("mine_function").map_or_else(|| name.to_owned(), |function| function.to_string());
+    let (allow, kind) = (keyword.shift_remove("allow_tgt"), keyword.shift_remove("allow_tgt_type"));
+    keyword.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
+    match context.call(&function, Args { positional, keyword }) {
+        Ok(value) => match allow {
+            None | Some(Value::Nil) => Some(value),
+            Some(allow) => Some(
+                map! {"__data__" => value, "__saltmine_acl__" => 1, "allow_tgt" => allow, "allow_tgt_type" => kind}
+                    .into(),
+            ),
+        },
+        Err(error) => {
+            tracing::error!(function, %error, "a function of the mine could not be called");
+            None
+        }
+    }
+}
+
+/// The arguments of a function in `mine_functions`: a list, in which one-key maps are named ones, or a mapping.
+fn arguments(given: Value) -> (Vec<Value>, Map) {
+    match given {
+        Value::Map(keyword) => (Vec::new(), keyword),
+        Value::List(items) => {
+            let (mut positional, mut keyword) = (Vec::new(), Map::new());
+            for item in items {
+                match item {
+                    Value::Map(named) => keyword.extend(named),
+                    value => positional.push(value),
+                }
+            }
+            (positional, keyword)
+        }
+        _ => (Vec::new(), Map::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_config::MinionConfig;
+    use brine_context::{MasterEvent, Upstream};
+    use brine_value::list;
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::testing;
+
+    /// A master that records requests.
+    #[derive(Default)]
+    struct Recorder(Mutex<Vec<Map>>);
+
+    impl Upstream for Recorder {
+        fn has_master(&self) -> bool {
+            true
+        }
+
+        fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+            Ok(over.clone())
+        }
+
+        fn ask(&self, load: Map) -> Result<Value, String> {
+            self.0.lock().push(load);
+            Ok(true.into())
+        }
+    }
+
+    #[test]
+    fn update_merges_configuration_and_pillar() {
+        let echo = |text: &str| list![map! {"mine_function" => "test.echo"}, text];
+        for (configured, pillar, expected) in [
+            (Map::new(), Map::new(), None),
+            (map! {"test.ping" => list![]}, Map::new(), Some(map! {"test.ping" => true})),
+            (Map::new(), map! {"test.ping" => list![]}, Some(map! {"test.ping" => true})),
+            (
+                map! {"a" => echo("configuration"), "b" => echo("b")},
+                map! {"a" => echo("pillar"), "c" => echo("c"), "none" => list![map! {"mine_function" => "no.such"}]},
+                Some(map! {"a" => "configuration", "c" => "c", "b" => "b"}),
+            ),
+        ] {
+            let master = Arc::new(Recorder::default());
+            let mut minion = testing::minion_with(&[], master.clone());
+            let mut config = MinionConfig::default();
+            if !configured.is_empty() {
+                config.opts.insert(MINE_FUNCTIONS.into(), configured.into());
+            }
+            Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+            minion.set_pillar(if pillar.is_empty() {
+                Map::new()
+            } else {
+                map! {MINE_FUNCTIONS => pillar}
+            });
+            let returned = testing::context_of(minion).call("mine.update", Args::default());
+            assert_eq!(returned, Ok(if expected.is_some() { true.into() } else { Value::Nil }));
+            let sent = master.0.lock().first().and_then(|load| load.get("data").cloned());
+            assert_eq!(sent, expected.map(Value::from));
+        }
+    }
+
+    #[test]
+    fn arguments_are_read_in_every_form() {
+        for (given, positional, keyword) in [
+            (Value::Nil, vec![], map! {}),
+            (list![], vec![], map! {}),
+            (list!["eth0", map! {"mine_function" => "x.y"}], vec!["eth0".into()], map! {"mine_function" => "x.y"}),
+            (map! {"cidr" => "10.0.0.0/8"}.into(), vec![], map! {"cidr" => "10.0.0.0/8"}),
+        ] {
+            assert_eq!(arguments(given), (positional, keyword));
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! `module`: execution functions as states.
+
+use brine_context::{Context, StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, ParamKind, function, registry};
+use brine_ids::Jid;
+use brine_returners::store_in;
+use brine_value::{Map, Value, map};
+
+/// State functions of `module`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("module", [run, wait, watch, mod_watch]);
+
+/// Calls execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one that
+/// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
+/// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
+#[function]
+pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    // One word that is no function, and the name is meant.
+    let calls: Option<Vec<Call>> = kwargs
+        .iter()
+        .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
+        .collect();
+    Ok(match calls {
+        Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
+        _ => by_name(context, &name, &kwargs).in_order(TOLD),
+    })
+}
+
+/// Calls execution functions only when something watched has changed.
+#[function]
+pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// As `wait`.
+#[function]
+pub fn watch(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "").into())
+}
+
+/// What is done when something watched has changed: the functions are called.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.shift_remove("sfun");
+    run(context, name, kwargs)
+}
+
+/// In which order results of functions are told.
+const TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
+
+/// One of the calls that are written as keys.
+struct Call {
+    /// The key as it is written.
+    key: String,
+    args: Args,
+}
+
+impl Call {
+    fn new(key: &str, given: &Value) -> Self {
+        let mut args = Args::default();
+        let single = [given.clone()];
+        for item in given.as_list().unwrap_or(if given.is_nil() { &[] } else { &single }) {
+            match item {
+                Value::Map(named) => args.keyword.extend(named.clone()),
+                value => args.positional.push(value.clone()),
+            }
+        }
+        Call { key: key.to_owned(), args }
+    }
+
+    fn function(&self) -> &str {
+        self.key.split(':').next().unwrap_or_default()
+    }
+}
+
+/// The parameters that a function must have and is not given.
+fn missing(function: &Function<Context>, args: &Args) -> Vec<&'static str> {
+    let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+    let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
+    missing.map(|param| param.name).collect()
+}
+
+/// Whether a value says that its function failed, in itself or below.
+fn is_failure(value: &Value) -> bool {
+    match value {
+        Value::Bool(good) => !good,
+        Value::Map(map) => map.iter().any(|(key, value)| match key.as_str() {
+            Some("result") if *value == Value::Bool(false) => true,
+            Some("retcode") if *value != 0.into() && *value != Value::Bool(false) => true,
+            _ => value.as_map().is_some() && is_failure(value),
+        }),
+        _ => false,
+    }
+}
+
+/// What an error says, without the words that the command line puts before it.
+fn told(error: CallError) -> String {
+    match error {
+        CallError::Arguments { message, .. }
+        | CallError::Invocation { message, .. }
+        | CallError::Execution(message)
+        | CallError::Exception(message) => message,
+        CallError::NotAvailable(_) => error.to_string(),
+    }
+}
+
+fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
+    let functions = &context.call.minion.functions;
+    let listed = |calls: &[&Call]| {
+        let names: Vec<&str> = calls.iter().map(|call| call.function()).collect();
+        (if names.len() == 1 { "" } else { "s" }, names.join(", "))
+    };
+    let names: Vec<String> = calls.iter().map(|call| call.key.clone()).collect();
+    let (known, unknown): (Vec<&Call>, Vec<&Call>) =
+        calls.iter().partition(|call| functions.get(call.function()).is_some());
+    if context.test || !unknown.is_empty() {
+        let mut comments = Vec::new();
+        if !unknown.is_empty() {
+            let (plural, names) = listed(&unknown);
+            comments.push(format!("Unavailable function{plural}: {names}."));
+        }
+        if context.test && !known.is_empty() {
+            let (plural, names) = listed(&known);
+            comments.push(format!("Function{plural} {names} to be executed."));
+        }
+        let result = (!unknown.is_empty()).then_some(false);
+        return named(StateReturn { result, ..StateReturn::ok(name, comments.join(" ")) }, names);
+    }
+    let (mut done, mut failed, mut changes) = (Vec::new(), Vec::new(), Map::new());
+    for Call { key, args } in calls {
+        let fun = key.split(':').next().unwrap_or_default();
+        let missing = functions.get(fun).map(|function| missing(function, &args)).unwrap_or_default();
+        if !missing.is_empty() {
+            failed.push(format!("'{key}' failed: Missing arguments: {}", missing.join(", ")));
+            continue;
+        }
+        match context.call.call(fun, args) {
+            Ok(value) if is_failure(&value) => failed.push(match &value {
+                Value::Map(_) => format!("'{key}' failed: {}", comment(&value).unwrap_or("(error message N/A)".into())),
+                _ => format!("'{key}': {value}"),
+            }),
+            Ok(value) => {
+                let shown = match &value {
+                    Value::Map(_) => comment(&value).unwrap_or("Success".into()),
+                    _ => value.to_string(),
+                };
+                done.push(format!("{key}: {shown}"));
+                changes.insert(key.into(), value);
+            }
+            Err(error) => failed.push(format!("'{key}' failed: {}", told(error))),
+        }
+    }
+    let succeeded = failed.is_empty();
+    failed.extend(done);
+    let mut all = StateReturn::ok(name, failed.join(", ")).with_changes(changes);
+    all.result = Some(succeeded);
+    named(all, names)
+}
+
+fn comment(value: &Value) -> Option<String> {
+    value.get("comment").map(ToString::to_string)
+}
+
+/// A result whose name is the list of functions that it is about.
+fn named(done: StateReturn, names: Vec<String>) -> Value {
+    let mut done = done.in_order(TOLD);
+    if let Some(done) = done.as_map_mut() {
+        done.insert("name".into(), names.into());
+    }
+    done
+}
+
+/// How the parameter of a function is written beside its name: what states take for themselves begins with `m_`.
+fn written(param: &'static str) -> &'static str {
+    match param {
+        "name" => "m_name",
+        "names" => "m_names",
+        "fun" => "m_fun",
+        "state" => "m_state",
+        "saltenv" => "m_saltenv",
+        other => other,
+    }
+}
+
+fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
+    let Some(function) = context.call.minion.functions.get(name) else {
+        return StateReturn::failed(name, format!("Module function {name} is not available"));
+    };
+    if context.test {
+        return StateReturn::would(name, format!("Module function {name} is set to execute"));
+    }
+    for (key, is_right, kind) in [
+        ("args", kwargs.get("args").is_none_or(|args| args.as_list().is_some()), "list"),
+        ("kwargs", kwargs.get("kwargs").is_none_or(|args| args.as_map().is_some()), "dict"),
+    ] {
+        if !is_right {
+            return StateReturn::failed(name, format!("'{key}' must be a {kind}."));
+        }
+    }
+    let mut args = Args::default();
+    for param in function.params {
+        let own = matches!(param.kind, ParamKind::Required | ParamKind::Optional(_));
+        if let (true, Some(value)) = (own, kwargs.get(written(param.name))) {
+            args.keyword.insert(param.name.into(), value.clone());
+        }
+    }
+    args.positional = kwargs.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
+    args.keyword.extend(kwargs.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default());
+    let missing: Vec<&str> = missing(function, &args).into_iter().map(written).collect();
+    if !missing.is_empty() {
+        let comment = format!("The following arguments are missing: {}", missing.join(" "));
+        return StateReturn::failed(name, comment);
+    }
+    match context.call.call(name, args) {
+        Ok(value) => {
+            if let Some(returner) = kwargs.get("returner").and_then(Value::as_str) {
+                let minion = &context.call.minion;
+                let id = minion.id.as_str();
+                let load = map! {"jid" => Jid::new().to_string(), "id" => id, "fun" => name, "return" => value.clone()};
+                store_in(returner, &minion.config.opts, load);
+            }
+            let mut done = StateReturn::ok(name, format!("Module function {name} executed"));
+            done.result = Some(!is_failure(&value));
+            done.with_changes(map! {"ret" => value})
+        }
+        Err(error) => {
+            let comment = format!("Module function {name} threw an exception. Exception: {}", told(error));
+            StateReturn::failed(name, comment)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn functions_are_called_by_both_styles() {
+        for (args, test, told) in [
+            (
+                map! {"name" => "n", "test.echo" => list![map! {"text" => "hi"}], "test.ping" => list![]},
+                false,
+                "True: test.echo: hi, test.ping: True",
+            ),
+            (map! {"name" => "n", "test.arg" => list!["a"]}, false, "True: test.arg: Success"),
+            (map! {"name" => "n", "test.echo" => list!["hi"]}, true, "None: Function test.echo to be executed."),
+            (map! {"name" => "n", "no.such" => list![]}, false, "False: Unavailable function: no.such."),
+            (map! {"name" => "n", "test.false" => list![]}, false, "False: 'test.false': False"),
+            (map! {"name" => "n", "test.exception" => list!["oh"]}, false, "False: 'test.exception' failed: oh"),
+            (map! {"name" => "test.echo", "text" => "hi"}, false, "True: Module function test.echo executed"),
+            (
+                map! {"name" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}},
+                false,
+                "True: Module function test.arg executed",
+            ),
+            (map! {"name" => "test.echo", "text" => "hi"}, true, "None: Module function test.echo is set to execute"),
+            (map! {"name" => "no.such"}, false, "False: Module function no.such is not available"),
+        ] {
+            let context = testing::state_context(test, &[]);
+            let done = context.call.minion.states.call(&context, "module.run", Args::keyword(args)).unwrap();
+            assert_eq!(format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap()), told);
+        }
+    }
+}

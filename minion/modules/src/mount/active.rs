@@ -1,0 +1,155 @@
+//! What is mounted now.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::accounts::Accounts;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+
+/// A mounted file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mount {
+    /// The number of the mount, of the one above it, and the device's two.
+    pub numbers: [String; 4],
+    /// The folder within the file system that is mounted.
+    pub root: String,
+    /// What is mounted.
+    pub device: String,
+    /// What `mount` calls it.
+    pub alt_device: Option<String>,
+    /// The type.
+    pub fstype: String,
+    /// Options of the mount.
+    pub opts: Vec<String>,
+    /// Options of the file system.
+    pub superopts: Vec<String>,
+}
+
+impl Mount {
+    /// As `mount.active` tells of it.
+    pub fn describe(&self, extended: bool) -> Map {
+        let mut told = map! {
+            "device" => &self.device,
+            "alt_device" => self.alt_device.as_deref(),
+            "fstype" => &self.fstype,
+            "opts" => self.opts.clone(),
+        };
+        if extended {
+            let [mount, parent, major, minor] = &self.numbers;
+            told.extend(map! {
+                "mountid" => mount,
+                "parentid" => parent,
+                "major" => major,
+                "minor" => minor,
+                "root" => &self.root,
+                "superopts" => self.superopts.clone(),
+                "device_uuid" => by("uuid", &self.device).map(|uuid| uuid.to_lowercase()),
+                "device_label" => by("label", &self.device),
+            });
+        } else {
+            told.insert("opts".into(), self.all_opts().into());
+        }
+        told
+    }
+
+    /// The options of mount and file system together, as `/proc/self/mounts` has them.
+    fn all_opts(&self) -> Vec<String> {
+        let more = self.superopts.iter().filter(|opt| !self.opts.contains(opt) && *opt != "rw" && *opt != "ro");
+        self.opts.iter().chain(more).cloned().collect()
+    }
+}
+
+/// All mounts, by where they are. Blanks there are `\040`.
+pub fn read(context: &Context) -> Result<IndexMap<String, Mount>, CallError> {
+    let text = files::read_to_string("/proc/self/mountinfo").map_err(CallError::execution)?;
+    // Without the program, devices have no second name.
+    let listed = run(context, &["mount".into(), "-l".into()], &[]).map(|output| output.stdout).unwrap_or_default();
+    Ok(parse(&text, &listed, &Accounts::read()))
+}
+
+fn parse(text: &str, listed: &str, accounts: &Accounts) -> IndexMap<String, Mount> {
+    let mut mounts = IndexMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(end) = words.iter().position(|word| *word == "-") else { continue };
+        let ([mount, parent, numbers, root, name, opts, ..], [_, fstype, device, superopts, ..]) =
+            (&words[..end], &words[end..])
+        else {
+            continue;
+        };
+        let (major, minor) = numbers.split_once(':').unwrap_or((numbers, ""));
+        let alt = listed.lines().rev().find_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            (words.get(2) == Some(name)).then(|| words[0].to_owned())
+        });
+        let options = |opts: &str| opts.split(',').map(|opt| numbered(opt, accounts).replace("\\040", "\\ ")).collect();
+        let found = Mount {
+            numbers: [mount, parent, major, minor].map(|number| (*number).to_owned()),
+            root: (*root).to_owned(),
+            device: device.replace("\\040", "\\ "),
+            alt_device: alt,
+            fstype: (*fstype).to_owned(),
+            opts: options(opts),
+            superopts: options(superopts),
+        };
+        mounts.insert((*name).to_owned(), found);
+    }
+    mounts
+}
+
+/// An option with the number of a user or group in the place of the name.
+pub fn numbered(opt: &str, accounts: &Accounts) -> String {
+    let number = match opt.split_once('=') {
+        Some(("uid", name)) => accounts.user(name).map(|user| user.uid),
+        Some(("gid", name)) => accounts.group(name).map(|group| group.gid),
+        _ => None,
+    };
+    match (opt.split_once('='), number) {
+        (Some((key, _)), Some(number)) => format!("{key}={number}"),
+        _ => opt.to_owned(),
+    }
+}
+
+/// The UUID, label or the like of a device, by the links that the system keeps.
+pub fn by(kind: &str, device: &str) -> Option<String> {
+    let device = std::fs::canonicalize(device).ok()?;
+    let mut links = std::fs::read_dir(format!("/dev/disk/by-{kind}")).ok()?.flatten();
+    let link = links.find(|link| std::fs::canonicalize(link.path()).is_ok_and(|target| target == device))?;
+    Some(link.file_name().to_string_lossy().replace("\\x20", " "))
+}
+
+/// The device of a UUID, label or the like such as `UUID=..`.
+pub fn named(token: &str) -> Option<String> {
+    let (kind, value) = token.split_once('=')?;
+    let link = format!("/dev/disk/by-{}/{}", kind.to_lowercase(), value.trim_matches('"').replace(' ', "\\x20"));
+    Some(std::fs::canonicalize(link).ok()?.display().to_string())
+}
+
+/// As `mount.active` tells of mounts.
+pub fn describe(mounts: &IndexMap<String, Mount>, extended: bool) -> Value {
+    let told = mounts.iter().map(|(name, mount)| (name.as_str().into(), mount.describe(extended).into()));
+    Value::Map(told.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_read() {
+        let text = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
+            30 22 0:5 / /a\\040b rw - vfat /dev/b\\040c rw,uid=fred,gid=5\nbroken\n";
+        let accounts = Accounts::parse("fred:x:7:7::/:/bin/sh\n", "");
+        let mounts = parse(text, "/dev/root on / type ext4 (rw)\n", &accounts);
+        assert_eq!(mounts["/"].alt_device.as_deref(), Some("/dev/root"));
+        assert_eq!(mounts["/"].all_opts(), ["rw", "relatime", "errors=remount-ro"]);
+        let second = &mounts["/a\\040b"];
+        assert_eq!(
+            (second.device.as_str(), &second.superopts[1..]),
+            ("/dev/b\\ c", &["uid=7".into(), "gid=5".into()][..])
+        );
+        assert_eq!(mounts.len(), 2);
+    }
+}

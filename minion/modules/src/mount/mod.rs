@@ -1,0 +1,424 @@
+//! `mount`: file systems and swap space, as they are mounted and as `/etc/fstab` has them.
+
+pub mod active;
+pub mod fstab;
+pub(crate) mod state;
+
+use std::path::{Path, PathBuf};
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::{argument, program, which};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::Style;
+
+use fstab::{Entry, How};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `mount`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "mount",
+    [
+        active,
+        is_mounted,
+        fstab,
+        set_fstab,
+        rm_fstab,
+        mount,
+        remount,
+        umount,
+        swaps,
+        swapon,
+        swapoff,
+        read_mount_cache,
+        write_mount_cache,
+        delete_mount_cache,
+        get_mount_from_path,
+        get_device_from_path,
+        is_fuse_exec
+    ]
+);
+
+/// What is mounted, by where it is.
+///
+/// CLI Example:
+///
+///     salt '*' mount.active
+#[function]
+pub fn active(context: &Context, #[default(false)] extended: bool) -> CallResult {
+    Ok(active::describe(&active::read(context)?, extended))
+}
+
+/// Whether something is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.is_mounted /mnt/share
+#[function]
+pub fn is_mounted(context: &Context, name: String) -> CallResult {
+    Ok(active::read(context)?.contains_key(&name).into())
+}
+
+/// The entries of `/etc/fstab`.
+///
+/// CLI Example:
+///
+///     salt '*' mount.fstab
+#[function]
+pub fn fstab(_context: &Context, #[default("/etc/fstab".into())] config: String) -> CallResult {
+    Ok(fstab::describe(&fstab::read(&config)?).into())
+}
+
+/// The arguments of `mount.set_fstab`.
+#[derive(Args)]
+pub struct SetFstabArgs {
+    /// Mount point.
+    name: String,
+    /// Device.
+    device: String,
+    /// Type of the file system.
+    fstype: String,
+    /// Mount options.
+    #[default("defaults".into())]
+    opts: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    dump: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    pass_num: Value,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether the table stays as it is.
+    #[default(false)]
+    test: bool,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Whether an entry that differs stays as it is.
+    #[default(false)]
+    not_change: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
+///
+/// CLI Example:
+///
+///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
+#[function]
+pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
+    let entry = Entry::new(&args.name, &args.device, &args.fstype, &args.opts, &args.dump, &args.pass_num);
+    Ok(fstab::set(
+        &args.config,
+        &entry,
+        &How { match_on: args.match_on, not_change: args.not_change, test: args.test },
+    )?
+    .as_str()
+    .into())
+}
+
+/// Has no entry be in `/etc/fstab` that mounts this device there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.rm_fstab /mnt/foo /dev/sdg
+#[function]
+pub fn rm_fstab(
+    _context: &Context,
+    name: String,
+    device: Option<String>,
+    #[default("/etc/fstab".into())] config: String,
+) -> CallResult {
+    fstab::remove(&config, &name, device.as_deref())?;
+    Ok(true.into())
+}
+
+/// Mounts a device, or what `/etc/fstab` has for the place: True, or what `mount` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' mount.mount /mnt/foo /dev/sdz1 True
+#[function]
+pub fn mount(
+    context: &Context,
+    name: String,
+    #[default(false.into())] device: Value,
+    #[default(false)] mkmnt: bool,
+    #[default] fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default] user: Option<String>,
+) -> CallResult {
+    if mkmnt && !Path::new(&name).exists() {
+        make_folder(&name, user.as_deref())?;
+    }
+    let mut words = vec!["mount".to_owned()];
+    if device.is_truthy() {
+        words.extend(with_opts(&options(&opts), &fstype));
+        words.push(argument(&device.to_string())?);
+    }
+    words.push(argument(&name)?);
+    carry_out(context, &words, user)
+}
+
+/// Mounts again with other options, or mounts what is not mounted.
+///
+/// CLI Example:
+///
+///     salt '*' mount.remount /mnt/foo /dev/sdz1 True
+#[function]
+pub fn remount(
+    context: &Context,
+    name: String,
+    device: String,
+    #[default(false)] mkmnt: bool,
+    #[default] fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default] user: Option<String>,
+) -> CallResult {
+    if !active::read(context)?.contains_key(&name) {
+        return mount(context, name, device.into(), mkmnt, fstype, opts, user);
+    }
+    let mut opts = options(&opts);
+    if !opts.iter().any(|opt| opt == "remount") {
+        opts.push("remount".into());
+    }
+    let mut words = vec!["mount".to_owned()];
+    words.extend(with_opts(&opts, &fstype));
+    words.extend([argument(&device)?, argument(&name)?]);
+    carry_out(context, &words, user)
+}
+
+/// Unmounts: True, or what `umount` complains of.
+///
+/// CLI Example:
+///
+///     salt '*' mount.umount /mnt/foo /dev/xvdc1
+#[function]
+pub fn umount(
+    context: &Context,
+    name: String,
+    #[default] device: Option<String>,
+    #[default] user: Option<String>,
+    #[default(false)] lazy: bool,
+) -> CallResult {
+    if !active::read(context)?.contains_key(&name) {
+        return Ok(format!("{name} does not have anything mounted").into());
+    }
+    let mut words = vec!["umount".to_owned()];
+    words.extend(lazy.then(|| "-l".to_owned()));
+    words.push(argument(device.as_deref().filter(|device| !device.is_empty()).unwrap_or(&name))?);
+    carry_out(context, &words, user)
+}
+
+/// The swap space that is in use.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swaps
+#[function]
+pub fn swaps(_context: &Context) -> CallResult {
+    Ok(swap_space()?.into())
+}
+
+/// Uses a device or file as swap space.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swapon /root/swapfile
+#[function]
+pub fn swapon(context: &Context, name: String, #[default] priority: Option<i64>) -> CallResult {
+    let before = swap_space()?;
+    if let Some(stats) = before.get(name.as_str()) {
+        return Ok(map! {"stats" => stats.clone(), "new" => false}.into());
+    }
+    let mut words = vec!["swapon".to_owned(), argument(&name)?];
+    words.extend(priority.iter().flat_map(|priority| ["-p".to_owned(), priority.to_string()]));
+    carry_out(context, &words, None)?;
+    let stats = swap_space()?.get(name.as_str()).cloned();
+    Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
+}
+
+/// Uses a device or file as swap space no more; nothing if it was not.
+///
+/// CLI Example:
+///
+///     salt '*' mount.swapoff /root/swapfile
+#[function]
+pub fn swapoff(context: &Context, name: String) -> CallResult {
+    if !swap_space()?.contains_key(name.as_str()) {
+        return Ok(Value::Nil);
+    }
+    carry_out(context, &["swapoff".into(), argument(&name)?], None)?;
+    Ok((!swap_space()?.contains_key(name.as_str())).into())
+}
+
+/// What `mount.mounted` has mounted there, and how.
+///
+/// CLI Example:
+///
+///     salt '*' mount.read_mount_cache /mnt/share
+#[function]
+pub fn read_mount_cache(context: &Context, name: String) -> CallResult {
+    Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
+}
+
+/// Remembers what is mounted there, and how.
+///
+/// CLI Example:
+///
+///     salt '*' mount.write_mount_cache /mnt/share 10.0.0.1/folder True nfs defaults
+#[function]
+pub fn write_mount_cache(
+    context: &Context,
+    real_name: String,
+    device: String,
+    mkmnt: bool,
+    fstype: String,
+    mount_opts: Value,
+) -> CallResult {
+    let mut cache = read_cache(context)?;
+    let entry = map! {"device" => device, "fstype" => fstype, "mkmnt" => mkmnt, "opts" => mount_opts};
+    cache.insert(real_name.into(), entry.into());
+    write_cache(context, cache)?;
+    Ok(true.into())
+}
+
+/// Forgets what is mounted there.
+///
+/// CLI Example:
+///
+///     salt '*' mount.delete_mount_cache /mnt/share
+#[function]
+pub fn delete_mount_cache(context: &Context, real_name: String) -> CallResult {
+    let mut cache = read_cache(context)?;
+    if cache.shift_remove(real_name.as_str()).is_some() {
+        write_cache(context, cache)?;
+    }
+    Ok(true.into())
+}
+
+/// Where the file system of a path is mounted.
+///
+/// CLI Example:
+///
+///     salt '*' mount.get_mount_from_path /opt/some/nested/path
+#[function]
+pub fn get_mount_from_path(context: &Context, path: String) -> CallResult {
+    Ok(mount_of(context, &path)?.0.into())
+}
+
+/// The device of the file system of a path.
+///
+/// CLI Example:
+///
+///     salt '*' mount.get_device_from_path /
+#[function]
+pub fn get_device_from_path(context: &Context, path: String) -> CallResult {
+    Ok(mount_of(context, &path)?.1.into())
+}
+
+/// Whether a program is one that mounts with FUSE.
+///
+/// CLI Example:
+///
+///     salt '*' mount.is_fuse_exec sshfs
+#[function]
+pub fn is_fuse_exec(context: &Context, cmd: String) -> CallResult {
+    let Some(program) = which(&cmd) else { return Ok(false.into()) };
+    let output = run(context, &["ldd".into(), program.display().to_string()], &[])?;
+    Ok(output.stdout.contains("libfuse").into())
+}
+
+/// Options as a list: they are said as one, or separated by commas.
+pub fn options(opts: &Value) -> Vec<String> {
+    match opts {
+        Value::Nil => Vec::new(),
+        Value::List(opts) => opts.iter().map(ToString::to_string).collect(),
+        other => other.to_string().split(',').map(str::to_owned).collect(),
+    }
+}
+
+fn with_opts(opts: &[String], fstype: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    if !opts.is_empty() {
+        words.extend(["-o".to_owned(), opts.join(",")]);
+    }
+    if !fstype.is_empty() {
+        words.extend(["-t".to_owned(), fstype.to_owned()]);
+    }
+    words
+}
+
+/// Runs a program: True, or what it complains of.
+fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
+    let mut program = program(words, &[]);
+    program.runas = user;
+    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    if output.retcode == 0 {
+        return Ok(true.into());
+    }
+    context.set_retcode(output.retcode);
+    Ok(output.stderr.into())
+}
+
+/// Makes the folder that something is mounted on.
+pub fn make_folder(name: &str, user: Option<&str>) -> Result<(), CallError> {
+    let failed = |error: std::io::Error| CallError::Execution(format!("cannot create {name}: {error}"));
+    std::fs::create_dir_all(name).map_err(failed)?;
+    let owner = user.and_then(|user| brine_host::accounts::Accounts::read().user(user).cloned());
+    match owner {
+        Some(owner) => std::os::unix::fs::chown(name, Some(owner.uid), Some(owner.gid)).map_err(failed),
+        None => Ok(()),
+    }
+}
+
+fn swap_space() -> Result<Map, CallError> {
+    let text = files::read_if_exists("/proc/swaps").map_err(CallError::execution)?.unwrap_or_default();
+    let entry = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, kind, size, used, priority] = words[..] else { return None };
+        Some((name.into(), map! {"type" => kind, "size" => size, "used" => used, "priority" => priority}.into()))
+    };
+    Ok(text.lines().skip(1).filter_map(entry).collect())
+}
+
+fn cache_file(context: &Context) -> PathBuf {
+    context.config().cachedir.join("mounts")
+}
+
+fn read_cache(context: &Context) -> Result<Map, CallError> {
+    let path = cache_file(context);
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    // What another program has written there is no loss: the next state writes it anew.
+    let cache = brine_yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
+    Ok(cache.unwrap_or_default())
+}
+
+fn write_cache(context: &Context, mounts: Map) -> Result<(), CallError> {
+    let path = cache_file(context);
+    if let Some(folder) = path.parent() {
+        files::create_private_dir(folder).map_err(CallError::execution)?;
+    }
+    let text = brine_yaml::dump(&map! {"mounts" => mounts}.into(), Style::BLOCK);
+    files::write_atomic(&path, text.as_bytes(), 0o600).map_err(CallError::execution)
+}
+
+fn mount_of(context: &Context, path: &str) -> Result<(String, Option<String>), CallError> {
+    let mut mounts = active::read(context)?;
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    for folder in path.ancestors() {
+        let name = folder.display().to_string();
+        if let Some(mount) = mounts.shift_remove(&name.replace(' ', "\\040")) {
+            return Ok((name, Some(mount.device)));
+        }
+    }
+    Ok(("/".into(), None))
+}

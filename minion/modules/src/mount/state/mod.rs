@@ -1,0 +1,380 @@
+//! `mount`: file systems and swap space as states.
+
+mod mounted;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use crate::mount::active::{self, by, named};
+use crate::mount::fstab::{self, Done, Entry, How};
+use crate::mount::options;
+
+/// State functions of `mount`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("mount", [mounted, unmounted, swap, fstab_present, fstab_absent, mod_watch]);
+
+/// The arguments of `mount.mounted`.
+#[derive(Args)]
+pub struct MountedArgs {
+    /// Mount point.
+    name: String,
+    /// Device, such as `/dev/sdb1` or `UUID=...`.
+    device: String,
+    /// Type of the file system.
+    fstype: String,
+    /// Whether a missing mount point is created.
+    #[default(false)]
+    mkmnt: bool,
+    /// Mount options, as a list or separated by commas.
+    #[default("defaults".into())]
+    opts: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    dump: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    pass_num: Value,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether the file system is entered into the table.
+    #[default(true)]
+    persist: bool,
+    /// Whether the file system is mounted now.
+    #[default(true)]
+    mount: bool,
+    /// User that mounts the file system.
+    #[default]
+    user: Option<String>,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Regular expressions of device names that count as the same.
+    #[default]
+    device_name_regex: Vec<String>,
+    /// Options that the system does not show for mounted file systems.
+    #[default]
+    extra_mount_invisible_options: Vec<String>,
+    /// Keys of options that the system does not show for mounted file systems.
+    #[default]
+    extra_mount_invisible_keys: Vec<String>,
+    /// Keys of options, by type of file system, whose changes need no remount.
+    #[default]
+    extra_mount_ignore_fs_keys: Map,
+    /// Options that the system shows under another name.
+    #[default]
+    extra_mount_translate_options: Map,
+    /// Options that do not cause a remount.
+    #[default]
+    hidden_opts: Value,
+    /// Whether a bind mount takes over the options of its source.
+    #[default(true)]
+    bind_mount_copy_active_opts: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A device that is mounted there, now and, unless `persist` is false, when the host starts.
+#[function]
+pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
+    let mut invisible = args.extra_mount_invisible_options;
+    invisible.extend(options(&args.hidden_opts));
+    let wanted = mounted::Wanted {
+        name: args.name,
+        device: args.device,
+        fstype: args.fstype,
+        mkmnt: args.mkmnt,
+        opts: options(&args.opts),
+        dump: args.dump,
+        pass: args.pass_num,
+        config: args.config,
+        persist: args.persist,
+        mount: args.mount,
+        user: args.user,
+        match_on: args.match_on,
+        device_name_regex: args.device_name_regex,
+        invisible,
+        invisible_keys: args.extra_mount_invisible_keys,
+        ignore_fs_keys: args.extra_mount_ignore_fs_keys,
+        translate: args.extra_mount_translate_options,
+        bind_copy: args.bind_mount_copy_active_opts,
+    };
+    mounted::state(context, wanted).map(Into::into)
+}
+
+/// Nothing mounted there; with `persist` not when the host starts either.
+#[function]
+pub fn unmounted(
+    context: &StateContext,
+    name: String,
+    #[default] device: Option<String>,
+    #[default("/etc/fstab".into())] config: String,
+    #[default(false)] persist: bool,
+    #[default] user: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if name.is_empty() {
+        return Ok(StateReturn::failed(&name, "Must provide name to mount.unmounted").into());
+    }
+    let mut done = StateReturn::ok(&name, "Target was already unmounted");
+    if active::read(&context.call)?.contains_key(&name.replace(' ', "\\040")) {
+        if context.test {
+            return Ok(StateReturn::would(&name, format!("Mount point {name} is mounted but should not be")).into());
+        }
+        let args = map! {"name" => &name, "device" => device.as_deref(), "user" => user};
+        let said = context.call.call("mount.umount", Args::keyword(args))?;
+        done = match said.as_str() {
+            Some(complaint) => StateReturn::failed(&name, complaint),
+            None => StateReturn::ok(&name, "Target was successfully unmounted").with_changes(map! {"umount" => true}),
+        };
+        context.call.call("mount.delete_mount_cache", Args::positional([name.as_str().into()]))?;
+    }
+    if persist { purged(context, done, &name, device.as_deref(), &config).map(Into::into) } else { Ok(done.into()) }
+}
+
+/// Swap space that is in use, now and, unless `persist` is false, when the host starts.
+#[function]
+pub fn swap(
+    context: &StateContext,
+    name: String,
+    #[default(true)] persist: bool,
+    #[default("/etc/fstab".into())] config: String,
+) -> CallResult {
+    let real = match std::fs::read_link(&name) {
+        Ok(target) if target.is_absolute() => target.display().to_string(),
+        Ok(target) => format!("/dev/{}", target.file_name().unwrap_or_default().to_string_lossy()),
+        Err(_) => name.clone(),
+    };
+    let used = |context: &StateContext| -> Result<Map, CallError> {
+        Ok(context.call.call("mount.swaps", Args::default())?.as_map().cloned().unwrap_or_default())
+    };
+    let is_used = used(context)?.contains_key(real.as_str());
+    let mut done = if is_used {
+        StateReturn::ok(&name, format!("Swap {name} already active"))
+    } else if context.test {
+        StateReturn::would(&name, format!("Swap {name} is set to be activated"))
+    } else {
+        context.call.call("mount.swapon", Args::positional([real.as_str().into()]))?;
+        match used(context)?.get(real.as_str()).and_then(Value::as_map) {
+            Some(stats) => StateReturn::ok(&name, format!("Swap {name} activated")).with_changes(stats.clone()),
+            None => StateReturn::failed(&name, format!("Swap {name} failed to activate")),
+        }
+    };
+    if !persist {
+        return Ok(done.into());
+    }
+    let entries = fstab::read(&config)?;
+    if context.test {
+        if !entries.iter().any(|(place, entry)| *place == name || entry.device == name) {
+            done.result = None;
+            if is_used {
+                done.comment = format!("Swap {name} is set to be added to the fstab and to be activated");
+            }
+        }
+        return Ok(done.into());
+    }
+    if entries.iter().any(|(place, entry)| place == "none" && entry.device == name && entry.fstype != "swap") {
+        return Ok(done.into());
+    }
+    let entry = Entry::new("none", &name, "swap", &"defaults".into(), &0.into(), &0.into());
+    let (comment, change) = match fstab::set(&config, &entry, &How::default())? {
+        Done::Present => ("", None),
+        other => in_fstab(other),
+    };
+    done.comment.push_str(comment);
+    done.changes.extend(change.map(|change| ("persist".into(), change.into())));
+    Ok(done.into())
+}
+
+/// The arguments of `mount.fstab_present`.
+#[derive(Args)]
+pub struct FstabPresentArgs {
+    /// Device.
+    name: String,
+    /// Mount point.
+    fs_file: String,
+    /// Type of the file system.
+    fs_vfstype: String,
+    /// Mount options.
+    #[default("defaults".into())]
+    fs_mntops: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    fs_freq: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    fs_passno: Value,
+    /// What the device is named by: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
+    #[default]
+    mount_by: Option<String>,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    config: String,
+    /// Whether a new entry is mounted.
+    #[default(true)]
+    mount: bool,
+    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    #[default(vec!["auto".into()])]
+    match_on: Vec<String>,
+    /// Whether an entry that differs stays as it is.
+    #[default(false)]
+    not_change: bool,
+    /// Accepted and ignored.
+    #[default(true)]
+    fs_mount: bool,
+}
+
+/// An entry in `/etc/fstab`; with `mount`, what is new is mounted.
+#[function]
+pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> CallResult {
+    let name = &args.name;
+    let config = &args.config;
+    _ = args.fs_mount;
+    let place = without_slash(&args.fs_file);
+    let Some(device) = called(name, args.mount_by.as_deref()) else {
+        let by = args.mount_by.unwrap_or_default();
+        return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
+    };
+    let entry = Entry::new(place, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
+    let done =
+        fstab::set(config, &entry, &How { match_on: args.match_on, not_change: args.not_change, test: context.test })?;
+    if context.test {
+        let comment = match done {
+            Done::Present => return Ok(StateReturn::ok(name, format!("{place} entry is already in {config}.")).into()),
+            Done::New if args.mount => {
+                format!("{place} entry will be written in {config}.\nWill mount {name} on {place}")
+            }
+            Done::New => format!("{place} entry will be written in {config}."),
+            Done::Changed => format!("{place} entry will be updated in {config}."),
+        };
+        return Ok(StateReturn::would(name, comment).into());
+    }
+    let changes = map! {"persist" => done.as_str()};
+    let told = match done {
+        Done::Present => StateReturn::ok(name, format!("{place} entry was already in {config}.")),
+        Done::Changed => StateReturn::ok(name, format!("{place} entry updated in {config}.")).with_changes(changes),
+        Done::New if !args.mount => {
+            StateReturn::ok(name, format!("{place} entry added in {config}.")).with_changes(changes)
+        }
+        Done::New => {
+            let said = context.call.call("mount.mount", Args::positional([place.into()]))?;
+            let result = said.as_str().is_none();
+            let mounted = match said.as_str() {
+                None => format!("Mounted {name} on {place}"),
+                Some(complaint) => {
+                    let why = complaint.split_once(':').map_or(complaint, |(_, why)| why);
+                    format!("Error while mounting {why}")
+                }
+            };
+            let comment = format!("{place} entry added in {config}.\n{mounted}");
+            StateReturn { result: Some(result), changes, ..StateReturn::ok(name, comment) }
+        }
+    };
+    Ok(told.into())
+}
+
+/// No entry in `/etc/fstab` that mounts this device there.
+#[function]
+pub fn fstab_absent(
+    context: &StateContext,
+    name: String,
+    fs_file: String,
+    #[default] mount_by: Option<String>,
+    #[default("/etc/fstab".into())] config: String,
+) -> CallResult {
+    let place = without_slash(&fs_file);
+    let is_there = fstab::read(&config)?.iter().any(|(have, _)| have == place);
+    let missing = format!("{place} entry is already missing in {config}.");
+    let done = match (context.test, is_there) {
+        (true, true) => StateReturn::would(&name, format!("{place} entry will be removed from {config}.")),
+        (true, false) => StateReturn::would(&name, missing),
+        (false, false) => StateReturn::ok(&name, missing),
+        (false, true) => {
+            fstab::remove(&config, place, called(&name, mount_by.as_deref()).as_deref())?;
+            StateReturn::ok(&name, format!("{place} entry removed from {config}."))
+                .with_changes(map! {"persist" => "removed"})
+        }
+    };
+    Ok(done.into())
+}
+
+/// What is done when something watched has changed: it is mounted again.
+#[function]
+pub fn mod_watch(
+    context: &StateContext,
+    name: String,
+    #[default("mounted".into())] sfun: String,
+    #[default] device: String,
+    #[default] fstype: String,
+    #[default("defaults".into())] opts: Value,
+    #[default] user: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if sfun != "mounted" {
+        return Ok(StateReturn::ok(&name, format!("Watch not supported in {sfun} at this time")).into());
+    }
+    let args = map! {"name" => &name, "device" => device, "fstype" => fstype, "opts" => opts, "user" => user};
+    let said = context.call.call("mount.remount", Args::keyword(args))?;
+    Ok(match said.as_str() {
+        None => StateReturn::ok(&name, format!("{name} remounted")),
+        Some(complaint) => StateReturn::failed(&name, format!("{name} failed to remount: {complaint}")),
+    }
+    .into())
+}
+
+/// What is said of an entry behind what was said before, and the change.
+fn in_fstab(done: Done) -> (&'static str, Option<&'static str>) {
+    match done {
+        Done::Present => (". Entry already exists in the fstab.", None),
+        Done::New => (". Added new entry to the fstab.", Some("new")),
+        Done::Changed => (". Updated the entry in the fstab.", Some("update")),
+    }
+}
+
+fn without_slash(place: &str) -> &str {
+    if place == "/" { place } else { place.trim_end_matches('/') }
+}
+
+/// A device by the name that is wanted: its path (`device`), or `UUID=..`, `LABEL=..` and the like. Nothing if it has
+/// none of that kind.
+fn called(device: &str, mount_by: Option<&str>) -> Option<String> {
+    let Some(kind) = mount_by.filter(|kind| !kind.is_empty()) else { return Some(device.to_owned()) };
+    let prefix = format!("{}=", kind.to_uppercase());
+    let is_path = device.starts_with('/');
+    if (kind == "device" && is_path) || device.starts_with(&prefix) {
+        return Some(device.to_owned());
+    }
+    let path = if is_path { device.to_owned() } else { named(device)? };
+    if kind == "device" { Some(path) } else { by(kind, &path).map(|value| format!("{prefix}{value}")) }
+}
+
+/// Takes the entry of what is unmounted out of `/etc/fstab`.
+fn purged(
+    context: &StateContext,
+    mut done: StateReturn,
+    name: &str,
+    device: Option<&str>,
+    config: &str,
+) -> Result<StateReturn, CallError> {
+    let device = device.filter(|device| !device.is_empty());
+    let entries = fstab::read(config)?;
+    let Some((_, entry)) = entries.iter().find(|(place, _)| place == name) else {
+        done.comment.push_str(". fstab entry not found");
+        return Ok(done);
+    };
+    if let Some(device) = device.filter(|device| entry.device != *device) {
+        done.comment = format!("{}. fstab entry for device {device} not found", done.comment);
+        return Ok(done);
+    }
+    if context.test {
+        let comment =
+            format!("Mount point {name} is unmounted but needs to be purged from {config} to be made persistent");
+        return Ok(StateReturn::would(name, comment));
+    }
+    fstab::remove(config, name, device)?;
+    done.comment.push_str(". Removed target from fstab");
+    done.changes.insert("persist".into(), "purged".into());
+    Ok(done)
+}

@@ -1,0 +1,496 @@
+//! `mount.mounted`: what is mounted, how, and whether that lasts.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError};
+use brine_host::accounts::Accounts;
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+use regex::Regex;
+
+use crate::mount::active::{self, Mount, by, named, numbered};
+use crate::mount::fstab::{self, Done, Entry, How};
+use crate::mount::make_folder;
+
+/// Options that `mount` takes and the system does not tell of.
+const INVISIBLE: [&str; 23] = [
+    "_netdev",
+    "actimeo",
+    "bg",
+    "comment",
+    "defaults",
+    "delay_connect",
+    "direct-io-mode",
+    "intr",
+    "loop",
+    "nointr",
+    "nobootwait",
+    "nofail",
+    "password",
+    "reconnect",
+    "retry",
+    "soft",
+    "auto",
+    "users",
+    "bind",
+    "nonempty",
+    "transform_symlinks",
+    "port",
+    "backup-volfile-servers",
+];
+
+/// Options of which the system tells, if at all, without their values.
+const INVISIBLE_KEYS: [&str; 8] =
+    ["actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile"];
+
+/// How something is to be mounted.
+pub(super) struct Wanted {
+    pub name: String,
+    pub device: String,
+    pub fstype: String,
+    pub mkmnt: bool,
+    pub opts: Vec<String>,
+    pub dump: Value,
+    pub pass: Value,
+    pub config: String,
+    pub persist: bool,
+    pub mount: bool,
+    pub user: Option<String>,
+    pub match_on: Vec<String>,
+    /// Devices that are as good as the wanted one.
+    pub device_name_regex: Vec<String>,
+    /// More options that the system does not tell of.
+    pub invisible: Vec<String>,
+    /// More options of whose values the system does not tell.
+    pub invisible_keys: Vec<String>,
+    /// More options of whose values it does not tell for a type.
+    pub ignore_fs_keys: Map,
+    /// More options that it calls otherwise.
+    pub translate: Map,
+    /// Whether a folder that is mounted elsewhere keeps the options of its file system.
+    pub bind_copy: bool,
+}
+
+/// What is found out and done.
+struct Work<'w> {
+    context: &'w StateContext,
+    wanted: Wanted,
+    active: IndexMap<String, Mount>,
+    /// The place behind links, and as the system writes it.
+    place: PathBuf,
+    key: String,
+    /// What the device is, behind names and links.
+    device: String,
+    changes: Map,
+    comment: String,
+    /// Whether it is to be remembered how it is mounted.
+    remember: bool,
+}
+
+pub(super) fn state(context: &StateContext, mut wanted: Wanted) -> Result<StateReturn, CallError> {
+    let shown = wanted.name.clone();
+    for (value, word) in [(&wanted.name, "name"), (&wanted.device, "device"), (&wanted.fstype, "fstype")] {
+        if value.is_empty() {
+            return Ok(StateReturn::failed(&shown, format!("Must provide {word} to mount.mounted")));
+        }
+    }
+    if wanted.name != "/" {
+        wanted.name.truncate(wanted.name.trim_end_matches('/').len());
+    }
+    let place = std::fs::canonicalize(&wanted.name).unwrap_or_else(|_| PathBuf::from(&wanted.name));
+    let key = place.display().to_string().replace(' ', "\\040");
+    let active = active::read(&context.call)?;
+    let (changes, comment) = (Map::new(), String::new());
+    let mut work =
+        Work { context, wanted, active, place, key, device: String::new(), changes, comment, remember: false };
+    let done = work.done()?;
+    Ok(StateReturn { name: shown, ..done })
+}
+
+impl Work<'_> {
+    fn done(&mut self) -> Result<StateReturn, CallError> {
+        match self.real_device() {
+            Ok(device) => self.device = device,
+            Err(message) => return Ok(self.failed(message)),
+        }
+        let mut result = Some(true);
+        if self.active.contains_key(&self.key) && self.wanted.mount {
+            if let Some(ended) = self.with_these_options()? {
+                return Ok(ended);
+            }
+            match self.of_this_device()? {
+                Ok(found) => result = found,
+                Err(ended) => return Ok(ended),
+            }
+        }
+        if !self.active.contains_key(&self.key) {
+            match self.now_mounted()? {
+                Ok(found) => result = found,
+                Err(ended) => return Ok(ended),
+            }
+        }
+        if self.wanted.persist { self.persisted(result) } else { Ok(self.told(result)) }
+    }
+
+    fn told(&mut self, result: Option<bool>) -> StateReturn {
+        let (changes, comment) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.comment));
+        StateReturn { result, changes, ..StateReturn::ok("", comment) }
+    }
+
+    fn failed(&mut self, comment: impl Into<String>) -> StateReturn {
+        self.comment = comment.into();
+        self.told(Some(false))
+    }
+
+    fn call(&self, function: &str, args: Map) -> Result<Value, CallError> {
+        self.context.call.call(function, Args::keyword(args))
+    }
+
+    /// What the device is, and for a folder that is mounted elsewhere its options.
+    fn real_device(&mut self) -> Result<String, String> {
+        let device = self.wanted.device.clone();
+        let upper = device.to_uppercase();
+        if let Some(path) = device.strip_prefix('/') {
+            if self.wanted.opts.iter().any(|opt| opt == "bind") && self.active.contains_key(&self.key) {
+                return Ok(self.bound());
+            }
+            let mapped = path.strip_prefix("dev/").and_then(|path| path.split_once('/')).map(|(group, volume)| {
+                format!("/dev/mapper/{}-{}", group.replace('-', "--"), volume.replace('-', "--"))
+            });
+            if let Some(mapped) = mapped.filter(|mapped| Path::new(mapped).exists()) {
+                return Ok(mapped);
+            }
+            return Ok(real_path(&device));
+        }
+        if upper.starts_with("UUID=") {
+            let uuid = device.split_once('=').map(|(_, uuid)| uuid.trim_matches('"').to_lowercase());
+            return Ok(named(&device).or(uuid).unwrap_or_default());
+        }
+        if upper.starts_with("LABEL=") {
+            let label = device.split_once('=').map(|(_, label)| label).unwrap_or_default();
+            return named(&device).ok_or_else(|| format!("Unable to find device with label {label}."));
+        }
+        match device.split_once('#') {
+            Some((program, real)) if is_word(program) && !real.is_empty() => Ok(real.to_owned()),
+            _ => Ok(device),
+        }
+    }
+
+    /// The device of the file system that a folder is on which is mounted elsewhere.
+    fn bound(&mut self) -> String {
+        let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
+        let on_device = own.starts_with('/');
+        let ancestors = Path::new(&self.wanted.device).ancestors().map(|path| path.display().to_string());
+        let mut folders = ancestors.map(|path| path.replace(' ', "\\040"));
+        let found = if on_device { folders.find(|folder| self.active.contains_key(folder)) } else { folders.next() };
+        let below = found.and_then(|folder| self.active.get(&folder)).cloned();
+        if let Some(below) = &below {
+            if self.wanted.bind_copy {
+                self.wanted.opts.extend(below.opts.iter().chain(&below.superopts).cloned());
+                self.wanted.opts.sort();
+                self.wanted.opts.dedup();
+            }
+            if let Some(mount) = self.active.get_mut(&self.key) {
+                mount.opts.push("bind".into());
+            }
+        }
+        below.filter(|_| on_device).map_or(own, |below| below.device)
+    }
+
+    /// Mounts again if options differ, or have gone since the last time. What the state ends with, if it ends here.
+    fn with_these_options(&mut self) -> Result<Option<StateReturn>, CallError> {
+        let Some(mount) = self.active.get(&self.key).filter(|_| !self.wanted.opts.is_empty()) else { return Ok(None) };
+        let mut differing = differing(&self.wanted, mount);
+        differing.sort();
+        if !differing.is_empty()
+            && let Some(ended) = self.mount_again(&differing.join(","), " ")?
+        {
+            return Ok(Some(ended));
+        }
+        let cache = self.call("mount.read_mount_cache", map! {"name" => self.place.display().to_string()})?;
+        let Some(before) = cache.get("opts").map(crate::mount::options) else {
+            self.remember = true;
+            return Ok(None);
+        };
+        let gone: Vec<String> = before.into_iter().filter(|opt| !self.wanted.opts.contains(opt)).collect();
+        if gone.is_empty() { Ok(None) } else { self.mount_again(&gone.join(","), "") }
+    }
+
+    fn mount_again(&mut self, options: &str, gap: &str) -> Result<Option<StateReturn>, CallError> {
+        if self.context.test {
+            self.comment = format!("Remount would be forced because options ({options}){gap}changed");
+            return Ok(Some(self.told(None)));
+        }
+        let fstype = self.wanted.fstype.as_str();
+        let place = self.place.display().to_string();
+        let how = map! {
+            "name" => &place,
+            "device" => &self.wanted.device,
+            "mkmnt" => self.wanted.mkmnt,
+            "fstype" => fstype,
+            "opts" => self.wanted.opts.clone(),
+        };
+        let said = if ["nfs", "cvfs"].contains(&fstype) || fstype.starts_with("fuse") {
+            let mut told = format!("Forced unmount and mount because options ({options}) changed");
+            let mut unmounted = self.call("mount.umount", map! {"name" => &place})?;
+            if unmounted != true.into() {
+                told = format!(
+                    "Forced a lazy unmount and mount because the previous unmount failed and because the options \
+                     ({options}) changed"
+                );
+                unmounted = self.call("mount.umount", map! {"name" => &place, "lazy" => true})?;
+            }
+            self.changes.insert("umount".into(), told.into());
+            if unmounted != true.into() {
+                return Ok(Some(self.failed(format!("Unable to unmount {place}: {unmounted}."))));
+            }
+            self.call("mount.mount", how)?
+        } else {
+            let told = format!("Forced remount because options ({options}) changed");
+            self.changes.insert("umount".into(), told.into());
+            self.call("mount.remount", how)?
+        };
+        self.remember = true;
+        Ok(if said == true.into() { None } else { Some(self.failed(said.to_string())) })
+    }
+
+    /// Unmounts what is another device.
+    fn of_this_device(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
+        let Some(mount) = self.active.get(&self.key) else { return Ok(Ok(Some(true))) };
+        let mut devices = vec![mount.device.clone(), real_path(&mount.device)];
+        let uuid = by("uuid", &mount.device).map(|uuid| uuid.to_lowercase());
+        for other in [mount.alt_device.clone(), uuid, by("label", &mount.device)].into_iter().flatten() {
+            if !devices.contains(&other) {
+                devices.push(other);
+            }
+        }
+        if devices.contains(&self.device) {
+            self.comment = "Target was already mounted".into();
+            return Ok(Ok(Some(true)));
+        }
+        for pattern in &self.wanted.device_name_regex {
+            let pattern = Regex::new(&format!("^(?:{pattern})")).map_err(CallError::execution)?;
+            if let Some(device) = devices.iter().find(|device| pattern.is_match(device)) {
+                self.comment =
+                    format!("An umount will not be forced because device matched device_name_regex: {device}");
+                return Ok(Ok(Some(true)));
+            }
+        }
+        let wanted = &self.wanted.device;
+        if self.context.test {
+            self.comment = format!("An umount would have been forced because devices do not match.  Watched: {wanted}");
+            return Ok(Ok(None));
+        }
+        let real = if self.device == *wanted { String::new() } else { format!(" ({})", self.device) };
+        let told = format!(
+            "Forced unmount because devices don't match. Wanted: {wanted}{real}, current: {}",
+            devices.join(", ")
+        );
+        self.changes.insert("umount".into(), told.into());
+        let user = self.wanted.user.as_deref();
+        self.call("mount.umount", map! {"name" => self.place.display().to_string(), "user" => user})?;
+        self.active = active::read(&self.context.call)?;
+        if self.active.contains_key(&self.key) {
+            return Ok(Err(self.failed("Unable to unmount")));
+        }
+        self.remember = true;
+        Ok(Ok(Some(true)))
+    }
+
+    /// Mounts what is not mounted, if it is to be.
+    fn now_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
+        let (name, mkmnt, test) = (self.wanted.name.clone(), self.wanted.mkmnt, self.context.test);
+        let exists = Path::new(&name).exists();
+        if !self.wanted.mount {
+            self.comment = match (exists, test, mkmnt) {
+                (true, true, _) => format!("{name} would not be mounted"),
+                (true, false, _) => format!("{name} not mounted"),
+                (false, true, true) => format!("{name} would be created, but not mounted"),
+                (false, true, false) => format!("{name} does not exist and would neither be created nor mounted"),
+                (false, false, true) => format!("{name} was created, not mounted"),
+                (false, false, false) => format!("{name} not present and not mounted"),
+            };
+            if !exists && !test && mkmnt {
+                make_folder(&name, self.wanted.user.as_deref())?;
+            }
+            return Ok(Ok(if test && !exists { None } else { Some(true) }));
+        }
+        if test {
+            self.comment = match (exists, mkmnt) {
+                (true, _) => format!("{name} would be mounted"),
+                (false, true) => format!("{name} would be created and mounted"),
+                (false, false) => format!("{name} does not exist and would not be created"),
+            };
+            return Ok(Err(self.told(None)));
+        }
+        if !exists && !mkmnt {
+            return Ok(Err(self.failed("Mount directory is not present")));
+        }
+        let how = map! {
+            "name" => &name,
+            "device" => &self.wanted.device,
+            "mkmnt" => mkmnt,
+            "fstype" => &self.wanted.fstype,
+            "opts" => self.wanted.opts.clone(),
+            "user" => self.wanted.user.as_deref(),
+        };
+        let said = self.call("mount.mount", how)?;
+        self.active = active::read(&self.context.call)?;
+        self.remember = true;
+        if let Some(complaint) = said.as_str() {
+            return Ok(Err(self.failed(complaint)));
+        }
+        if self.active.contains_key(&self.key) {
+            self.comment = "Target was successfully mounted".into();
+            self.changes.insert("mount".into(), true.into());
+        }
+        Ok(Ok(Some(true)))
+    }
+
+    /// Has it be mounted when the host starts.
+    fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
+        let Wanted { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
+        let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
+        let how = How { match_on: self.wanted.match_on.clone(), test: self.context.test, ..How::default() };
+        let done = fstab::set(&self.wanted.config, &entry, &how)?;
+        if self.context.test && done != Done::Present {
+            let needs = match (done, self.wanted.mount) {
+                (Done::New, true) => {
+                    format!("{name} is mounted, but needs to be written to the fstab in order to be made persistent.")
+                }
+                (Done::New, false) => {
+                    format!("{name} needs to be written to the fstab in order to be made persistent.")
+                }
+                (_, true) => format!("{name} is mounted, but its fstab entry must be updated."),
+                (_, false) => format!("The {name} fstab entry must be updated."),
+            };
+            self.comment = format!("{}. {needs}", self.comment);
+            return Ok(self.told(None));
+        }
+        if self.remember && !self.context.test {
+            let how = map! {
+                "real_name" => self.place.display().to_string(),
+                "device" => &self.wanted.device,
+                "mkmnt" => self.wanted.mkmnt,
+                "fstype" => &self.wanted.fstype,
+                "mount_opts" => self.wanted.opts.clone(),
+            };
+            self.call("mount.write_mount_cache", how)?;
+        }
+        let (comment, change) = super::in_fstab(done);
+        self.comment.push_str(comment);
+        self.changes.extend(change.map(|change| ("persist".into(), change.into())));
+        Ok(self.told(result))
+    }
+}
+
+fn real_path(path: &str) -> String {
+    std::fs::canonicalize(path).map_or_else(|_| path.to_owned(), |path| path.display().to_string())
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// `size=2m` in kilobytes, as the system tells of it.
+fn in_kilobytes(opt: &str) -> Option<String> {
+    let size = opt.strip_prefix("size=")?;
+    let (digits, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
+    let factor = match unit {
+        "k" => 1,
+        "m" => 1024,
+        "g" => 1024 * 1024,
+        _ => return None,
+    };
+    Some(format!("size={}k", digits.parse::<u64>().ok()?.checked_mul(factor)?))
+}
+
+/// The options of which the system does not tell that they are in force.
+fn differing(wanted: &Wanted, mount: &Mount) -> Vec<String> {
+    let accounts = Accounts::read();
+    let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
+    let sizes: Vec<String> = active.iter().filter_map(|opt| in_kilobytes(opt)).collect();
+    let own = wanted.ignore_fs_keys.get(wanted.fstype.as_str()).map(crate::mount::options);
+    let ignored = |key: &str| match &own {
+        Some(own) => own.iter().any(|own| own == key),
+        None => wanted.fstype == "ramfs" && key == "size",
+    };
+    let has = |list: &[&str], more: &[String], opt: &str| list.contains(&opt) || more.iter().any(|more| more == opt);
+    let mut differing = Vec::new();
+    for opt in &wanted.opts {
+        let mut opt = match (wanted.translate.get(opt.as_str()), opt.as_str()) {
+            (Some(other), _) => other.to_string(),
+            (None, "tcp") => "proto=tcp".into(),
+            (None, "udp") => "proto=udp".into(),
+            (None, opt) => opt.to_owned(),
+        };
+        let key = opt.split('=').next().unwrap_or_default().to_owned();
+        if has(&INVISIBLE_KEYS, &wanted.invisible_keys, &key) || ignored(&key) {
+            continue;
+        }
+        if let (Some(size), false) = (in_kilobytes(&opt), sizes.is_empty()) {
+            differing.extend((!sizes.contains(&size)).then_some(size));
+            continue;
+        }
+        // A file system of a size in memory tells of its other options in forms of its own.
+        if !sizes.is_empty() {
+            continue;
+        }
+        if wanted.fstype == "cifs" && key == "user" {
+            opt = opt.replacen("user", "username", 1);
+        }
+        let opt = numbered(&in_kilobytes(&opt).unwrap_or(opt), &accounts);
+        if !active.contains(&opt) && !has(&INVISIBLE, &wanted.invisible, &opt) {
+            differing.push(opt);
+        }
+    }
+    differing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn differ(fstype: &str, wanted: &[&str], active: &[&str]) -> String {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let wanted = Wanted {
+            name: "/x".into(),
+            device: "/dev/x".into(),
+            fstype: fstype.into(),
+            mkmnt: false,
+            opts: list(wanted),
+            dump: 0.into(),
+            pass: 0.into(),
+            config: String::new(),
+            persist: false,
+            mount: true,
+            user: None,
+            match_on: Vec::new(),
+            device_name_regex: Vec::new(),
+            invisible: list(&["hidden"]),
+            invisible_keys: list(&["secret"]),
+            ignore_fs_keys: map! {"zfs" => "quota"},
+            translate: map! {"ro" => "read-only"},
+            bind_copy: true,
+        };
+        differing(&wanted, &Mount { superopts: list(active), ..Mount::default() }).join(" ")
+    }
+
+    #[test]
+    fn options_differ_if_the_system_would_tell_of_them() {
+        for (fstype, wanted, active, expected) in [
+            ("ext4", &["defaults", "noatime", "hidden", "secret=5", "nofail"][..], &["noatime"][..], ""),
+            ("ext4", &["noatime", "nodev"], &["nodev"], "noatime"),
+            ("ext4", &["ro", "uid=root"], &["rw", "uid=0"], "read-only"),
+            ("nfs", &["tcp", "retry=5", "vers=4"], &["proto=tcp", "vers=3"], "vers=4"),
+            ("tmpfs", &["size=1g", "mode=0755"], &["size=1048576k", "mode=755"], ""),
+            ("tmpfs", &["size=2m"], &["size=1024k"], "size=2048k"),
+            ("cifs", &["user=fred"], &["username=fred"], ""),
+            ("ramfs", &["size=5m"], &["rw"], ""),
+            ("zfs", &["quota=5", "size=1k"], &["rw"], "size=1k"),
+        ] {
+            assert_eq!(differ(fstype, wanted, active), expected, "{fstype} {wanted:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Networks: those of this host, and arithmetic with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use brine_context::Context;
+use brine_function::{CallResult, function};
+use brine_value::{Value, map};
+
+use super::subnet::Subnet;
+use super::{address, interfaces_of_host, networks, subnet};
+
+/// The IPv4 networks that this host is in.
+///
+/// CLI Example:
+///
+///     salt '*' network.subnets
+#[function]
+pub fn subnets(_context: &Context) -> CallResult {
+    let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+    let networks: BTreeSet<String> =
+        all.filter(|address| !address.ip.is_loopback()).map(|address| address.subnet().to_string()).collect();
+    Ok(networks.into_iter().collect())
+}
+
+/// The IPv6 networks that this host is in.
+///
+/// CLI Example:
+///
+///     salt '*' network.subnets6
+#[function]
+pub fn subnets6(_context: &Context) -> CallResult {
+    Ok(networks(IpAddr::is_ipv6, None, false).keys().map(ToString::to_string).collect())
+}
+
+/// The IPv4 networks of this host's interfaces, or of one of them; with `verbose` and what belongs to them.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_networks interface=eth0
+#[function]
+pub fn ip_networks(
+    _context: &Context,
+    #[default] interface: Option<String>,
+    #[default(false)] include_loopback: bool,
+    #[default(false)] verbose: bool,
+) -> CallResult {
+    Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
+}
+
+/// As `ip_networks`, for IPv6.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_networks6
+#[function]
+pub fn ip_networks6(
+    _context: &Context,
+    #[default] interface: Option<String>,
+    #[default(false)] include_loopback: bool,
+    #[default(false)] verbose: bool,
+) -> CallResult {
+    Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
+}
+
+/// Whether this host has an address in a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.in_subnet 10.0.0.0/16
+#[function]
+pub fn in_subnet(_context: &Context, cidr: String) -> CallResult {
+    let network = subnet(&cidr)?;
+    let all = interfaces_of_host().into_values().flat_map(|own| own.v4);
+    Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
+}
+
+/// Whether an address is in a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_in_subnet 172.17.0.4 172.16.0.0/12
+#[function]
+pub fn ip_in_subnet(_context: &Context, ip_addr: String, cidr: String) -> CallResult {
+    Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
+}
+
+/// The network, the mask and the broadcast address of a network.
+///
+/// CLI Example:
+///
+///     salt '*' network.convert_cidr 172.31.0.0/16
+#[function]
+pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
+    let network = subnet(&cidr)?;
+    Ok(map! {
+        "network" => network.first().to_string(),
+        "netmask" => network.mask().to_string(),
+        "broadcast" => network.last().to_string(),
+    }
+    .into())
+}
+
+/// The network of an address with a mask, or with the length of one behind a slash.
+///
+/// CLI Example:
+///
+///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
+#[function]
+pub fn calc_net(_context: &Context, ip_addr: String, #[default] netmask: Option<String>) -> CallResult {
+    let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
+    Ok(subnet(&text)?.to_string().into())
+}
+
+fn told_networks(networks: &BTreeMap<String, Subnet>, verbose: bool) -> Value {
+    if !verbose {
+        return networks.keys().map(|name| Value::from(name.as_str())).collect();
+    }
+    let told = networks.iter().map(|(name, network)| {
+        let told = map! {
+            "address" => network.first().to_string(), "netmask" => network.mask().to_string(),
+            "num_addresses" => network.size(), "prefixlen" => network.length(),
+        };
+        (name.as_str().into(), told.into())
+    });
+    Value::Map(told.collect())
+}

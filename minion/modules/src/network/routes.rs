@@ -1,0 +1,295 @@
+//! The part of `network` that tells ways to other hosts: routes, neighbours, connections.
+
+use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+/// Execution functions of `network`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("network", [routes, default_route, get_route, ip_neighs, ipneighs, ip_neighs6, ipneighs6, connect, ping]);
+
+/// The routes of this host, or those of one family: inet or inet6.
+///
+/// CLI Example:
+///
+///     salt '*' network.routes
+#[function]
+pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResult {
+    Ok(of_family(family.as_deref())?.iter().map(Route::told).collect())
+}
+
+/// The routes that lead to all addresses that no other one leads to.
+///
+/// CLI Example:
+///
+///     salt '*' network.default_route inet
+#[function]
+pub fn default_route(_context: &Context, #[default] family: Option<String>) -> CallResult {
+    let all = of_family(family.as_deref())?;
+    Ok(all.iter().filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0")).map(Route::told).collect())
+}
+
+/// The way to an address: the interface, the address of this host on it, and the next host if there is one.
+///
+/// CLI Example:
+///
+///     salt '*' network.get_route 10.10.10.10
+#[function]
+pub fn get_route(context: &Context, ip: String) -> CallResult {
+    let words = ["ip".into(), "route".into(), "get".into(), argument(&ip)?];
+    let output = run(context, &words, &[])?;
+    let told: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
+    let behind = |word: &str| told.windows(2).find(|pair| pair[0] == word).map(|pair| pair[1]);
+    if behind("dev").is_none() {
+        return Err(CallError::Execution(format!("there is no route to '{ip}': {}", output.stderr)));
+    }
+    let way = map! {"destination" => &ip, "gateway" => behind("via"), "interface" => behind("dev"), "source" => behind("src")};
+    Ok(way.into())
+}
+
+/// The IPv4 addresses of the hosts beside this one, by their hardware addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_neighs
+#[function]
+pub fn ip_neighs(context: &Context) -> CallResult {
+    neighbours(context, '.')
+}
+
+/// As `ip_neighs`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipneighs
+#[function]
+pub fn ipneighs(context: &Context) -> CallResult {
+    neighbours(context, '.')
+}
+
+/// The IPv6 addresses of the hosts beside this one, by their hardware addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.ip_neighs6
+#[function]
+pub fn ip_neighs6(context: &Context) -> CallResult {
+    neighbours(context, ':')
+}
+
+/// As `ip_neighs6`.
+///
+/// CLI Example:
+///
+///     salt '*' network.ipneighs6
+#[function]
+pub fn ipneighs6(context: &Context) -> CallResult {
+    neighbours(context, ':')
+}
+
+/// Whether a TCP port of a host can be reached from here.
+///
+/// CLI Example:
+///
+///     salt '*' network.connect archlinux.org 80 timeout=3
+#[function]
+pub fn connect(
+    _context: &Context,
+    #[default] host: String,
+    #[default] port: Option<u16>,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    let missing = |what: &str| {
+        Ok(map! {"result" => false, "comment" => format!("Required argument, {what}, is missing.")}.into())
+    };
+    if host.is_empty() {
+        return missing("host");
+    }
+    let Some(port) = port else { return missing("port") };
+    let Some(address) = (host.as_str(), port).to_socket_addrs().ok().and_then(|mut all| all.next()) else {
+        let comment = format!("Unable to resolve host {host} on tcp port {port}");
+        return Ok(map! {"result" => false, "comment" => comment}.into());
+    };
+    let connected = TcpStream::connect_timeout(&address, Duration::from_secs(timeout.max(1))).is_ok();
+    let how = if connected { "Successfully connected" } else { "Unable to connect" };
+    let comment = format!("{how} to {host} ({}) on tcp port {port}", address.ip());
+    Ok(map! {"result" => connected, "comment" => comment}.into())
+}
+
+/// Asks a host four times for an answer, and gives what was told, or with `return_boolean` whether it answered.
+///
+/// CLI Example:
+///
+///     salt '*' network.ping archlinux.org return_boolean=True
+#[function]
+pub fn ping(
+    context: &Context,
+    host: String,
+    #[default] timeout: Option<u32>,
+    #[default(false)] return_boolean: bool,
+) -> CallResult {
+    let mut words = vec!["ping".to_owned()];
+    words.extend(timeout.into_iter().flat_map(|seconds| ["-W".into(), seconds.to_string()]));
+    words.extend(["-c".into(), "4".into(), argument(&host)?]);
+    let output = run(context, &words, &[])?;
+    Ok(if return_boolean { (output.retcode == 0).into() } else { output.stdout.into() })
+}
+
+/// A route as `netstat` shows it.
+struct Route {
+    family: &'static str,
+    destination: String,
+    gateway: String,
+    netmask: String,
+    flags: String,
+    interface: String,
+}
+
+impl Route {
+    fn told(&self) -> Value {
+        map! {
+            "addr_family" => self.family, "destination" => &self.destination, "gateway" => &self.gateway,
+            "netmask" => &self.netmask, "flags" => &self.flags, "interface" => &self.interface,
+        }
+        .into()
+    }
+
+    /// A line of `/proc/net/route`.
+    fn v4(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
+        // The kernel writes addresses as numbers of this machine, whose bytes are in the order of the network.
+        let address = |place: usize| Some(Ipv4Addr::from(number(place)?.to_ne_bytes()).to_string());
+        Some(Route {
+            family: "inet",
+            destination: address(1)?,
+            gateway: address(2)?,
+            netmask: address(7)?,
+            flags: letters(number(3)?, &FLAGS),
+            interface: (*words.first()?).to_owned(),
+        })
+    }
+
+    /// A line of `/proc/net/ipv6_route`.
+    fn v6(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
+        let address = |place: usize| Some(Ipv6Addr::from(u128::from_str_radix(words.get(place)?, 16).ok()?));
+        Some(Route {
+            family: "inet6",
+            destination: format!("{}/{}", address(0)?, number(1)?),
+            gateway: address(4)?.to_string(),
+            netmask: String::new(),
+            flags: letters(number(8)?, &FLAGS_6),
+            interface: (*words.get(9)?).to_owned(),
+        })
+    }
+}
+
+/// A route that refuses what takes it.
+const REJECT: u32 = 0x200;
+
+const FLAGS: [(u32, char); 5] = [(0x2, 'G'), (0x4, 'H'), (0x8, 'R'), (0x10, 'D'), (0x20, 'M')];
+
+const FLAGS_6: [(u32, char); 9] = [
+    (0x2, 'G'),
+    (0x4, 'H'),
+    (0x1_0000, 'D'),
+    (0x4_0000, 'A'),
+    (0x100_0000, 'C'),
+    (0x2_0000, 'a'),
+    (0x40_0000, 'e'),
+    (0x20, 'm'),
+    (0x20_0000, 'n'),
+];
+
+fn letters(flags: u32, known: &[(u32, char)]) -> String {
+    let first = if flags & REJECT == 0 { 'U' } else { '!' };
+    std::iter::once(first).chain(known.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter)).collect()
+}
+
+fn of_family(family: Option<&str>) -> Result<Vec<Route>, CallError> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let v4 = || read("/proc/net/route").lines().skip(1).filter_map(Route::v4).collect::<Vec<_>>();
+    let v6 = || read("/proc/net/ipv6_route").lines().filter_map(Route::v6).collect::<Vec<_>>();
+    match family {
+        None => Ok(v4().into_iter().chain(v6()).collect()),
+        Some("inet") => Ok(v4()),
+        Some("inet6") => Ok(v6()),
+        Some(other) => Err(CallError::Execution(format!("Invalid address family {other}"))),
+    }
+}
+
+/// The neighbours whose addresses have this sign in them.
+fn neighbours(context: &Context, sign: char) -> Result<Value, CallError> {
+    let output = run(context, &["ip".into(), "neigh".into(), "show".into()], &[])?;
+    let told = output.stdout.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (address, hardware) = (words.first()?, words.get(4)?);
+        address.contains(sign).then(|| ((*hardware).into(), (*address).into()))
+    });
+    Ok(told.collect::<Map>().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        let v4 = Route::v4("eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0").unwrap().told();
+        // The bytes stand the other way round on other machines.
+        if cfg!(target_endian = "little") {
+            assert_eq!(v4.get("gateway"), Some(&"192.0.2.1".into()));
+        }
+        assert_eq!((v4.get("destination"), v4.get("flags")), (Some(&"0.0.0.0".into()), Some(&"UG".into())));
+        let zero = "00000000000000000000000000000000";
+        for (line, destination, flags) in [
+            (format!("{zero} 00 {zero} 00 {zero} ffffffff 00000001 00000000 00200200 lo"), "::/0", "!n"),
+            (format!("{zero} 00 {zero} 00 {zero} 00000400 00000001 00000000 00450003 eth0"), "::/0", "UGDAe"),
+        ] {
+            let route = Route::v6(&line).unwrap();
+            assert_eq!((route.destination.as_str(), route.flags.as_str()), (destination, flags));
+        }
+        assert!(Route::v4("").is_none() && Route::v6("x").is_none());
+    }
+
+    #[test]
+    fn programs_tell_the_rest() {
+        let programs = Scripted::new(
+            r"
+            $ ip route get 10.1.1.1
+            | 10.1.1.1 via 192.0.2.1 dev eth0 src 192.0.2.2 uid 0
+            |     cache
+            $ ip neigh show
+            | 192.0.2.1 dev eth0 lladdr 02:fc:00:00:00:05 REACHABLE
+            | 192.0.2.9 dev eth0 FAILED
+            | fe80::1 dev eth0 lladdr 02:fc:00:00:00:05 router STALE
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("network.get_route", list!["10.1.1.1"], map! {}),
+            ("network.get_route", list!["-h"], map! {}),
+            ("network.ip_neighs", list![], map! {}),
+            ("network.ip_neighs6", list![], map! {}),
+            ("network.connect", list!["127.0.0.1"], map! {}),
+            ("network.default_route", list!["ipx"], map! {}),
+        ]), @r#"
+        network.get_route: {"destination": "10.1.1.1", "gateway": "192.0.2.1", "interface": "eth0", "source": "192.0.2.2"}
+        network.get_route: ERROR: '-h' cannot be used: it starts with '-' or is empty
+        network.ip_neighs: {"02:fc:00:00:00:05": "192.0.2.1"}
+        network.ip_neighs6: {"02:fc:00:00:00:05": "fe80::1"}
+        network.connect: {"result": false, "comment": "Required argument, port, is missing."}
+        network.default_route: ERROR: Invalid address family ipx
+        "#);
+    }
+}

@@ -1,0 +1,359 @@
+//! `pillar`: what the master tells this minion.
+//!
+//! Outside of templates, values are masked with masters of Brine and of Salt 3008 and later: `unmask=True` and
+//! `pillar.raw` show them. With masters of Salt 3006 and 3007 they are shown, as by the minions of these lines.
+
+use std::sync::Arc;
+
+use brine_config::Roots;
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files::path_within;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::entry_at;
+
+use super::grains::choose;
+
+const MASK: &str = "**********";
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `pillar`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls]);
+
+/// The arguments of `pillar.get`.
+#[derive(Args)]
+pub struct GetArgs {
+    /// Path of the value, such as `users:root:shell`.
+    key: String,
+    /// Value that is returned if there is none.
+    #[default("".into())]
+    default: Value,
+    /// Whether a mapping or list is merged into the default.
+    #[default(false)]
+    merge: bool,
+    /// Whether lists within merged mappings are merged; `pillar_merge_lists` by default.
+    #[default]
+    merge_nested_lists: Option<bool>,
+    /// Text between the keys of the path.
+    #[default(":".into())]
+    delimiter: String,
+    /// Environment whose pillar is compiled anew.
+    #[default]
+    pillarenv: Option<String>,
+    /// Environment of the file server for that pillar.
+    #[default]
+    saltenv: Option<String>,
+    /// Whether sealed values are returned in clear.
+    #[default]
+    unmask: Option<bool>,
+}
+
+/// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
+/// that environment.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.get pkg:apache
+#[function]
+pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
+    let pillar = of(context, args.saltenv.as_deref(), args.pillarenv.as_deref())?;
+    let found = entry_at(&pillar, &args.key, &args.delimiter).cloned();
+    let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
+    let value = match (found, args.default) {
+        (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
+            brine_sls::pillar::merge_deep(&mut under, &over, lists);
+            Value::Map(under)
+        }
+        (Some(Value::List(over)), Value::List(mut under)) if args.merge => {
+            let more: Vec<Value> = over.into_iter().filter(|item| !under.contains(item)).collect();
+            under.extend(more);
+            Value::List(under)
+        }
+        (Some(found), _) => found,
+        (None, default) => default,
+    };
+    Ok(shown(context, value, args.unmask))
+}
+
+/// As `get`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.fetch pkg:apache
+#[function]
+pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
+    get(context, args)
+}
+
+/// The whole pillar, rendered anew, or what is at the top of it by these names.
+///
+/// Takes pillar, pillarenv, saltenv and unmask.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.items
+///     salt '*' pillar.items pillarenv=dev
+#[function]
+pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let fresh = anew(context, &kwargs)?;
+    let shows = context.opts().get("pillar_mask_output") == Some(&Value::Bool(false));
+    let unmask = unmasked(&kwargs).or(shows.then_some(true));
+    let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
+    let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
+    Ok(shown(context, items.into(), unmask))
+}
+
+/// As `items`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.data
+#[function]
+pub fn data(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    items(context, args, kwargs)
+}
+
+/// Return the types of the pillar's values in the place of the values. Masked values are strings. Takes what
+/// `items` takes.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.obfuscate
+#[function]
+pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    Ok(kinds(&items(context, args, kwargs)?))
+}
+
+/// Some pillar values by path.
+///
+/// Takes default, delimiter, pillarenv, saltenv and unmask.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.item foo bar
+#[function]
+pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let pillar = of(context, text("saltenv").as_deref(), text("pillarenv").as_deref())?;
+    let default = kwargs.get("default").cloned().unwrap_or_else(|| "".into());
+    let delimiter = text("delimiter").unwrap_or_else(|| ":".to_owned());
+    let named: Map = args
+        .iter()
+        .map(|name| {
+            (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
+        })
+        .collect();
+    Ok(shown(context, named.into(), unmasked(&kwargs)))
+}
+
+/// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.filter_by '{web: Serve it up, db: I query}' role
+#[function]
+pub fn filter_by(
+    context: &Context,
+    lookup_dict: Map,
+    pillar: String,
+    #[default] merge: Value,
+    #[default("default".into())] default: Value,
+    #[default] base: Value,
+) -> CallResult {
+    let value = entry_at(&context.pillar(), &pillar, ":").map(ToString::to_string);
+    choose(&lookup_dict, value.as_deref(), merge, &default, &base)
+}
+
+/// Whether there is a file below the minion's own `pillar_roots`, in one environment or in any.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.file_exists foo/bar.sls
+#[function]
+pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+    let opts = context.opts();
+    let roots = opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default();
+    let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
+    let found = wanted
+        .flat_map(|(_, folders)| folders)
+        .any(|folder| path_within(folder, &path).is_some_and(|path| path.is_file()));
+    Ok(found.into())
+}
+
+/// Return the pillar as the minion has it, or a key of it; masked with `unmask=False` alone.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.raw
+#[function]
+pub fn raw(context: &Context, #[default] key: Option<String>, #[default(true)] unmask: bool) -> CallResult {
+    let pillar = context.pillar();
+    let value = match key {
+        Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
+        None => Value::Map((*pillar).clone()),
+    };
+    Ok(shown(context, value, Some(unmask)))
+}
+
+/// The names below a path, where there must be a mapping.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.keys web:sites
+#[function]
+pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: String) -> CallResult {
+    match entry_at(&context.pillar(), &key, &delimiter) {
+        Some(Value::Map(map)) => Ok(map.keys().cloned().collect()),
+        Some(_) => Err(CallError::Execution(format!("Pillar value in key {key} is not a dict"))),
+        None => Err(CallError::Execution(format!("Pillar key not found: {key}"))),
+    }
+}
+
+/// The names of the pillar's entries. Takes what `items` takes.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.ls
+#[function]
+pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    Ok(anew(context, &kwargs)?.keys().cloned().collect())
+}
+
+/// The pillar, or that of an environment, which is rendered for this.
+fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Arc<Map>, CallError> {
+    if saltenv.is_none() && pillarenv.is_none() {
+        return Ok(context.pillar());
+    }
+    context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::Execution)
+}
+
+/// The pillar, rendered anew as the arguments of `items` say.
+fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
+    let config = context.config();
+    let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
+    let pillarenv = given("pillarenv").or_else(|| config.pillarenv.clone());
+    let over = match kwargs.get("pillar") {
+        None | Some(Value::Nil) => Map::new(),
+        Some(Value::Map(over)) => over.clone(),
+        Some(_) => {
+            let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.".into();
+            return Err(CallError::Invocation { function: "pillar.items".into(), message });
+        }
+    };
+    context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::Execution)
+}
+
+/// The argument `unmask`, if it is given.
+fn unmasked(kwargs: &Map) -> Option<bool> {
+    kwargs.get("unmask").filter(|value| !value.is_nil()).map(Value::is_truthy)
+}
+
+/// Returns a value masked, unless `unmask` is true. If it is not given, values are masked outside of templates, with
+/// masters that do so.
+fn shown(context: &Context, value: Value, unmask: Option<bool>) -> Value {
+    let unmask = unmask.unwrap_or_else(|| context.in_template || !context.minion.upstream.masks_pillar());
+    if unmask { value } else { masked(&value) }
+}
+
+/// The kind of each value in the place of the value.
+fn kinds(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), kinds(value))).collect()),
+        Value::List(items) => items.iter().map(kinds).collect(),
+        scalar => format!("<{}>", scalar.type_name()).into(),
+    }
+}
+
+/// Every value that says something is hidden.
+fn masked(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), masked(value))).collect()),
+        Value::List(items) => items.iter().map(masked).collect(),
+        scalar if scalar.is_truthy() => MASK.into(),
+        scalar => scalar.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn values_are_masked_outside_of_templates() {
+        let context = testing::context(&[]);
+        let call = |context: &Context, fun: &str, args: &[&str], keyword: Map| {
+            let positional = args.iter().map(|arg| Value::from(*arg)).collect();
+            context.call(&format!("pillar.{fun}"), Args { positional, keyword }).map_err(|error| error.to_string())
+        };
+        let plain: Value = map! {"word" => "xyzzy", "empty" => ""}.into();
+        for (fun, args, keyword, outside, inside) in [
+            ("get", &["secret:word"][..], Map::new(), Ok(Value::from(MASK)), Ok(Value::from("xyzzy"))),
+            ("get", &["secret:empty"], Map::new(), Ok("".into()), Ok("".into())),
+            ("get", &["secret:word"], map! {"unmask" => true}, Ok("xyzzy".into()), Ok("xyzzy".into())),
+            ("get", &["nope", "default"], Map::new(), Ok(MASK.into()), Ok("default".into())),
+            ("raw", &["secret"], Map::new(), Ok(plain.clone()), Ok(plain.clone())),
+            (
+                "item",
+                &["secret:word"],
+                Map::new(),
+                Ok(map! {"secret:word" => MASK}.into()),
+                Ok(map! {"secret:word" => "xyzzy"}.into()),
+            ),
+            ("ls", &[], map! {"pillar" => map! {"over" => 1}}, Ok(list!["over"]), Ok(list!["over"])),
+            ("keys", &["secret"], Map::new(), Ok(list!["word", "empty"]), Ok(list!["word", "empty"])),
+            (
+                "keys",
+                &["nope"],
+                Map::new(),
+                Err("ERROR: Pillar key not found: nope".to_owned()),
+                Err("ERROR: Pillar key not found: nope".to_owned()),
+            ),
+        ] {
+            assert_eq!(call(&context, fun, args, keyword.clone()), outside, "{fun} {args:?}");
+            assert_eq!(call(&context.for_template(), fun, args, keyword), inside, "{fun} {args:?} in a template");
+        }
+    }
+    #[test]
+    fn masters_before_3008_show_values() {
+        let shows = testing::Alone { shows_pillar: true, ..Default::default() };
+        let context = testing::context_of(testing::minion_with(&[], Arc::new(shows)));
+        let secret: Value = map! {"word" => "xyzzy", "empty" => ""}.into();
+        for (fun, args, keyword, expected) in [
+            ("get", list!["secret:word"], map! {}, Value::from("xyzzy")),
+            ("get", list!["nope", "default"], map! {}, "default".into()),
+            ("get", list!["secret:word"], map! {"unmask" => false}, MASK.into()),
+            ("item", list!["secret"], map! {}, map! {"secret" => secret.clone()}.into()),
+            ("items", list![], map! {"pillar" => map! {"n" => 1}}, map! {"n" => 1}.into()),
+            ("obfuscate", list![], map! {"pillar" => map! {"n" => 1}}, map! {"n" => "<int>"}.into()),
+        ] {
+            let positional = args.as_list().unwrap().to_vec();
+            let found = context.call(&format!("pillar.{fun}"), Args { positional, keyword });
+            assert_eq!(found, Ok(expected), "{fun}");
+        }
+    }
+
+    #[test]
+    fn pillar_mask_output_shows_items_alone() {
+        let mut context = testing::context(&[]);
+        context.run_opts = Some(Arc::new(map! {"pillar_mask_output" => false}));
+        let call = |fun: &str, args: Args| context.call(&format!("pillar.{fun}"), args);
+        let keyword = |unmask: Value| Args::keyword(map! {"pillar" => map! {"n" => 1}, "unmask" => unmask});
+        for (fun, args, expected) in [
+            ("items", keyword(Value::Nil), Value::from(map! {"n" => 1})),
+            ("items", keyword(false.into()), map! {"n" => MASK}.into()),
+            ("get", Args::positional(["secret:word".into()]), MASK.into()),
+            ("obfuscate", keyword(true.into()), map! {"n" => "<int>"}.into()),
+            ("obfuscate", keyword(false.into()), map! {"n" => "<str>"}.into()),
+        ] {
+            assert_eq!(call(fun, args), Ok(expected), "{fun}");
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! apk: Alpine's package manager. It holds no packages, and its repositories are not managed.
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::process::Output;
+use brine_host::programs::argument;
+use brine_value::Value;
+
+use super::manager::{Files, Listed, Packages, Versions, Wanted};
+use super::options::Options;
+use super::versions::resolve;
+
+/// Alpine's package manager.
+pub struct Apk;
+
+fn apk(context: &Context, words: &[&str], more: &[String], options: &Options) -> Result<Output, CallError> {
+    let mut command = vec!["apk".to_owned()];
+    command.extend(options.root.iter().flat_map(|root| ["--root".to_owned(), root.clone()]));
+    command.extend(words.iter().map(|word| (*word).to_owned()));
+    command.extend_from_slice(more);
+    run(context, &command, &[])
+}
+
+fn complaints(output: &Output) -> Vec<String> {
+    if output.retcode == 0 {
+        return Vec::new();
+    }
+    // Its errors are among what it tells, too.
+    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    vec![said.clone()]
+}
+
+/// The name and version in `brine-one-1.0-r0`: a version has a release, and no other `-`.
+fn split(text: &str) -> Option<(String, String)> {
+    let (rest, release) = text.rsplit_once('-')?;
+    let (name, version) = rest.rsplit_once('-')?;
+    Some((name.to_owned(), format!("{version}-{release}")))
+}
+
+/// The packages that apk would install or bring to another version, from lines such as
+/// `(1/2) Upgrading brine-one (1.0-r0 -> 1.1-r0)`.
+fn planned(text: &str, verbs: &[&str]) -> Versions {
+    let one = |line: &str| {
+        let mut words = line.split_whitespace();
+        let is_meant = words.next()?.starts_with('(') && verbs.contains(&words.next()?);
+        let name = words.next().filter(|_| is_meant)?;
+        let version = words.next_back()?.trim_matches(['(', ')']);
+        Some((name.to_owned(), version.to_owned()))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+/// The versions of a package in what `apk policy` tells, the newest first.
+fn policy(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
+    lines.filter(|version| !version.starts_with(' ')).map(str::to_owned).collect()
+}
+
+fn arguments(names: &[String]) -> Result<Vec<String>, CallError> {
+    names.iter().map(|name| argument(name)).collect()
+}
+
+impl Packages for Apk {
+    fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
+        let output = apk(context, &["info", "-v"], &[], options)?;
+        let found = output.stdout.lines().filter_map(|line| split(line.trim()));
+        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+    }
+
+    fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
+        let mut found = Versions::new();
+        for name in names {
+            found.extend(
+                self.available(context, name, options)?.into_iter().next().map(|newest| (name.clone(), newest)),
+            );
+        }
+        Ok(found)
+    }
+
+    fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
+        let mut versions = policy(&apk(context, &["policy"], &[argument(name)?], options)?.stdout);
+        // Repositories may have an older version first.
+        let mut sorted: Vec<String> = Vec::new();
+        for version in versions.drain(..) {
+            let mut place = 0;
+            while let Some(other) = sorted.get(place)
+                && self.compare(context, &version, other)? != Ordering::Greater
+            {
+                place += 1;
+            }
+            sorted.insert(place, version);
+        }
+        Ok(sorted)
+    }
+
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, mut errors) = resolve(context, self, wanted, options)?;
+        let target = |(name, version): &Wanted| {
+            let name = argument(name)?;
+            Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
+        };
+        let targets = wanted.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
+        if !targets.is_empty() {
+            let mut words = vec!["add"];
+            words.extend(options.skip_verify.then_some("--allow-untrusted"));
+            errors.extend(complaints(&apk(context, &words, &targets, options)?));
+            if options.reinstall {
+                let names: Vec<String> = wanted.into_iter().map(|(name, _)| name).collect();
+                errors.extend(complaints(&apk(context, &["fix", "--reinstall"], &names, options)?));
+            }
+        }
+        Ok(errors)
+    }
+
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        // A package is an archive whose `.PKGINFO` says what it is.
+        let path = path.display().to_string();
+        let words = ["tar", "-xzOf", &path, ".PKGINFO"].map(str::to_owned);
+        let output = run(context, &words, &[])?;
+        let field = |name: &str| {
+            let mut fields = output.stdout.lines().filter_map(|line| line.split_once(" = "));
+            fields.find_map(|(key, value)| (key == name).then(|| value.trim().to_owned()))
+        };
+        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        field("pkgname").zip(field("pkgver")).ok_or_else(told)
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        Ok(complaints(&apk(context, &["add", "--allow-untrusted"], &paths, options)?))
+    }
+
+    fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
+        Ok(planned(&apk(context, &["upgrade", "--simulate"], &[], options)?.stdout, &["Upgrading"]))
+    }
+
+    fn upgrade(
+        &self,
+        context: &Context,
+        names: &[String],
+        _dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        if names.is_empty() {
+            return Ok(complaints(&apk(context, &["upgrade"], &[], options)?));
+        }
+        Ok(complaints(&apk(context, &["add", "--upgrade"], &arguments(names)?, options)?))
+    }
+
+    fn remove(
+        &self,
+        context: &Context,
+        targets: &[Wanted],
+        purge: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let names: Vec<String> = targets.iter().map(|(name, _)| name.clone()).collect();
+        let words = if purge { &["del", "--purge"][..] } else { &["del"] };
+        Ok(complaints(&apk(context, words, &arguments(&names)?, options)?))
+    }
+
+    /// Whether that worked.
+    fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
+        let output = apk(context, &["update"], &[], options)?;
+        match output.retcode {
+            0 => Ok(true.into()),
+            _ => Err(CallError::Execution(complaints(&output).join("\n"))),
+        }
+    }
+
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        if a == b {
+            return Ok(Ordering::Equal);
+        }
+        let output = apk(context, &["version", "-t"], &[argument(a)?, argument(b)?], &Options::default())?;
+        match output.stdout.trim() {
+            "<" => Ok(Ordering::Less),
+            "=" => Ok(Ordering::Equal),
+            ">" => Ok(Ordering::Greater),
+            _ => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = apk(context, &["info", "-W"], &[argument(path)?], &Options::default())?;
+        // `/bin/sh is owned by busybox-1.36.1-r5`, also behind the target of a link.
+        let owner = output.stdout.lines().find_map(|line| split(line.rsplit_once(" is owned by ")?.1.trim()));
+        Ok(owner.map(|(name, _)| name).unwrap_or_default())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let names = match names {
+            [] => self.list(context, &Options::default())?.into_keys().collect(),
+            names => names.to_vec(),
+        };
+        let mut found = Files::default();
+        for name in arguments(&names)? {
+            let output = apk(context, &["info", "-L"], &[name], &Options::default())?;
+            let files = output.stdout.lines().filter(|line| !line.is_empty() && !line.ends_with(" contains:"));
+            found.files.extend(files.map(|file| format!("/{file}")));
+            found.errors.extend(output.stderr.lines().map(str::to_owned));
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing::{self, Scripted};
+
+    #[test]
+    fn names_and_versions_are_told_apart() {
+        let pair = |name: &str, version: &str| Some((name.to_owned(), version.to_owned()));
+        for (text, expected) in [
+            ("brine-one-1.0-r0", pair("brine-one", "1.0-r0")),
+            ("musl-1.2.4_git20230717-r4", pair("musl", "1.2.4_git20230717-r4")),
+            ("so:libc.musl-x86_64.so.1", None),
+            ("", None),
+        ] {
+            assert_eq!(split(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_apk_would_do_is_read() {
+        let text = "(1/3) Upgrading musl (1.2.4-r1 -> 1.2.4-r2)\n(2/3) Installing pcre2 (10.42-r1)\n\
+                    (3/3) Upgrading git (2.40.1-r0 -> 2.40.3-r0)\nOK: 23 MiB in 40 packages\n";
+        let expected = [("git", "2.40.3-r0"), ("musl", "1.2.4-r2")];
+        let expected = expected.map(|(name, version)| (name.to_owned(), version.to_owned()));
+        assert_eq!(planned(text, &["Upgrading"]), expected.into());
+    }
+
+    #[test]
+    fn apks_policy_is_read() {
+        let text = "git policy:\n  2.40.1-r0:\n    lib/apk/db/installed\n  2.40.3-r0:\n    https://example.org/main\n";
+        assert_eq!(policy(text), ["2.40.1-r0", "2.40.3-r0"]);
+    }
+
+    #[test]
+    fn packages_are_managed() {
+        let script = "
+            $ apk info -v
+            | brine-one-1.0-r0
+            | brine-two-2.0_rc1-r3
+            $ apk policy brine-one
+            | brine-one policy:
+            |   1.0-r0:
+            |     lib/apk/db/installed
+            |   1.1-r0:
+            |     https://example.org/main
+            $ apk policy nosuch
+            $ apk version -t 1.1-r0 1.0-r0
+            | >
+            $ apk version -t 1.1-r0 1.0
+            | >
+            $ apk add brine-one=1.1-r0
+            $ apk add nosuch
+            | ERROR: unable to select packages:
+            |   nosuch (no such package):
+            |     required by: world[nosuch]
+            = 1
+            $ apk del brine-two
+            $ apk upgrade --simulate
+            | (1/1) Upgrading brine-one (1.0-r0 -> 1.1-r0)
+            | OK: 8 MiB in 15 packages
+            $ apk update
+            $ apk info -W /bin/sh
+            | /bin/sh symlink target is owned by busybox-1.36.1-r5
+            $ apk info -W /nosuch
+            ! ERROR: /nosuch: Could not find owner package
+            = 1
+            $ apk info -L brine-one
+            | brine-one-1.0-r0 contains:
+            | usr/share/brine-one/version
+            |
+        ";
+        let calls = [
+            ("pkg.list_pkgs", list![], map! {}),
+            ("pkg.latest_version", list!["brine-one", "nosuch"], map! {}),
+            ("pkg.list_upgrades", list![], map! {"refresh" => false}),
+            ("pkg.refresh_db", list![], map! {}),
+            ("pkg.install", list![], map! {"name" => "brine-one", "version" => ">1.0"}),
+            ("pkg.install", list!["nosuch"], map! {}),
+            ("pkg.remove", list!["brine-two"], map! {}),
+            ("pkg.owner", list!["/bin/sh", "/nosuch"], map! {}),
+            ("pkg.file_list", list!["brine-one"], map! {}),
+            ("pkg.version_cmp", list!["1.1-r0", "1.0-r0"], map! {}),
+            ("pkg.unhold", list!["brine-one"], map! {}),
+            ("pkg.get_repo", list!["x"], map! {}),
+        ];
+        let context = testing::context_with(map! {"os_family" => "Alpine"}, Scripted::new(script));
+        insta::assert_snapshot!(testing::answers(&context, &calls), @r#"
+        pkg.list_pkgs: {"brine-one": "1.0-r0", "brine-two": "2.0_rc1-r3"}
+        pkg.latest_version: {"brine-one": "1.1-r0", "nosuch": ""}
+        pkg.list_upgrades: {"brine-one": "1.1-r0"}
+        pkg.refresh_db: true
+        pkg.install: {}
+        pkg.install: ERROR: Problem encountered installing package(s). Additional info follows:
+
+        changes:
+            ----------
+        errors:
+            - ERROR: unable to select packages:
+                nosuch (no such package):
+                  required by: world[nosuch]
+        pkg.remove: {}
+        pkg.owner: {"/bin/sh": "busybox", "/nosuch": ""}
+        pkg.file_list: {"errors": [], "files": ["/usr/share/brine-one/version"]}
+        pkg.version_cmp: 1
+        pkg.unhold: 'pkg.unhold' is not available.
+        pkg.get_repo: 'pkg.get_repo' is not available.
+        "#);
+    }
+}

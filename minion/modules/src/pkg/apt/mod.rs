@@ -1,0 +1,392 @@
+//! apt: Debian's package manager.
+//!
+//! What a program wrote is read by functions of their own, so that they can be tried without changing the machine.
+//! `repositories.rs`, `keys.rs` and `sources.rs` are about where packages come from, `selections.rs` about holding them.
+
+pub(super) mod keys;
+mod repositories;
+mod selections;
+mod sources;
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::process::Output;
+use brine_host::programs::argument;
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value};
+
+use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
+use super::options::Options;
+use super::versions::resolve;
+use selections::select;
+pub use selections::selections;
+
+/// Debian's package manager.
+pub struct Apt;
+
+/// What apt complains of: all that it wrote as error, as one.
+fn complaints(output: &Output) -> Vec<String> {
+    if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+const QUIET: &[(&str, &str)] = &[
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("APT_LISTCHANGES_FRONTEND", "none"),
+    ("APT_LISTBUGS_FRONTEND", "none"),
+    ("UCF_FORCE_CONFFOLD", "1"),
+];
+
+/// apt-get; files of the configuration that were changed by hand stay, if nothing else is said.
+fn apt_get(options: &Options) -> Vec<String> {
+    let mut command = words(&["apt-get", "-q", "-y"]);
+    let choices: &[&str] = if options.force_conf_new { &["confnew"] } else { &["confold", "confdef"] };
+    for choice in choices {
+        command.extend(["-o".to_owned(), format!("DPkg::Options::=--force-{choice}")]);
+    }
+    command
+}
+
+impl Packages for Apt {
+    fn list(&self, context: &Context, _options: &Options) -> Result<Listed, CallError> {
+        let found = dpkg_list(context, "installed")?.into_iter();
+        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+    }
+
+    fn left_over(&self, context: &Context) -> Result<Versions, CallError> {
+        dpkg_list(context, "config-files")
+    }
+
+    fn keeps_configuration(&self) -> bool {
+        true
+    }
+
+    fn candidates(&self, context: &Context, names: &[String], _options: &Options) -> Result<Versions, CallError> {
+        Ok(policy(&asked(context, names)?))
+    }
+
+    fn available(&self, context: &Context, name: &str, _options: &Options) -> Result<Vec<String>, CallError> {
+        Ok(version_table(&asked(context, &[name.to_owned()])?))
+    }
+
+    fn foreseen(
+        &self,
+        context: &Context,
+        name: &str,
+        version: &str,
+        options: &Options,
+    ) -> Result<Option<String>, CallError> {
+        Ok(self.available(context, name, options)?.into_iter().find(|one| one == version || fnmatch(version, one)))
+    }
+
+    /// What is held gets other versions too, as in Salt, and is held again after that.
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, mut errors) = resolve(context, self, wanted, options)?;
+        if wanted.is_empty() {
+            return Ok(errors);
+        }
+        let mut held = self.held(context, options)?;
+        held.retain(|(held, _)| wanted.iter().any(|(name, _)| name == held));
+        select(context, &held, "install")?;
+        let output = run(context, &install_command(&wanted, options), QUIET);
+        select(context, &held, "hold")?;
+        errors.extend(complaints(&output?));
+        Ok(errors)
+    }
+
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        let path = path.display().to_string();
+        let output = run(context, &words(&["dpkg-deb", "--showformat=${Package} ${Version}", "--show", &path]), &[])?;
+        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(told)?;
+        Ok((name.to_owned(), version.to_owned()))
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path], _options: &Options) -> Result<Vec<String>, CallError> {
+        // As in Salt: what they need has to be there.
+        let mut command = words(&["dpkg", "--force-confold", "--force-confdef", "--install"]);
+        command.extend(paths.iter().map(|path| path.display().to_string()));
+        Ok(complaints(&run(context, &command, QUIET)?))
+    }
+
+    fn upgrades(&self, context: &Context, dist: bool, _options: &Options) -> Result<Versions, CallError> {
+        let command = words(&["apt-get", "--just-print", if dist { "dist-upgrade" } else { "upgrade" }]);
+        Ok(planned(&run(context, &command, QUIET)?.stdout))
+    }
+
+    fn upgrade(
+        &self,
+        context: &Context,
+        names: &[String],
+        dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        if !names.is_empty() {
+            let wanted: Vec<Wanted> = names.iter().map(|name| (name.clone(), None)).collect();
+            return self.install(context, &wanted, options);
+        }
+        let mut command = apt_get(options);
+        command.push(if dist { "dist-upgrade" } else { "upgrade" }.to_owned());
+        Ok(complaints(&run(context, &command, QUIET)?))
+    }
+
+    fn remove(
+        &self,
+        context: &Context,
+        targets: &[Wanted],
+        purge: bool,
+        _options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let mut command = words(&["apt-get", "-q", "-y", if purge { "purge" } else { "remove" }]);
+        for (name, _) in targets {
+            command.push(argument(name)?);
+        }
+        Ok(complaints(&run(context, &command, QUIET)?))
+    }
+
+    /// By repository: true for new, nothing for unchanged, false for failed.
+    fn refresh(&self, context: &Context, _options: &Options) -> Result<Value, CallError> {
+        let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
+        if output.retcode != 0 {
+            return Err(CallError::Execution(complaints(&output).join("\n")));
+        }
+        Ok(refreshed(&output.stdout).into())
+    }
+
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        if a == b {
+            return Ok(Ordering::Equal);
+        }
+        for (operator, order) in [("lt", Ordering::Less), ("eq", Ordering::Equal), ("gt", Ordering::Greater)] {
+            if run(context, &words(&["dpkg", "--compare-versions", a, operator, b]), &[])?.retcode == 0 {
+                return Ok(order);
+            }
+        }
+        Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared")))
+    }
+
+    fn normal_name(&self, context: &Context, name: &str) -> String {
+        let grains = context.grains();
+        let own = grains.get("osarch").map(ToString::to_string).unwrap_or_default();
+        match name.rsplit_once(':') {
+            Some((bare, arch)) if [own.as_str(), "all", "any"].contains(&arch) => bare.to_owned(),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = run(context, &words(&["dpkg", "-S", &argument(path)?]), &[])?;
+        Ok(output.stdout.split(':').next().unwrap_or_default().to_owned())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let names = match names {
+            [] => self.list(context, &Options::default())?.into_keys().collect(),
+            names => names.to_vec(),
+        };
+        let mut found = Files::default();
+        for name in names {
+            let output = run(context, &words(&["dpkg", "-L", &argument(&name)?]), &[])?;
+            if output.retcode == 0 {
+                found.files.extend(output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+            } else {
+                found.errors.push(format!("Package {name} is not installed."));
+            }
+        }
+        found.files.sort();
+        found.files.dedup();
+        Ok(found)
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
+    fn repositories(&self) -> Option<&dyn Repositories> {
+        Some(self)
+    }
+}
+
+/// What `apt-cache policy` tells of packages.
+fn asked(context: &Context, names: &[String]) -> Result<String, CallError> {
+    let mut command = words(&["apt-cache", "-q", "policy"]);
+    for name in names {
+        command.push(argument(name)?);
+    }
+    Ok(run(context, &command, &[])?.stdout)
+}
+
+/// The versions in a version table of `apt-cache policy`: lines such as ` *** 5.2.15-2+b8 500`, the newest first.
+fn version_table(text: &str) -> Vec<String> {
+    let rows = text.lines().skip_while(|line| line.trim() != "Version table:").skip(1);
+    let version = |line: &str| {
+        // Where a version comes from stands deeper.
+        let bare = line.strip_prefix(" *** ").or_else(|| line.strip_prefix("     "))?;
+        bare.split(' ').next().filter(|word| !word.is_empty()).map(str::to_owned)
+    };
+    rows.filter_map(version).collect()
+}
+
+fn dpkg_list(context: &Context, state: &str) -> Result<Versions, CallError> {
+    let format = "--showformat=${Status} ${Package} ${Version} ${Architecture}\n";
+    Ok(dpkg_lines(&run(context, &words(&["dpkg-query", format, "-W"]), &[])?.stdout, state))
+}
+
+/// The packages in a state, from lines such as `install ok installed bash 5.2.15-2+b8 amd64`.
+fn dpkg_lines(text: &str, state: &str) -> Versions {
+    let lines = text.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [_, _, found, name, version, _] = fields[..] else { return None };
+        (found == state).then(|| (name.to_owned(), version.to_owned()))
+    });
+    lines.collect()
+}
+
+/// The candidates that `apt-cache policy` tells.
+fn policy(text: &str) -> Versions {
+    let (mut found, mut name) = (Versions::new(), "");
+    for line in text.lines() {
+        if let Some(candidate) = line.strip_prefix("  Candidate: ") {
+            if candidate != "(none)" {
+                found.insert(name.to_owned(), candidate.to_owned());
+            }
+        } else if !line.starts_with(' ') {
+            name = line.trim_end_matches(':');
+        }
+    }
+    found
+}
+
+/// The versions that apt would install: lines such as `Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])`.
+fn planned(text: &str) -> Versions {
+    let lines = text.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
+        // What is not there yet is no new version of anything.
+        let (_, new) = rest.strip_prefix('[')?.split_once("] (")?;
+        Some((name.to_owned(), new.split(' ').next()?.to_owned()))
+    });
+    lines.collect()
+}
+
+/// The repositories that `apt-get update` has read.
+fn refreshed(text: &str) -> Map {
+    let lines = text.lines().filter_map(|line| {
+        let (word, rest) = line.split_once(' ')?;
+        let result = match word.split(':').next()? {
+            "Get" => Value::Bool(true),
+            "Hit" => Value::Nil,
+            "Err" | "Ign" => Value::Bool(false),
+            _ => return None,
+        };
+        // The size is no part of the name.
+        let name = rest.rsplit_once(" [").map_or(rest, |(name, _)| name);
+        Some((name.trim().into(), result))
+    });
+    lines.collect()
+}
+
+fn install_command(wanted: &[Wanted], options: &Options) -> Vec<String> {
+    let mut command = apt_get(options);
+    if let Some(recommends) = options.recommends {
+        command.push(if recommends { "--install-recommends" } else { "--no-install-recommends" }.into());
+    }
+    command.extend(options.only_upgrade.then(|| "--only-upgrade".to_owned()));
+    command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
+    command.extend(options.reinstall.then(|| "--reinstall".to_owned()));
+    if !options.from.is_empty() {
+        command.extend(["-t".to_owned(), options.from.join(",")]);
+    }
+    if wanted.iter().any(|(_, version)| version.is_some()) {
+        // A version that is said may be an older one.
+        command.push("--allow-downgrades".into());
+    }
+    command.push("install".into());
+    command.extend(wanted.iter().map(|(name, version)| match version {
+        Some(version) => format!("{name}={version}"),
+        None => name.clone(),
+    }));
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    #[test]
+    fn dpkgs_list_is_read() {
+        let text = "install ok installed bash 5.2.15-2+b8 amd64\ndeinstall ok config-files old 1.0 all\nhold ok installed held 2 all\nrubbish\n";
+        let installed = dpkg_lines(text, "installed");
+        assert_eq!(
+            installed.into_iter().collect::<Vec<_>>(),
+            [("bash".into(), "5.2.15-2+b8".into()), ("held".into(), "2".into())]
+        );
+        assert_eq!(dpkg_lines(text, "config-files").keys().collect::<Vec<_>>(), ["old"]);
+    }
+
+    #[test]
+    fn apts_policy_is_read() {
+        let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\nvirtual:\n  Installed: (none)\n  Candidate: (none)\n";
+        assert_eq!(policy(text).into_iter().collect::<Vec<_>>(), [("bash".into(), "5.2.15-2+b13".into())]);
+    }
+
+    #[test]
+    fn apts_version_table_is_read() {
+        let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\n        500 http://deb.debian.org/debian bookworm/main amd64 Packages\n *** 5.2.15-2+b8 100\n        100 /var/lib/dpkg/status\n";
+        assert_eq!(version_table(text), ["5.2.15-2+b13", "5.2.15-2+b8"]);
+    }
+
+    #[test]
+    fn what_apt_would_do_is_read() {
+        let text = "Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])\nInst new (1.0 Debian:12 [amd64])\nConf bash (5.2-2 x)\n";
+        assert_eq!(planned(text), Versions::from([("bash".into(), "5.2-2".into())]));
+    }
+
+    #[test]
+    fn apts_update_is_read() {
+        let text = "Hit:1 http://deb.debian.org/debian bookworm InRelease\nGet:2 http://deb.debian.org/debian bookworm-updates InRelease [55.4 kB]\nErr:3 http://x y\nReading package lists...\n";
+        let expected = map! {
+            "http://deb.debian.org/debian bookworm InRelease" => Value::Nil,
+            "http://deb.debian.org/debian bookworm-updates InRelease" => true,
+            "http://x y" => false,
+        };
+        assert_eq!(refreshed(text), expected);
+    }
+
+    #[test]
+    fn the_install_command_names_versions() {
+        let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
+        insta::assert_snapshot!(install_command(&wanted, &Options::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
+        let options = Options {
+            from: vec!["sid".into()],
+            skip_verify: true,
+            reinstall: true,
+            recommends: Some(false),
+            only_upgrade: true,
+            force_conf_new: true,
+            ..Options::default()
+        };
+        insta::assert_snapshot!(install_command(&wanted[..1], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated --reinstall -t sid install a");
+    }
+
+    #[test]
+    fn what_apt_complains_of_is_told() {
+        let output = Output {
+            pid: 1,
+            retcode: 100,
+            stdout: String::new(),
+            stderr: "W: x\nE: Unable to locate package q".into(),
+            timed_out: false,
+        };
+        assert_eq!(complaints(&output), ["W: x\nE: Unable to locate package q"]);
+        assert_eq!(complaints(&Output { retcode: 0, ..output }), Vec::<String>::new());
+    }
+}

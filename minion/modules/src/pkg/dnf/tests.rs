@@ -1,0 +1,275 @@
+//! dnf by transcripts of what it and rpm really say (dnf 4.14, rpm 4.18), shortened.
+
+use brine_function::Args;
+use brine_value::json::to_json;
+use brine_value::{Map, Value, list, map};
+
+use crate::testing::{self, Scripted};
+
+fn grains() -> Map {
+    map! {"id" => "m", "os" => "CentOS", "os_family" => "RedHat", "osarch" => "x86_64", "osmajorrelease" => 9}
+}
+
+/// Calls a function: what was run, and what came back.
+fn story(transcript: &str, function: &str, args: Map) -> String {
+    let scripted = Scripted::new(transcript);
+    let context = testing::context_with(grains(), std::sync::Arc::clone(&scripted));
+    let told = match context.call(function, Args::keyword(args)) {
+        Ok(value) => to_json(&value),
+        Err(error) => error.to_string(),
+    };
+    let ran = scripted.ran();
+    // What is installed is asked all the time.
+    let ran: Vec<&str> = ran.lines().filter(|line| line.starts_with("dnf")).collect();
+    format!("{}\n{told}", ran.join("\n"))
+}
+
+/// A host with two packages.
+const TWO: &str = "
+    $ rpm -qa ...
+    | brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166
+    | brine-two_|-2_|-1.0_|-3_|-noarch_|-1795275166
+";
+const NO_LOCKS: &str = "
+    $ dnf versionlock list
+    | Last metadata expiration check: 0:00:03 ago on Sat Nov 21 15:32:45 2026.
+";
+const PLUGIN: &str = "
+    | python3-dnf-plugin-versionlock_|-(none)_|-4.3_|-1_|-noarch_|-1795275166
+";
+
+#[test]
+fn what_is_there_and_what_is_newer() {
+    let script = TWO.to_owned()
+        + "
+        $ dnf --quiet --assumeyes clean expire-cache
+        $ dnf --quiet --assumeyes check-update
+        $ dnf --quiet list available brine-one brine-two nosuch
+        | Available Packages
+        | brine-one.noarch                          1.1-1                             case
+        | brine-two.noarch                          2:1.0-3                           case
+        $ dnf --quiet list available nosuch
+        ! Error: No matching Packages to list
+        = 1
+        $ dnf --quiet '--disablerepo=*' --enablerepo=other list available brine-one
+        | Available Packages
+        | brine-one.noarch                          1.5-1                             other
+        $ dnf --quiet list --upgrades
+        | Available Upgrades
+        | brine-one.noarch                          1.1-1                             case
+        | a-package-with-a-very-long-name.noarch
+        |                                           2:1.2-1                           case
+    ";
+    let scripted = Scripted::new(&script);
+    let context = testing::context_with(grains(), scripted);
+    let call = |function: &str, names: &[&str], kwargs: Map| {
+        let args = Args { positional: names.iter().map(|name| Value::from(*name)).collect(), keyword: kwargs };
+        to_json(&context.call(function, args).unwrap())
+    };
+    let told = [
+        call("pkg.list_pkgs", &[], Map::new()),
+        call("pkg.list_pkgs", &[], map! {"versions_as_list" => true}),
+        call("pkg.list_pkgs", &[], map! {"attr" => "epoch,release"}),
+        call("pkg.list_pkgs", &[], map! {"removed" => true}),
+        call("pkg.version", &["brine-two"], Map::new()),
+        call("pkg.version", &["brine-*", "nosuch"], Map::new()),
+        call("pkg.latest_version", &["brine-one", "brine-two", "nosuch"], Map::new()),
+        call("pkg.latest_version", &["nosuch"], Map::new()),
+        call("pkg.latest_version", &["brine-one"], map! {"fromrepo" => "other", "refresh" => false}),
+        call("pkg.list_upgrades", &[], map! {"refresh" => false}),
+    ];
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn packages_are_installed_in_versions() {
+    let one = |version: &str| map! {"name" => "brine-one", "version" => version};
+    let script = format!(
+        "{TWO}
+        $ dnf -y --best --allowerasing install brine-one-1.1-1
+        $ dnf -y downgrade brine-one-0.9
+        $ dnf -y reinstall brine-one-1.0-1
+        $ dnf -y --best --allowerasing install brine-two-1.2-1
+        $ dnf -y --best --allowerasing --disablerepo=a --enablerepo=b --nogpgcheck install brine-new
+        $ dnf --quiet --showduplicates list available brine-one
+        | Available Packages
+        | brine-one.noarch                           1.0-1                           case
+        | brine-one.noarch                           1.1-1                           case
+        $ dnf --quiet --showduplicates list available nosuch
+        ! Error: No matching Packages to list
+        = 1
+        $ dnf -y --best --allowerasing install nosuch
+        | No match for argument: nosuch
+        ! Error: Unable to find a match: nosuch
+        = 1
+        "
+    );
+    let told = [
+        story(&script, "pkg.install", one("1.1-1")),
+        story(&script, "pkg.install", one("0.9")),
+        story(&script, "pkg.install", map! {"name" => "brine-one", "version" => "1.0-1", "reinstall" => true}),
+        story(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-two" => "2:1.2-1"}]}),
+        story(&script, "pkg.install", one(">1.0-1, <2")),
+        story(&script, "pkg.install", one("1.1*")),
+        story(&script, "pkg.install", one(">=9")),
+        story(&script, "pkg.install", map! {"name" => "nosuch", "version" => "9*"}),
+        story(&script, "pkg.install", map! {"name" => "nosuch"}),
+        story(
+            &script,
+            "pkg.install",
+            map! {"name" => "brine-new", "disablerepo" => "a", "enablerepo" => "b", "skip_verify" => true},
+        ),
+    ];
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn packages_are_removed() {
+    let script = format!(
+        "{TWO}{}
+        $ dnf -y remove brine-two
+        $ dnf -y remove brine-two-1.0-3
+        ",
+        TWO.lines().filter(|line| !line.contains("brine-two")).collect::<Vec<_>>().join("\n")
+    );
+    let told = [
+        story(&script, "pkg.remove", map! {"name" => "brine-two,nosuch"}),
+        story(&script, "pkg.purge", map! {"name" => "brine-t*"}),
+        story(&script, "pkg.remove", map! {"name" => "brine-two", "version" => "2:1.0-3"}),
+        story(TWO, "pkg.remove", map! {"name" => "brine-two", "version" => "9"}),
+        story(TWO, "pkg.remove", map! {"name" => "nosuch"}),
+    ];
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn packages_are_held() {
+    let locked = format!(
+        "{TWO}{PLUGIN}
+        $ dnf versionlock list
+        | brine-two-2:1.0-3.*
+        $ dnf versionlock add brine-one
+        | Adding versionlock on: brine-one-0:1.0-1.*
+        $ dnf versionlock add brine-two
+        $ dnf versionlock delete brine-two
+        | Deleting versionlock for: brine-two-2:1.0-3.*
+        $ dnf -y --best --allowerasing install brine-two-1.2-1
+        "
+    );
+    let newer = || map! {"name" => "brine-two", "version" => "2:1.2-1"};
+    let mut forced = newer();
+    forced.insert("update_holds".into(), true.into());
+    let told = [
+        story(&locked, "pkg.hold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
+        story(&locked, "pkg.unhold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
+        story(&locked, "pkg.list_holds", Map::new()),
+        story(&locked, "pkg.list_holds", map! {"full" => false}),
+        story(&locked, "pkg.install", newer()),
+        story(&locked, "pkg.install", forced),
+        story(&format!("{TWO}{NO_LOCKS}"), "pkg.hold", map! {"name" => "brine-one"}),
+    ];
+    insta::assert_snapshot!(told.join("\n\n"));
+}
+
+#[test]
+fn repositories_are_asked() {
+    let clean = "
+        $ dnf --quiet --assumeyes clean expire-cache
+        $ dnf --quiet --assumeyes check-update
+    ";
+    for (status, expected) in [("", "null"), ("= 100", "true"), ("= 1", "false")] {
+        let told = story(&format!("{clean}{status}"), "pkg.refresh_db", Map::new());
+        assert_eq!(told.lines().last(), Some(expected), "{status}");
+    }
+}
+
+#[test]
+fn the_older_programs_are_called_in_their_words() {
+    let script = "
+        $ rpm -qa ...
+        | brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166
+        $ yum -y install brine-new
+        $ yum --quiet list updates
+    ";
+    let scripted = Scripted::new(script);
+    let context = testing::context_with(grains(), std::sync::Arc::clone(&scripted));
+    context.call("pkg.install", Args::keyword(map! {"name" => "brine-new"})).unwrap();
+    context.call("pkg.list_upgrades", Args::keyword(map! {"refresh" => false})).unwrap();
+    let ran = scripted.ran();
+    assert_eq!(
+        ran.lines().filter(|line| line.starts_with("yum")).collect::<Vec<_>>(),
+        ["yum -y install brine-new", "yum --quiet list updates"]
+    );
+}
+
+#[test]
+fn a_host_without_a_package_manager_says_so() {
+    let context = testing::context_with(grains(), Scripted::new(""));
+    let told = context.call("pkg.refresh_db", Args::default()).unwrap_err().to_string();
+    assert_eq!(told, "ERROR: neither dnf nor yum is installed: packages of this host cannot be managed");
+    let context = testing::context_with(map! {"os_family" => "Plan9"}, Scripted::new(""));
+    let told = context.call("pkg.list_pkgs", Args::default()).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "ERROR: there is no package manager for the os_family 'Plan9': apt, dnf, zypper, apk and pacman are known"
+    );
+}
+
+/// What `pkgrepo` and the functions about repositories do with a folder.
+#[test]
+fn repositories_are_managed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display().to_string();
+    std::fs::write(
+        folder.path().join("case.repo"),
+        "# of a test\n[case]\nname=Case\nbaseurl=http://a\n\n[other]\nname=Other\nmirrorlist=http://b\nenabled=0\n",
+    )
+    .unwrap();
+    let context = testing::context_with(grains(), Scripted::new(""));
+    let state = |function: &str, args: Map| {
+        let state = brine_context::StateContext { call: context.clone(), ..testing::state_context(false, &[]) };
+        let mut args = args;
+        args.insert("basedir".into(), path.as_str().into());
+        let done = context.minion.states.call(&state, function, Args::keyword(args)).unwrap();
+        let told = ["result", "comment", "changes"].map(|key| to_json(&done.get(key).cloned().unwrap_or_default()));
+        told.join(" | ").replace(&path, "FOLDER")
+    };
+    let call = |function: &str, repo: &str, args: Map| {
+        let mut args = args;
+        args.insert("basedir".into(), path.as_str().into());
+        let done = context.call(function, Args { positional: vec![repo.into()], keyword: args });
+        done.map_or_else(|error| error.to_string(), |value| to_json(&value)).replace(&path, "FOLDER")
+    };
+    let show = || {
+        let mut files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let texts = files.iter().map(|file| {
+            format!("--- {}\n{}", file.file_name().unwrap().display(), std::fs::read_to_string(file).unwrap())
+        });
+        texts.collect::<String>()
+    };
+    let new = || map! {"name" => "new", "humanname" => "New", "baseurl" => "http://c/$releasever", "gpgcheck" => true};
+    let mut newer = new();
+    newer.insert("gpgcheck".into(), 0.into());
+    newer.insert("comments".into(), list!["why", "#not"]);
+    let told = [
+        state("pkgrepo.managed", new()),
+        state("pkgrepo.managed", new()),
+        state("pkgrepo.managed", newer),
+        state("pkgrepo.managed", map! {"name" => "case", "humanname" => "Case", "baseurl" => "http://a"}),
+        state("pkgrepo.managed", map! {"name" => "case", "mirrorlist" => "http://d", "disabled" => true}),
+        state("pkgrepo.managed", map! {"name" => "bad"}),
+        state("pkgrepo.managed", map! {"name" => "bad", "baseurl" => "a", "mirrorlist" => "b"}),
+        call("pkg.get_repo", "new", Map::new()),
+        call("pkg.mod_repo", "other", map! {"enabled" => true, "cost" => 5}),
+        call("pkg.mod_repo", "other", map! {"mirrorlist" => ""}),
+        show(),
+        state("pkgrepo.absent", map! {"name" => "other"}),
+        state("pkgrepo.absent", map! {"name" => "new"}),
+        state("pkgrepo.absent", map! {"name" => "new"}),
+        state("pkgrepo.absent", map! {"name" => "case", "keyid" => "1"}),
+        call("pkg.del_repo", "nosuch", Map::new()),
+        show(),
+    ];
+    insta::assert_snapshot!(told.join("\n"));
+}

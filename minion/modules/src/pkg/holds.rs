@@ -1,0 +1,125 @@
+//! The functions of `pkg` that keep packages at their versions.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use super::apt::selections;
+use super::manager::{Locks, Packages, packages};
+use super::options::Options;
+use super::wanted;
+
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, list_holds, hold, unhold]);
+
+/// What dpkg is to do with packages, by state: `install`, `hold`, `deinstall`, `purge`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.get_selections 'python-*'
+#[function]
+pub fn get_selections(
+    context: &Context,
+    #[default] pattern: Option<String>,
+    #[default] state: Option<String>,
+) -> CallResult {
+    if context.os_family() != "Debian" {
+        return Err(CallError::NotAvailable("pkg.get_selections".into()));
+    }
+    let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
+    if let Some(state) = state {
+        let names = found.shift_remove(&state).unwrap_or_default();
+        return Ok(map! {state => names}.into());
+    }
+    Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
+}
+
+/// The packages that are held, by dnf or zypper: with `full`, with their versions.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_holds full=False
+#[function]
+pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kwargs: Map) -> CallResult {
+    let packages = packages(context)?;
+    Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
+}
+
+/// Keeps packages at the versions that they have.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.hold <package name>
+#[function]
+pub fn hold(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    set(context, name.as_deref(), &pkgs, true, &kwargs)
+}
+
+/// Lets packages get new versions again.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.unhold <package name>
+#[function]
+pub fn unhold(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    set(context, name.as_deref(), &pkgs, false, &kwargs)
+}
+
+/// The locks of a package manager, for a function that needs them.
+fn locks<'p>(packages: &'p dyn Packages, function: &str) -> Result<&'p dyn Locks, CallError> {
+    packages.locks().ok_or_else(|| CallError::NotAvailable(function.to_owned()))
+}
+
+fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: &Map) -> Result<Value, CallError> {
+    let packages = packages(context)?;
+    let locks = locks(packages, if hold { "pkg.hold" } else { "pkg.unhold" })?;
+    let wanted = wanted(name, pkgs, None)?;
+    if wanted.is_empty() {
+        return Err(CallError::Execution("One of name, pkgs, or sources must be specified.".into()));
+    }
+    Ok(locks.set(context, &wanted, hold, &Options::read(kwargs))?.into())
+}
+
+/// What is told of a package that was held or released.
+pub struct Told {
+    result: Value,
+    comment: String,
+    changes: Map,
+}
+
+impl Told {
+    /// It is as it should be.
+    pub fn nothing(comment: String) -> Self {
+        Told { result: true.into(), comment, changes: Map::new() }
+    }
+
+    /// It would be changed.
+    pub fn would(comment: String) -> Self {
+        Told { result: Value::Nil, comment, changes: Map::new() }
+    }
+
+    /// It was changed.
+    pub fn done(comment: String, changes: Map) -> Self {
+        Told { result: true.into(), comment, changes }
+    }
+
+    /// It could not be changed.
+    pub fn failed(comment: String) -> Self {
+        Told { result: false.into(), comment, changes: Map::new() }
+    }
+
+    /// The mapping that is told of this package.
+    pub fn of(self, name: &str) -> Map {
+        map! {"name" => name, "changes" => self.changes, "result" => self.result, "comment" => self.comment}
+    }
+}

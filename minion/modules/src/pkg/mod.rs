@@ -1,0 +1,40 @@
+//! `pkg`: the packages of this host.
+//!
+//! `manager.rs` says what a package manager can do; apt, dnf, zypper, apk and pacman are behind it, one file or folder
+//! each. What calls and states share stands in `work.rs`, which versions are good in `versions.rs`.
+
+mod apk;
+mod apt;
+mod dnf;
+mod holds;
+mod manager;
+mod options;
+mod pacman;
+mod queries;
+mod repositories;
+mod rpm;
+pub(crate) mod state;
+mod versions;
+mod work;
+mod zypper;
+
+use brine_context::Room;
+
+#[cfg(test)]
+pub use holds::Told;
+pub use manager::{Doing, Locks, Packages, Repositories, Versions, Wanted, packages};
+#[cfg(test)]
+pub use manager::{Files, Listed};
+pub use options::Options;
+#[cfg(test)]
+pub use versions::resolve;
+pub use versions::{LATEST, newer, or_newer, satisfies};
+pub use work::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room {
+    functions: &[apt::keys::FUNCTIONS, holds::FUNCTIONS, queries::FUNCTIONS, repositories::FUNCTIONS, work::FUNCTIONS],
+    states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],
+    aggregate: Some(("pkg", state::aggregate)),
+    ..Room::EMPTY
+};

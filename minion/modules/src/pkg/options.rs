@@ -1,0 +1,127 @@
+//! How packages are got, beside which: what the arguments of calls and states say.
+
+use brine_value::{FromValue, Map, Value};
+
+use crate::user::names;
+
+/// Arguments that all calls about packages take; a manager passes over what it cannot do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only from these repositories; apt: this release.
+    pub from: Vec<String>,
+    /// Repositories that are switched on for this call.
+    pub enable: Vec<String>,
+    /// Repositories that are switched off for this call.
+    pub disable: Vec<String>,
+    /// `all`, `main` or a repository, whose `exclude` lines are passed over.
+    pub disable_excludes: Option<String>,
+    /// The branch of the repositories.
+    pub branch: Option<String>,
+    /// Settings of the manager, each as `key=value`.
+    pub settings: Vec<String>,
+    /// The folder that is worked on in the place of `/`.
+    pub root: Option<String>,
+    /// Whether signatures are not looked at.
+    pub skip_verify: bool,
+    /// Whether what is there is installed again.
+    pub reinstall: bool,
+    /// Whether versions are compared without their epochs; unset, without if none is said.
+    pub ignore_epoch: Option<bool>,
+    /// Whether packages that are held get other versions too.
+    pub update_holds: bool,
+    /// Whether recommended packages are left out, or brought along.
+    pub recommends: Option<bool>,
+    /// Whether failing repositories are passed over.
+    pub ignore_repo_failure: bool,
+    /// Whether names may be what packages provide.
+    pub capabilities: bool,
+    /// Whether the repositories are read even if nothing is new; unset, as the manager does.
+    pub force: Option<bool>,
+    /// Whether new keys of repositories are trusted.
+    pub import_keys: bool,
+    /// The repositories that are refreshed, if not all.
+    pub repos: Vec<String>,
+    /// Whether all packages get new versions before others are installed.
+    pub sysupgrade: bool,
+    /// Whether only what fixes something is upgraded.
+    pub minimal: bool,
+    /// Whether packages that others replace stay.
+    pub keep_obsolete: bool,
+    /// Whether packages stay with their vendors.
+    pub keep_vendors: bool,
+    /// Whether only those packages that are there get new versions.
+    pub only_upgrade: bool,
+    /// Whether files of the configuration that were changed by hand are replaced.
+    pub force_conf_new: bool,
+}
+
+/// Whether an argument says yes, also as a word.
+pub fn is_true(value: &Value) -> bool {
+    bool::from_value(value).unwrap_or_else(|| value.is_truthy())
+}
+
+impl Options {
+    /// Reads them from keyword arguments.
+    pub fn read(args: &Map) -> Self {
+        let value = |key: &str| args.get(key).filter(|value| value.is_truthy());
+        let list = |key: &str| value(key).map(names).unwrap_or_default();
+        let text = |key: &str| value(key).map(ToString::to_string);
+        let flag = |key: &str| value(key).is_some_and(is_true);
+        let choice = |key: &str| args.get(key).filter(|value| !value.is_nil()).map(is_true);
+        let from = list("fromrepo");
+        Options {
+            from: if from.is_empty() { list("repo") } else { from },
+            enable: list("enablerepo"),
+            disable: list("disablerepo"),
+            disable_excludes: text("disableexcludes"),
+            branch: text("branch"),
+            settings: list("setopt"),
+            root: text("root"),
+            skip_verify: flag("skip_verify"),
+            reinstall: flag("reinstall"),
+            ignore_epoch: choice("ignore_epoch"),
+            update_holds: flag("update_holds"),
+            recommends: choice("install_recommends").or_else(|| choice("no_recommends").map(|without| !without)),
+            ignore_repo_failure: flag("ignore_repo_failure"),
+            capabilities: flag("resolve_capabilities"),
+            force: choice("force"),
+            import_keys: flag("gpgautoimport"),
+            repos: list("repos"),
+            sysupgrade: flag("sysupgrade"),
+            minimal: flag("minimal"),
+            keep_obsolete: choice("obsoletes") == Some(false),
+            keep_vendors: flag("novendorchange"),
+            only_upgrade: flag("only_upgrade"),
+            force_conf_new: flag("force_conf_new"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_as_they_are_written() {
+        let args = map! {
+            "repo" => "base,updates", "enablerepo" => list!["a", "b"], "disablerepo" => "c", "skip_verify" => "True",
+            "ignore_epoch" => false, "setopt" => "a=1,b=2", "install_recommends" => Value::Nil, "no_recommends" => true,
+        };
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let expected = Options {
+            from: words(&["base", "updates"]),
+            enable: words(&["a", "b"]),
+            disable: words(&["c"]),
+            settings: words(&["a=1", "b=2"]),
+            skip_verify: true,
+            ignore_epoch: Some(false),
+            recommends: Some(false),
+            ..Options::default()
+        };
+        assert_eq!(Options::read(&args), expected);
+        let chosen = Options::read(&map! {"fromrepo" => "x", "repo" => "y"});
+        assert_eq!(chosen.from, ["x"]);
+    }
+}

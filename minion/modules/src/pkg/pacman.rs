@@ -1,0 +1,316 @@
+//! pacman: Arch's package manager. It holds no packages, and its repositories are not managed, as in Salt.
+
+use std::cmp::Ordering;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::process::Output;
+use brine_host::programs::argument;
+use brine_value::{Map, Value};
+
+use super::manager::{Files, Listed, Packages, Versions, Wanted};
+use super::options::Options;
+use super::versions::resolve;
+
+/// Arch's package manager.
+pub struct Pacman;
+
+const QUIET: [&str; 2] = ["--noprogressbar", "--noconfirm"];
+
+fn pacman(context: &Context, words: &[&str], more: &[String], options: &Options) -> Result<Output, CallError> {
+    let mut command = vec!["pacman".to_owned()];
+    command.extend(words.iter().map(|word| (*word).to_owned()));
+    command.extend_from_slice(more);
+    command.extend(options.root.iter().flat_map(|root| ["-r".to_owned(), root.clone()]));
+    run(context, &command, &[])
+}
+
+fn arguments(names: &[String]) -> Result<Vec<String>, CallError> {
+    names.iter().map(|name| argument(name)).collect()
+}
+
+fn complaints(output: &Output) -> Vec<String> {
+    if output.retcode == 0 || output.stderr.is_empty() { Vec::new() } else { vec![output.stderr.clone()] }
+}
+
+/// Names and versions, from lines such as `brine-one 1.1-1`.
+fn pairs(text: &str) -> Versions {
+    let pair = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        // Some derivatives tell of what they download among the packages.
+        ["downloading", file] if file.contains(".db") => None,
+        [name, version] => Some((name.to_owned(), version.to_owned())),
+        _ => None,
+    };
+    text.lines().filter_map(pair).collect()
+}
+
+/// The databases that were refreshed: whether there is something new.
+fn refreshed(text: &str) -> Map {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with("::"));
+    let told = lines.filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let name = match words[..] {
+            ["downloading", name, ..] | [name, ..] => name.split('.').next()?,
+            [] => return None,
+        };
+        let is_new = line.contains("downloading");
+        (is_new || line.contains("is up to date")).then(|| (name.into(), is_new.into()))
+    });
+    told.collect()
+}
+
+/// The versions of a package in lines such as `core bash 5.2-1 [installed]`.
+fn in_repositories(text: &str, name: &str, from: &[String]) -> Vec<String> {
+    let version = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
+        [repo, package, version, ..]
+            if package == name && (from.is_empty() || from.iter().any(|wanted| wanted == repo)) =>
+        {
+            Some(version.to_owned())
+        }
+        _ => None,
+    };
+    text.lines().filter_map(version).collect()
+}
+
+impl Packages for Pacman {
+    fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
+        // Without packages its status is a failure.
+        let found = pairs(&pacman(context, &["-Q"], &[], options)?.stdout).into_iter();
+        Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
+    }
+
+    fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
+        let mut found = Versions::new();
+        // One name that is not known would hide the others.
+        for name in arguments(names)? {
+            let words = ["-Sp", "--needed", "--print-format", "%n %v"];
+            let output = pacman(context, &words, std::slice::from_ref(&name), options)?;
+            // What it needs is told too.
+            found.extend(pairs(&output.stdout).remove_entry(&name));
+        }
+        Ok(found)
+    }
+
+    fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
+        Ok(in_repositories(&pacman(context, &["-Sl"], &[], options)?.stdout, name, &options.from))
+    }
+
+    fn refreshes(&self) -> bool {
+        false
+    }
+
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, errors) = resolve(context, self, wanted, options)?;
+        // As in Salt: nothing is done if something cannot be had.
+        if !errors.is_empty() || wanted.is_empty() {
+            return Ok(errors);
+        }
+        let mut words = vec!["-S"];
+        words.extend(options.sysupgrade.then_some("-u"));
+        words.extend(QUIET);
+        words.extend((!options.reinstall).then_some("--needed"));
+        let target = |(name, version): &Wanted| {
+            let name = argument(name)?;
+            Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
+        };
+        let targets = wanted.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
+        Ok(complaints(&pacman(context, &words, &targets, options)?))
+    }
+
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        let path = path.display().to_string();
+        let output = pacman(context, &["-Qp"], std::slice::from_ref(&path), &Options::default())?;
+        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        pairs(&output.stdout).pop_first().ok_or_else(told)
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
+        let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        let words = [&["-U"][..], &QUIET].concat();
+        Ok(complaints(&pacman(context, &words, &paths, options)?))
+    }
+
+    fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
+        let output = pacman(context, &["-S", "-p", "-u", "--print-format", "%n %v"], &[], options)?;
+        if output.retcode != 0 {
+            let said = format!("{}{}", output.stderr, output.stdout);
+            return Err(CallError::Execution(format!("Error listing upgrades: {said}")));
+        }
+        let installed = self.installed(context, options)?;
+        let mut newer = pairs(&output.stdout);
+        // What comes along and is not there yet is no new version of anything.
+        newer.retain(|name, _| installed.contains_key(name));
+        Ok(newer)
+    }
+
+    fn upgrade(
+        &self,
+        context: &Context,
+        names: &[String],
+        _dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let words = [if names.is_empty() { &["-Su"][..] } else { &["-S"] }, &QUIET].concat();
+        let output = pacman(context, &words, &arguments(names)?, options)?;
+        Ok(if output.retcode == 0 { Vec::new() } else { vec![format!("{}{}", output.stderr, output.stdout)] })
+    }
+
+    fn remove(
+        &self,
+        context: &Context,
+        targets: &[Wanted],
+        purge: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let names: Vec<String> = targets.iter().map(|(name, _)| name.clone()).collect();
+        let words = [if purge { &["-Rsc"][..] } else { &["-R"] }, &QUIET].concat();
+        Ok(complaints(&pacman(context, &words, &arguments(&names)?, options)?))
+    }
+
+    /// By database, whether it has something new.
+    fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
+        let output = pacman(context, &["-Sy"], &[], options)?;
+        if output.retcode != 0 {
+            return Err(CallError::Execution(format!("Error refreshing package database: {}", output.stderr)));
+        }
+        Ok(refreshed(&output.stdout).into())
+    }
+
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        let output = run(context, &["vercmp".to_owned(), argument(a)?, argument(b)?], &[])?;
+        match output.stdout.trim().parse::<i64>() {
+            Ok(order) => Ok(order.cmp(&0)),
+            Err(_) => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = pacman(context, &["-Qqo"], &[argument(path)?], &Options::default())?;
+        Ok(output.stdout.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let output = pacman(context, &["-Ql"], &arguments(names)?, &Options::default())?;
+        let files = output.stdout.lines().filter_map(|line| line.split_once(' ')).map(|(_, file)| file.to_owned());
+        Ok(Files { errors: output.stderr.lines().map(str::to_owned).collect(), files: files.collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing::{self, Scripted};
+
+    #[test]
+    fn pacmans_lists_are_read() {
+        let text = "brine-one 1.1-1\nbrine-two 1:1.0-1\ndownloading core.db...\nno pair at all\n";
+        let expected = [("brine-one", "1.1-1"), ("brine-two", "1:1.0-1")];
+        assert_eq!(pairs(text), expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
+        let text = "case brine-one 1.1-1 [installed: 1.0-1]\ncase brine-two 1:1.0-1\nother brine-one 1.0-1\n";
+        assert_eq!(in_repositories(text, "brine-one", &[]), ["1.1-1", "1.0-1"]);
+        assert_eq!(in_repositories(text, "brine-one", &["other".into()]), ["1.0-1"]);
+    }
+
+    #[test]
+    fn what_was_refreshed_is_read() {
+        let text = ":: Synchronizing package databases...\n case downloading...\n core is up to date\ndownloading extra.db...\n";
+        assert_eq!(refreshed(text), map! {"case" => true, "core" => false, "extra" => true});
+    }
+
+    /// What pacman 6.0 says, shortened.
+    #[test]
+    fn packages_are_managed() {
+        let script = "
+            $ pacman -Q
+            | brine-one 1.0-1
+            | brine-two 1:1.0-1
+            $ pacman -Sp --needed --print-format '%n %v' brine-one
+            | brine-lib 3-1
+            | brine-one 1.1-1
+            $ pacman -Sp --needed --print-format '%n %v' nosuch
+            ! error: target not found: nosuch
+            = 1
+            $ pacman -S -p -u --print-format '%n %v'
+            | brine-lib 3-1
+            | brine-one 1.1-1
+            $ pacman -Sl
+            | case brine-one 1.1-1
+            | case brine-two 1:1.0-1
+            $ vercmp 1.1-1 1.0-1
+            | 1
+            $ vercmp 1.1-1 1.0
+            | 1
+            $ vercmp 1.1-1 9
+            | -1
+            $ pacman -S --noprogressbar --noconfirm --needed brine-one=1.1-1
+            $ pacman -S --noprogressbar --noconfirm --needed nosuch
+            ! error: target not found: nosuch
+            = 1
+            $ pacman -R --noprogressbar --noconfirm brine-two
+            ! error: failed to prepare transaction (could not satisfy dependencies)
+            = 1
+            $ pacman -Rsc --noprogressbar --noconfirm brine-two
+            $ pacman -Sy
+            | :: Synchronizing package databases...
+            |  case downloading...
+            $ pacman -Qqo /etc/passwd
+            ! error: No package owns /etc/passwd
+            = 1
+            $ pacman -Ql brine-one nosuch
+            | brine-one /usr/share/brine one/
+            ! error: package 'nosuch' was not found
+            = 1
+        ";
+        let one = |version: &str| map! {"name" => "brine-one", "version" => version};
+        let calls = [
+            ("pkg.list_pkgs", list![], map! {}),
+            ("pkg.latest_version", list!["brine-one", "nosuch"], map! {}),
+            ("pkg.list_upgrades", list![], map! {"refresh" => false}),
+            ("pkg.refresh_db", list![], map! {}),
+            ("pkg.install", list![], one(">1.0")),
+            ("pkg.install", list![], one(">9")),
+            ("pkg.install", list!["nosuch"], map! {}),
+            ("pkg.remove", list!["brine-two"], map! {}),
+            ("pkg.purge", list!["brine-two"], map! {}),
+            ("pkg.owner", list!["/etc/passwd"], map! {}),
+            ("pkg.file_list", list!["brine-one", "nosuch"], map! {}),
+            ("pkg.hold", list!["brine-one"], map! {}),
+            ("pkg.list_repos", list![], map! {}),
+        ];
+        let context = testing::context_with(map! {"os_family" => "Arch"}, Scripted::new(script));
+        insta::assert_snapshot!(testing::answers(&context, &calls), @r#"
+        pkg.list_pkgs: {"brine-one": "1.0-1", "brine-two": "1:1.0-1"}
+        pkg.latest_version: {"brine-one": "1.1-1", "nosuch": ""}
+        pkg.list_upgrades: {"brine-one": "1.1-1"}
+        pkg.refresh_db: {"case": true}
+        pkg.install: {}
+        pkg.install: ERROR: Problem encountered installing package(s). Additional info follows:
+
+        changes:
+            ----------
+        errors:
+            - No version matching 'brine-one>9' could be found (available: 1.1-1)
+        pkg.install: ERROR: Problem encountered installing package(s). Additional info follows:
+
+        changes:
+            ----------
+        errors:
+            - error: target not found: nosuch
+        pkg.remove: ERROR: Problem encountered removing package(s). Additional info follows:
+
+        changes:
+            ----------
+        errors:
+            - error: failed to prepare transaction (could not satisfy dependencies)
+        pkg.purge: {}
+        pkg.owner: ""
+        pkg.file_list: {"errors": ["error: package 'nosuch' was not found"], "files": ["/usr/share/brine one/"]}
+        pkg.hold: 'pkg.hold' is not available.
+        pkg.list_repos: 'pkg.list_repos' is not available.
+        "#);
+    }
+}

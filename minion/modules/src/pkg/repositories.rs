@@ -1,0 +1,63 @@
+//! The functions of `pkg` that are about where packages come from.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Map;
+
+use super::manager::{Repositories, packages};
+
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [list_repos, get_repo, del_repo, mod_repo]);
+
+/// All repositories: by where they are for apt, else by name.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_repos
+#[function]
+pub fn list_repos(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    Ok(repositories(context, "pkg.list_repos")?.all(context, &kwargs)?.into())
+}
+
+/// What there is of a repository, by its name, or for apt by a line of `sources.list`; an empty mapping if there is
+/// nothing.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.get_repo "deb http://deb.debian.org/debian stable main"
+///     salt '*' pkg.get_repo epel
+#[function]
+pub fn get_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(repositories(context, "pkg.get_repo")?.one(context, &repo, &kwargs)?.into())
+}
+
+/// Takes a repository out of the package manager's files, and a file of its own with it.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.del_repo "deb http://deb.debian.org/debian stable main"
+///     salt '*' pkg.del_repo epel
+#[function]
+pub fn del_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+    repositories(context, "pkg.del_repo")?.delete(context, &repo, &kwargs)
+}
+
+/// Writes a repository, or changes it. dnf and zypper take the options of their `.repo` files, such as name, baseurl,
+/// mirrorlist, enabled, gpgcheck, gpgkey; for dnf an empty one is removed.
+///
+/// For apt, whose repositories are said as a line of `sources.list`, these are dist, comps, architectures, file, enabled,
+/// disabled, comments, trusted, refresh, and for its key key_url, or keyid and keyserver, or key_text.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.mod_repo "deb http://deb.debian.org/debian stable main" comps=main,contrib
+///     salt '*' pkg.mod_repo epel enabled=0
+#[function]
+pub fn mod_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> CallResult {
+    repositories(context, "pkg.mod_repo")?.modify(context, &repo, kwargs)
+}
+
+/// The repositories of this host's package manager, for a function that needs them.
+fn repositories(context: &Context, function: &str) -> Result<&'static dyn Repositories, CallError> {
+    packages(context)?.repositories().ok_or_else(|| CallError::NotAvailable(function.to_owned()))
+}

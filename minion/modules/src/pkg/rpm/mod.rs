@@ -1,0 +1,210 @@
+//! What dnf and zypper have in common: the packages are rpm's, and their repositories are in `.repo` files.
+
+pub mod evr;
+pub mod repo_files;
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::programs::argument;
+
+use super::manager::{Details, Files, Installed, Listed};
+use super::options::Options;
+
+/// What rpm tells of a package, a line each.
+const FORMAT: &str = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}_|-%{INSTALLTIME}\n";
+
+const X86_64: [&str; 2] = ["x86_64", "x86_64_v2"];
+const X86_32: [&str; 4] = ["i386", "i486", "i586", "i686"];
+const ARM_32: [&str; 7] = ["armv5tel", "armv5tejl", "armv6l", "armv6hl", "armv7l", "armv7hl", "armv7hnl"];
+const OTHERS: [&str; 24] = [
+    "athlon",
+    "amd64",
+    "ia32e",
+    "ia64",
+    "geode",
+    "ppc",
+    "ppc64",
+    "ppc64le",
+    "ppc64iseries",
+    "ppc64pseries",
+    "s390",
+    "s390x",
+    "alpha",
+    "alphaev4",
+    "alphaev45",
+    "alphaev5",
+    "alphaev56",
+    "alphapca56",
+    "alphaev6",
+    "alphaev67",
+    "alphaev68",
+    "alphaev7",
+    "aarch64",
+    "sh3",
+];
+
+/// Whether this is the name of an architecture.
+pub fn is_arch(text: &str) -> bool {
+    [&X86_64[..], &X86_32, &ARM_32, &OTHERS, &["sh4", "sh4a"]].concat().contains(&text)
+}
+
+/// The architecture of this host.
+pub fn own_arch(context: &Context) -> String {
+    context.grains().get("osarch").map(ToString::to_string).unwrap_or_default()
+}
+
+/// Whether packages of an architecture are at home on another.
+fn is_at_home(arch: &str, own: &str) -> bool {
+    let both = |list: &[&str]| list.contains(&arch) && list.contains(&own);
+    arch == own || arch == "noarch" || both(&X86_64) || both(&X86_32) || both(&ARM_32)
+}
+
+/// The name that a package has here: with its architecture, if that is not the host's.
+pub fn resolved(name: &str, arch: &str, own: &str) -> String {
+    if is_at_home(arch, own) { name.to_owned() } else { format!("{name}.{arch}") }
+}
+
+/// The name without the architecture, if that is the host's.
+pub fn normal_name(context: &Context, name: &str) -> String {
+    match split_arch(name) {
+        Some((bare, arch)) if is_at_home(arch, &own_arch(context)) => bare.to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
+/// A name and its architecture, if it ends with one.
+pub fn split_arch(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once('.').filter(|(_, arch)| *arch == "noarch" || is_arch(arch))
+}
+
+/// The name, version and time of installation that a line tells.
+fn line(text: &str, own: &str) -> Option<(String, Installed)> {
+    let fields: Vec<&str> = text.split("_|-").collect();
+    let [name, epoch, version, release, arch, time] = fields[..] else { return None };
+    let epoch = (!["(none)", "0"].contains(&epoch)).then(|| epoch.to_owned());
+    let release = (!release.is_empty()).then(|| release.to_owned());
+    let mut whole = epoch.as_ref().map(|epoch| format!("{epoch}:")).unwrap_or_default();
+    whole += version;
+    whole.extend(release.iter().map(|release| format!("-{release}")));
+    let installed = time.trim().parse().ok().filter(|time| *time != 0);
+    let details = Details { epoch, version: version.to_owned(), release, arch: arch.to_owned(), installed };
+    Some((resolved(name, arch, own), Installed { version: whole, details: Some(details) }))
+}
+
+fn lines(text: &str, own: &str) -> Listed {
+    let mut listed = Listed::new();
+    for (name, installed) in text.lines().filter_map(|text| line(text, own)) {
+        listed.entry(name).or_default().push(installed);
+    }
+    for versions in listed.values_mut() {
+        versions.sort_by(|a, b| version(a).cmp(version(b)));
+    }
+    listed
+}
+
+fn version(installed: &Installed) -> &str {
+    installed.details.as_ref().map_or(&installed.version, |details| &details.version)
+}
+
+fn command(words: &[&str], options: &Options) -> Vec<String> {
+    let mut command = vec!["rpm".to_owned()];
+    command.extend(options.root.iter().flat_map(|root| ["--root".to_owned(), root.clone()]));
+    command.extend(words.iter().map(|word| (*word).to_owned()));
+    command
+}
+
+/// The packages that are installed.
+pub fn list(context: &Context, options: &Options) -> Result<Listed, CallError> {
+    let words = ["-qa", "--nodigest", "--nosignature", "--queryformat", FORMAT];
+    let output = run(context, &command(&words, options), &[])?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("rpm cannot list the packages: {}", output.stderr)));
+    }
+    Ok(lines(&output.stdout, &own_arch(context)))
+}
+
+/// The name and version of the package in a file.
+pub fn of_file(context: &Context, path: &Path) -> Result<(String, String), CallError> {
+    let path = path.display().to_string();
+    let words = ["-qp", "--nodigest", "--nosignature", "--queryformat", FORMAT, &path];
+    let output = run(context, &command(&words, &Options::default()), &[])?;
+    let found = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
+    let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+    found.map(|(name, installed)| (name, installed.version)).ok_or_else(told)
+}
+
+/// The package that a file belongs to.
+pub fn owner(context: &Context, path: &str) -> Result<String, CallError> {
+    let output = run(context, &command(&["-qf", "--queryformat", "%{name}\n", path], &Options::default()), &[])?;
+    // Of several, each has a line.
+    Ok(if output.retcode == 0 { output.stdout.lines().next().unwrap_or_default().to_owned() } else { String::new() })
+}
+
+/// The files of packages. What rpm says of those that are not there stands among them, as in Salt.
+pub fn files(context: &Context, names: &[String]) -> Result<Files, CallError> {
+    let mut words = vec![if names.is_empty() { "-qla".to_owned() } else { "-ql".to_owned() }];
+    for name in names {
+        words.push(argument(name)?);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let output = run(context, &command(&words, &Options::default()), &[])?;
+    Ok(Files { errors: Vec::new(), files: output.stdout.lines().map(str::to_owned).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rpms_list_is_read() {
+        let text = "brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166\n\
+                    brine-two_|-2_|-1.0_|-3_|-noarch_|-1795275166\n\
+                    kernel_|-0_|-6.2_|-1_|-x86_64_|-2\n\
+                    kernel_|-(none)_|-6.1_|-1_|-x86_64_|-1\n\
+                    glibc_|-(none)_|-2.36_|-1_|-i686_|-1\n\
+                    key_|-(none)_|-a1_|-_|-(none)_|-(none)\nrubbish\n";
+        let listed = lines(text, "x86_64");
+        let told: Vec<(String, Vec<&str>)> = listed
+            .iter()
+            .map(|(name, all)| (name.clone(), all.iter().map(|installed| installed.version.as_str()).collect()))
+            .collect();
+        let expected = [
+            ("brine-one", vec!["1.0-1"]),
+            ("brine-two", vec!["2:1.0-3"]),
+            ("glibc.i686", vec!["2.36-1"]),
+            ("kernel", vec!["6.1-1", "6.2-1"]),
+            ("key.(none)", vec!["a1"]),
+        ];
+        assert_eq!(told, expected.map(|(name, versions)| (name.to_owned(), versions)));
+        let details = Details {
+            epoch: Some("2".into()),
+            version: "1.0".into(),
+            release: Some("3".into()),
+            arch: "noarch".into(),
+            installed: Some(1_795_275_166),
+        };
+        assert_eq!(listed["brine-two"][0].details, Some(details));
+    }
+
+    #[test]
+    fn architectures_of_the_host_are_no_part_of_a_name() {
+        for (name, own, expected) in [
+            ("zsh.x86_64", "x86_64", "zsh"),
+            ("zsh.noarch", "x86_64", "zsh"),
+            ("zsh.i686", "x86_64", "zsh.i686"),
+            ("zsh.i686", "i386", "zsh"),
+            ("python3.11", "x86_64", "python3.11"),
+            ("zsh.x86_64", "x86_64_v2", "zsh"),
+            ("zsh", "x86_64", "zsh"),
+        ] {
+            let told = match split_arch(name) {
+                Some((bare, arch)) => resolved(bare, arch, own),
+                None => name.to_owned(),
+            };
+            assert_eq!(told, expected, "{name} {own}");
+        }
+    }
+}

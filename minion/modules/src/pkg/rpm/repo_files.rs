@@ -1,0 +1,209 @@
+//! The `.repo` files in which dnf and zypper keep their repositories: a section each, read as Salt reads them.
+
+use std::path::{Path, PathBuf};
+
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value};
+use indexmap::IndexMap;
+
+use crate::pkg::options::is_true;
+
+/// A repository as it is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Its options in order. A value may have several lines.
+    pub options: IndexMap<String, String>,
+    /// The comments below its name, without their `#`.
+    pub comments: Vec<String>,
+}
+
+/// A file of repositories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepoFile {
+    /// The comments above all repositories.
+    pub header: Vec<String>,
+    /// The repositories by name.
+    pub sections: IndexMap<String, Section>,
+}
+
+impl Section {
+    /// The repository as Salt tells of it.
+    pub fn told(&self) -> Map {
+        let mut told: Map = self.options.iter().map(|(key, value)| (key.into(), value.into())).collect();
+        if !self.comments.is_empty() {
+            told.insert("comments".into(), self.comments.clone().into());
+        }
+        told
+    }
+
+    fn set(&mut self, key: &str, value: &str) {
+        self.options.insert(key.trim().to_lowercase(), value.trim().to_owned());
+    }
+}
+
+impl RepoFile {
+    fn parse(text: &str) -> Self {
+        let mut file = RepoFile::default();
+        // How far the option is indented whose value may go on.
+        let mut option: Option<usize> = None;
+        for line in text.lines() {
+            let bare = line.trim();
+            if bare.starts_with('#') {
+                let comment = bare.trim_start_matches('#').trim_start().to_owned();
+                match file.sections.last_mut() {
+                    Some((_, section)) => section.comments.push(comment),
+                    None => file.header.push(bare.to_owned()),
+                }
+                continue;
+            }
+            if bare.is_empty() || bare.starts_with(';') {
+                continue;
+            }
+            let indent = line.len() - line.trim_start().len();
+            if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                file.sections.entry(name.to_owned()).or_default();
+                option = None;
+                continue;
+            }
+            let Some((_, section)) = file.sections.last_mut() else { continue };
+            if option.is_some_and(|start| indent > start)
+                && let Some((_, value)) = section.options.last_mut()
+            {
+                *value = format!("{value}\n{bare}");
+                continue;
+            }
+            if let Some((key, value)) = bare.split_once(['=', ':']) {
+                section.set(key, value);
+                option = Some(indent);
+            }
+        }
+        file
+    }
+
+    /// Reads a file; one that is not there is empty.
+    pub fn read(path: &Path) -> Result<Self, FileError> {
+        Ok(RepoFile::parse(&files::read_if_exists(path)?.unwrap_or_default()))
+    }
+
+    /// Writes it.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        // It may hold a password, so its mode stays.
+        files::rewrite(path, self.show().as_bytes(), 0o644)
+    }
+
+    fn show(&self) -> String {
+        let mut lines = self.header.clone();
+        for (name, section) in &self.sections {
+            lines.push(format!("[{name}]"));
+            // Further lines of a value are indented, so that they are read as one.
+            lines.extend(section.options.iter().map(|(key, value)| format!("{key}={}", value.replace('\n', "\n "))));
+            lines.extend(section.comments.iter().map(|comment| format!("# {comment}")));
+            lines.push(String::new());
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// Comments of a state or call as they are kept.
+pub fn comments(value: &Value) -> Vec<String> {
+    let one = [value.clone()];
+    let texts = value.as_list().unwrap_or(&one).iter().map(ToString::to_string);
+    texts.map(|text| text.trim_start_matches('#').trim_start().to_owned()).collect()
+}
+
+/// A value as it is written.
+pub fn written(value: &Value) -> String {
+    match value {
+        Value::Bool(yes) => if *yes { "1" } else { "0" }.to_owned(),
+        Value::List(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+        other => other.to_string(),
+    }
+}
+
+/// The repositories in the files of some folders, with the file that each is in.
+pub fn all(folders: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
+    let mut found = IndexMap::new();
+    for folder in folders {
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|ending| ending == "repo"));
+        paths.sort();
+        for path in paths {
+            let sections = RepoFile::read(&path)?.sections;
+            found.extend(sections.into_iter().map(|(name, section)| (name, (path.clone(), section))));
+        }
+    }
+    Ok(found)
+}
+
+/// Brings the name for people and whether it is enabled to the names that `.repo` files have for them.
+pub fn describe(name: &str, args: &mut Map) {
+    let disabled = args.shift_remove("disabled");
+    let humanname = args.shift_remove("humanname");
+    // Ubuntu's archives are not for here.
+    args.shift_remove("ppa");
+    args.entry("name".into()).or_insert_with(|| name.into());
+    if let Some(humanname) = humanname {
+        args.insert("name".into(), humanname);
+    }
+    args.insert("enabled".into(), (!disabled.is_some_and(|disabled| is_true(&disabled))).into());
+}
+
+/// Whether an option is otherwise than it is wanted.
+pub fn differs(key: &Value, wanted: &Value, have: Option<&Value>) -> bool {
+    let Some(have) = have else { return key.as_str().is_some_and(|key| ["comps", "key_url"].contains(&key)) };
+    if matches!(wanted, Value::Bool(_)) || matches!(have, Value::Bool(_)) {
+        return is_true(wanted) != is_true(have);
+    }
+    written(wanted) != have.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# of a test\n\n[case]\nname = Case\nBaseURL=http://a/$releasever\n\thttp://b\nenabled: 1\n\
+                        # why it is there\n; unread\ngpgkey=\n\n[other]\nname=Other\n";
+
+    #[test]
+    fn repositories_are_read_and_written() {
+        let file = RepoFile::parse(TEXT);
+        insta::assert_snapshot!(file.show(), @r"
+        # of a test
+        [case]
+        name=Case
+        baseurl=http://a/$releasever
+         http://b
+        enabled=1
+        gpgkey=
+        # why it is there
+
+        [other]
+        name=Other
+        ");
+        assert_eq!(RepoFile::parse(&file.show()), file);
+        let told: Vec<(String, String)> =
+            file.sections["case"].told().iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let expected = [
+            ("name", "Case"),
+            ("baseurl", "http://a/$releasever\nhttp://b"),
+            ("enabled", "1"),
+            ("gpgkey", ""),
+            ("comments", "['why it is there']"),
+        ];
+        assert_eq!(told, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    }
+
+    #[test]
+    fn values_are_written_as_the_manager_reads_them() {
+        for (value, expected) in [
+            (Value::Bool(true), "1"),
+            (false.into(), "0"),
+            (10.into(), "10"),
+            ("x".into(), "x"),
+            (brine_value::list!["http://a", "http://b"], "http://a\nhttp://b"),
+        ] {
+            assert_eq!(written(&value), expected, "{value}");
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Packages that are installed.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::CallError;
+use brine_value::{Map, Value, map};
+
+use super::{encountered, refresh};
+use crate::pkg::{
+    Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, or_newer, satisfies, trouble,
+};
+
+/// How packages are installed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct How {
+    /// Whether the repositories are asked before; unset, once in a job.
+    pub refresh: Option<bool>,
+    /// Whether the packages are held afterwards, or let go.
+    pub hold: Option<bool>,
+    /// Whether a newer version than the one that is said is good.
+    pub allow_updates: bool,
+    /// How they are got.
+    pub options: Options,
+}
+
+/// What is to be done with packages.
+#[derive(Debug, Default)]
+struct Plan {
+    install: Vec<Wanted>,
+    reinstall: Vec<Wanted>,
+}
+
+impl Plan {
+    fn make(
+        context: &StateContext,
+        packages: &dyn Packages,
+        wanted: &[Wanted],
+        have: &Versions,
+        how: &How,
+    ) -> Result<Self, CallError> {
+        let mut plan = Plan::default();
+        for one in wanted {
+            if !have.contains_key(&one.0) {
+                plan.install.push(one.clone());
+            } else if how.options.reinstall {
+                plan.reinstall.push(one.clone());
+            } else if !is_good(context, packages, one, have, how)? {
+                plan.install.push(one.clone());
+            }
+        }
+        Ok(plan)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.install.is_empty() && self.reinstall.is_empty()
+    }
+}
+
+/// Whether a package is there, in a good version.
+fn is_good(
+    context: &StateContext,
+    packages: &dyn Packages,
+    (name, version): &Wanted,
+    have: &Versions,
+    how: &How,
+) -> Result<bool, CallError> {
+    let (Some(have), Some(version)) = (have.get(name), version) else { return Ok(have.contains_key(name)) };
+    let newer = if how.allow_updates { or_newer(version) } else { None };
+    let version = newer.as_ref().unwrap_or(version);
+    satisfies(&context.call, packages, have, version, how.options.ignore_epoch)
+}
+
+/// Whether the newest version is asked for.
+fn is_latest((_, version): &Wanted) -> bool {
+    version.as_deref() == Some(LATEST)
+}
+
+/// What is wanted, with the versions that [`LATEST`] means: the newest there is, or else what is installed.
+fn newest_said(
+    context: &StateContext,
+    packages: &dyn Packages,
+    wanted: &[Wanted],
+    before: &Versions,
+    options: &Options,
+) -> Result<Vec<Wanted>, CallError> {
+    let names: Vec<String> = wanted.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
+    let newest = newer(&context.call, packages, &names, options)?;
+    let said = |one: &Wanted| {
+        if !is_latest(one) {
+            return one.clone();
+        }
+        // Of several versions that are there, the last is the newest.
+        let have = before.get(&one.0).and_then(|have| have.rsplit(',').next());
+        let version = newest.get(&one.0).map(String::as_str).or(have);
+        (one.0.clone(), version.map(str::to_owned))
+    };
+    Ok(wanted.iter().map(said).collect())
+}
+
+/// A package with the version that was asked for.
+fn desired((package, version): &Wanted) -> String {
+    match version {
+        Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
+        Some(version) => format!("{package}={version}"),
+        None => package.clone(),
+    }
+}
+
+fn list(wanted: &[Wanted]) -> String {
+    wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
+}
+
+/// What was installed. Of many packages, their number alone.
+pub(super) fn summary(names: &[String]) -> String {
+    let list = names.join(", ");
+    if list.chars().count() < 20 {
+        return format!("The following packages were installed/updated: {list}");
+    }
+    let (ending, verb) = if names.len() > 1 { ("s", "were") } else { ("", "was") };
+    format!("{} targeted package{ending} {verb} installed/updated.", names.len())
+}
+
+/// The change of a package that is not there yet, as a test tells it.
+pub(super) fn newly(version: &str) -> Value {
+    map! {"old" => "", "new" => version}.into()
+}
+
+pub(super) fn install(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    wanted: &[Wanted],
+    how: &How,
+) -> Result<StateReturn, CallError> {
+    let before = packages.installed(&context.call, &how.options)?;
+    let (mut how, mut wanted) = (how.clone(), wanted.to_vec());
+    if wanted.iter().any(is_latest) {
+        refresh(context, packages, how.refresh, &how.options)?;
+        how.refresh = Some(false);
+        wanted = newest_said(context, packages, &wanted, &before, &how.options)?;
+    }
+    let plan = Plan::make(context, packages, &wanted, &before, &how)?;
+    if plan.is_empty() {
+        return already_there(context, packages, name, &wanted, &how);
+    }
+    if context.test {
+        return expected(context, packages, name, &plan, &how);
+    }
+    refresh(context, packages, how.refresh, &how.options)?;
+    let targets = [&plan.install[..], &plan.reinstall].concat();
+    let done =
+        put(&context.call, packages, &targets, &how.options).map_err(|error| encountered("installing", error))?;
+    if !done.errors.is_empty() {
+        let doing = if plan.reinstall.is_empty() { Doing::Installing } else { Doing::Reinstalling };
+        return Ok(StateReturn::failed(name, trouble(packages, doing, &done.errors)).with_changes(done.changes));
+    }
+    let outcome = Outcome::of(context, packages, &wanted, &plan, &done.changes, &how)?;
+    let mut changes = done.changes;
+    let held = Held::set(context, packages, &wanted, &how, &mut changes)?;
+    let result = if outcome.is_good() { held.result } else { Some(false) };
+    let comment = outcome.comments(held).join("\n");
+    Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
+}
+
+/// The state of packages that were there already, when they have been held or let go.
+fn already_there(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    wanted: &[Wanted],
+    how: &How,
+) -> Result<StateReturn, CallError> {
+    let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
+    let versions = if is_versioned { " and are at the desired version" } else { "" };
+    let mut comment = format!("All specified packages are already installed{versions}");
+    let mut changes = Map::new();
+    let held = Held::set(context, packages, wanted, how, &mut changes)?;
+    for told in [held.changed, held.kept, held.failed].concat() {
+        comment += &format!(".\n{told}");
+    }
+    Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
+}
+
+/// What would be done.
+fn expected(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    plan: &Plan,
+    how: &How,
+) -> Result<StateReturn, CallError> {
+    let (mut comments, mut changes) = (Vec::new(), Map::new());
+    if !plan.install.is_empty() {
+        let names: Vec<&str> = plan.install.iter().map(|(package, _)| package.as_str()).collect();
+        comments.push(format!("The following packages would be installed/updated: {}", names.join(", ")));
+        let plain: Vec<String> =
+            plan.install.iter().filter(|(_, version)| version.is_none()).map(|(package, _)| package.clone()).collect();
+        let mut newest = Versions::new();
+        if !plain.is_empty() {
+            refresh(context, packages, how.refresh, &how.options)?;
+            newest = newer(&context.call, packages, &plain, &how.options)?;
+        }
+        for (package, version) in &plan.install {
+            let new = match version {
+                Some(version) => packages.foreseen(&context.call, package, version, &how.options)?,
+                None => newest.remove(package),
+            };
+            changes.insert(package.into(), newly(new.as_deref().unwrap_or("installed")));
+        }
+    }
+    if !plan.reinstall.is_empty() {
+        comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
+        changes.extend(plan.reinstall.iter().map(|one| (desired(one).into(), newly("installed"))));
+    }
+    Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
+}
+
+/// What came of packages that were to be there.
+#[derive(Debug, Default)]
+struct Outcome {
+    failed: Vec<Wanted>,
+    modified: Vec<Wanted>,
+    untouched: Vec<Wanted>,
+    reinstalled: Vec<Wanted>,
+    not_reinstalled: Vec<Wanted>,
+}
+
+impl Outcome {
+    fn of(
+        context: &StateContext,
+        packages: &dyn Packages,
+        wanted: &[Wanted],
+        plan: &Plan,
+        changes: &Map,
+        how: &How,
+    ) -> Result<Self, CallError> {
+        let after = packages.installed(&context.call, &how.options)?;
+        let mut outcome = Outcome::default();
+        for one in wanted {
+            let is_target = plan.install.contains(one);
+            let group = if plan.reinstall.contains(one) {
+                let is_done = changes.contains_key(&Value::from(one.0.as_str()));
+                if is_done { &mut outcome.reinstalled } else { &mut outcome.not_reinstalled }
+            } else if is_good(context, packages, one, &after, how)? {
+                if is_target { &mut outcome.modified } else { &mut outcome.untouched }
+            } else if is_target {
+                &mut outcome.failed
+            } else {
+                continue;
+            };
+            group.push(one.clone());
+        }
+        Ok(outcome)
+    }
+
+    fn is_good(&self) -> bool {
+        self.failed.is_empty() && self.not_reinstalled.is_empty()
+    }
+
+    /// What is told of it, with what is told of holding the packages between.
+    fn comments(self, held: Held) -> Vec<String> {
+        let mut comments = Vec::new();
+        if !self.failed.is_empty() {
+            comments.push(format!("The following packages failed to install/update: {}", list(&self.failed)));
+        }
+        if !self.modified.is_empty() {
+            comments.push(summary(&self.modified.iter().map(desired).collect::<Vec<_>>()));
+        }
+        comments.extend(held.changed);
+        match self.untouched.len() {
+            0 => {}
+            1..=20 => {
+                comments.push(format!("The following packages were already installed: {}", list(&self.untouched)));
+            }
+            number => comments.push(format!("{number} targeted packages were already installed")),
+        }
+        comments.extend(held.kept);
+        comments.extend(held.failed);
+        comments.extend(self.reinstalled.iter().map(|one| format!("Package {} was reinstalled.", desired(one))));
+        let not_done = |one| format!("Reinstall was not successful for package {}.", desired(one));
+        comments.extend(self.not_reinstalled.iter().map(not_done));
+        comments
+    }
+}
+
+/// What is told of packages that were to be held, or let go.
+#[derive(Debug)]
+struct Held {
+    result: Option<bool>,
+    changed: Vec<String>,
+    kept: Vec<String>,
+    failed: Vec<String>,
+}
+
+impl Held {
+    /// Holds the packages, or lets them go, if that is asked for; adds to the changes.
+    fn set(
+        context: &StateContext,
+        packages: &dyn Packages,
+        wanted: &[Wanted],
+        how: &How,
+        changes: &mut Map,
+    ) -> Result<Self, CallError> {
+        let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };
+        let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(held) };
+        let names: Vec<Wanted> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let told = match locks.set(&context.call, &names, hold, &how.options) {
+            Ok(told) => told,
+            Err(CallError::Execution(message)) => {
+                return Ok(Held { result: Some(false), failed: vec![message], ..held });
+            }
+            Err(error) => return Err(error),
+        };
+        for (package, one) in told {
+            let comment = one.get("comment").map(ToString::to_string);
+            let change = one.get("changes").and_then(Value::as_map).filter(|change| !change.is_empty());
+            let is_good = one.get("result").is_some_and(Value::is_truthy);
+            if let Some(change) = change {
+                add_to(changes, package, change);
+                held.changed.extend(comment);
+            } else if is_good {
+                held.kept.extend(comment);
+            } else {
+                held.failed.extend(comment);
+            }
+            held.result = match one.get("result") {
+                _ if held.result == Some(false) || is_good => held.result,
+                // It would be held, or let go.
+                Some(Value::Nil) => None,
+                _ => Some(false),
+            };
+        }
+        Ok(held)
+    }
+}
+
+/// Adds that a package is held to the changes: one that is new and held is told as both.
+fn add_to(changes: &mut Map, package: Value, held: &Map) {
+    let Some(change) = changes.get_mut(&package).and_then(Value::as_map_mut) else {
+        changes.insert(package, held.clone().into());
+        return;
+    };
+    for (key, value) in held {
+        let have = change.get(key).map(ToString::to_string).filter(|have| !have.is_empty());
+        let both = have.map_or_else(|| value.to_string(), |have| format!("{have}\n{value}"));
+        change.insert(key.clone(), both.into());
+    }
+}

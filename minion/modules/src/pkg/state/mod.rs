@@ -1,0 +1,244 @@
+//! `pkg`: packages as states. `install.rs` installs packages and `sources.rs` files, `remove.rs` removes, `upgrade.rs`
+//! brings to the newest versions, `holds.rs` keeps versions.
+
+mod holds;
+mod install;
+pub(crate) mod pkgrepo;
+mod remove;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value, map};
+
+use crate::pkg::{Options, Packages, Wanted, packages, wanted};
+use holds::{hold, unhold};
+
+/// State functions of `pkg`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("pkg", [installed, latest, uptodate, removed, purged, held, unheld, mod_watch]);
+
+/// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
+/// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
+///
+/// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
+#[function]
+pub fn installed(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[default] refresh: Option<bool>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+    }
+    let packages = packages(&context.call)?;
+    if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
+        if pkgs.is_truthy() {
+            return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
+        }
+        return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
+    }
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    let how = install::How {
+        refresh,
+        hold: kwargs.get("hold").map(Value::is_truthy),
+        allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
+        options: Options::read(&kwargs),
+    };
+    told(&name, install::install(context, packages, &name, &wanted, &how))
+}
+
+/// A package, or several by `pkgs`, in the newest version.
+#[function]
+pub fn latest(
+    context: &StateContext,
+    name: String,
+    #[default] pkgs: Value,
+    #[default] refresh: Option<bool>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+    }
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
+    let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
+    told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
+}
+
+/// All packages, or those in `pkgs`, in the newest versions that there are.
+#[function]
+pub fn uptodate(
+    context: &StateContext,
+    name: String,
+    #[default(false)] refresh: bool,
+    #[default] pkgs: Value,
+    #[default(false)] dist_upgrade: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
+}
+
+/// A package, or several by `pkgs`, not installed; with a version, not in that one.
+#[function]
+pub fn removed(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
+}
+
+/// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
+#[function]
+pub fn purged(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(&context.call)?;
+    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
+}
+
+/// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
+#[function]
+pub fn held(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[default(false)] replace: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !replace {
+        return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
+    }
+    let packages = packages(&context.call)?;
+    told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
+}
+
+/// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
+#[function]
+pub fn unheld(
+    context: &StateContext,
+    name: String,
+    #[default] pkgs: Value,
+    #[default(false)] all: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
+        return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
+    }
+    let (packages, wanted) = (packages(&context.call)?, wanted(Some(&name), &pkgs, None)?);
+    told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+}
+
+/// What is done when something watched has changed: the state looks again.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
+    kwargs.insert("name".into(), name.into());
+    let states = &context.call.minion.states;
+    states.call(context, &format!("pkg.{sfun}"), brine_function::Args::keyword(kwargs))
+}
+
+/// Takes the packages of another state along: one call of the package manager instead of two.
+pub(crate) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
+    let same = |key: &str| chunk.args.get(key) == other.args.get(key);
+    let together = ["installed", "latest", "removed", "purged"].contains(&chunk.fun.as_str())
+        && chunk.fun == other.fun
+        && same("fromrepo")
+        && same("refresh")
+        // What is held, or comes from files, is a matter of its own.
+        && ![&*chunk, other].iter().any(|chunk| chunk.args.contains_key("hold") || chunk.args.contains_key("sources"));
+    if together {
+        let mut all = named(chunk);
+        for package in named(other) {
+            if !all.contains(&package) {
+                all.push(package);
+            }
+        }
+        chunk.args.shift_remove("version");
+        chunk.args.insert("pkgs".into(), all.into());
+    }
+    together
+}
+
+/// A version, if one is said: `version: False` says none.
+fn given(version: &Value) -> Option<String> {
+    version.is_truthy().then(|| version.to_string())
+}
+
+/// The packages of a state as a list: `pkgs`, or its name with its version.
+fn named(chunk: &Chunk) -> Vec<Value> {
+    match (chunk.args.get("pkgs"), chunk.args.get("version")) {
+        (Some(Value::List(packages)), _) => packages.clone(),
+        (_, Some(version)) if version.is_truthy() => vec![map! {chunk.name.as_str() => version.clone()}.into()],
+        _ => vec![chunk.name.as_str().into()],
+    }
+}
+
+/// A program that could not be run is a failed state.
+fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+    match done {
+        Ok(done) => Ok(done.into()),
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the package manager could not even begin, in the words of a state.
+fn encountered(doing: &str, error: CallError) -> CallError {
+    match error {
+        CallError::Execution(message) => {
+            CallError::Execution(format!("An error was encountered while {doing} package(s): {message}"))
+        }
+        error => error,
+    }
+}
+
+/// The packages without architectures that are the host's, unless names are to be left as they are.
+fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, kwargs: &Map) -> Vec<Wanted> {
+    if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {
+        return wanted;
+    }
+    wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
+}
+
+/// Whether a version is among those of a package that are there.
+fn has_version(have: Option<&String>, version: &str) -> bool {
+    have.is_some_and(|have| have.split(',').any(|one| one == version))
+}
+
+/// Asks the repositories, if the state says so or, when it says nothing, once in a job.
+fn refresh(
+    context: &StateContext,
+    packages: &dyn Packages,
+    wanted: Option<bool>,
+    options: &Options,
+) -> Result<(), CallError> {
+    let asked = &context.call.job.repositories_asked;
+    if wanted.unwrap_or_else(|| !asked.load(Relaxed)) {
+        packages.refresh(&context.call, options)?;
+        asked.store(true, Relaxed);
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
+//! `Repositories`.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
+
+use crate::pkg::{Repositories, packages};
+
+/// State functions of `pkgrepo`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("pkgrepo", [managed, absent]);
+
+/// A repository: for apt said as a line of `sources.list`, for dnf and zypper by its name, with the options of its
+/// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
+#[function]
+pub fn managed(
+    context: &StateContext,
+    name: String,
+    #[default] ppa: Value,
+    #[default] copr: Value,
+    #[default(true)] aptkey: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.extend(brine_value::map! {"ppa" => ppa, "copr" => copr}.into_iter().filter(|(_, value)| value.is_truthy()));
+    Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
+}
+
+/// A repository that is in none of the package manager's files.
+#[function]
+pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
+}
+
+/// A return that ends the state early.
+type Early = Box<StateReturn>;
+
+/// The message of an error without what stands before it.
+fn message(error: CallError) -> String {
+    match error {
+        CallError::Execution(message) => message,
+        error => error.to_string(),
+    }
+}
+
+/// The repositories of this host's package manager.
+fn repositories(context: &StateContext, name: &str) -> Result<&'static dyn Repositories, Early> {
+    let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
+    let packages = packages(&context.call).map_err(|error| failed(&message(error)))?;
+    packages.repositories().ok_or_else(|| failed("Repo management not implemented on this platform"))
+}
+
+fn call(context: &StateContext, function: &str, repo: &str, kwargs: &Map) -> Result<Value, String> {
+    let args = Args { positional: vec![repo.into()], keyword: kwargs.clone() };
+    context.call.call(function, args).map_err(message)
+}
+
+fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map) -> Result<StateReturn, Early> {
+    let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
+    let repositories = repositories(context, name)?;
+    if kwargs.contains_key("repo") {
+        return Err(failed(
+            "'repo' is not a supported argument for this state. The 'name' argument is probably what was intended.",
+        ));
+    }
+    let (enabled, disabled) = (kwargs.shift_remove("enabled"), kwargs.shift_remove("disabled"));
+    let (enabled, disabled) = (enabled.filter(|word| !word.is_nil()), disabled.filter(|word| !word.is_nil()));
+    let is_true = |value: &Value| bool::from_value(value).unwrap_or_default();
+    let disabled = match (enabled, disabled) {
+        (Some(_), Some(_)) => return Err(failed("Only one of enabled/disabled is allowed")),
+        (_, Some(disabled)) => is_true(&disabled),
+        (enabled, None) => !enabled.is_none_or(|enabled| is_true(&enabled)),
+    };
+    let allow_insecure = kwargs.shift_remove("allow_insecure_key").is_none_or(|allow| allow.is_truthy());
+    let is_insecure = kwargs.get("key_url").is_some_and(|url| url.to_string().trim().starts_with("http:"));
+    if is_insecure && !allow_insecure {
+        return Err(failed("Cannot have 'key_url' using http with 'allow_insecure_key' set to True"));
+    }
+    kwargs.insert("disabled".into(), disabled.into());
+    let repo = repositories.named(name, &mut kwargs);
+    let pre = call(context, "pkg.get_repo", &repo, &kwargs)
+        .map_err(|error| failed(&format!("Failed to examine repo '{name}': {error}")))?;
+    let mut pre = pre.as_map().cloned().unwrap_or_default();
+    let mut wanted = repositories.described(&repo, &kwargs);
+    let file = kwargs.get("file").filter(|file| file.is_truthy()).map(ToString::to_string);
+    let clean = kwargs.get("clean_file").is_some_and(Value::is_truthy);
+    let cleans = clean && has_others(file.as_deref(), name);
+    if !(pre.is_empty() || cleans) {
+        pre.shift_remove("file");
+        wanted.shift_remove("file");
+        if !repositories.differs(&pre, &wanted, &kwargs) {
+            return Ok(StateReturn::ok(name, format!("Package repo '{name}' already configured")));
+        }
+    }
+    if context.test {
+        let comment = format!(
+            "Package repo '{name}' would be configured. This may cause pkg states to behave differently than stated if \
+             this action is repeated without test=True, due to the differences in the configured repositories."
+        );
+        let changes = if pre.is_empty() {
+            brine_value::map! {"repo" => name}
+        } else {
+            changes(&wanted, &pre, &wanted)
+        };
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
+    }
+    if clean && let Some(file) = &file {
+        std::fs::write(file, "").map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
+    }
+    let mut args = kwargs.clone();
+    if repositories.has_keys() {
+        args.insert("saltenv".into(), context.saltenv.as_str().into());
+        args.insert("aptkey".into(), aptkey.into());
+    }
+    call(context, "pkg.mod_repo", &repo, &args)
+        .map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
+    let post = call(context, "pkg.get_repo", &repo, &kwargs).unwrap_or_default();
+    let post = post.as_map().cloned().unwrap_or_default();
+    let changes = if pre.is_empty() {
+        brine_value::map! {"repo" => repo}
+    } else {
+        changes(&post, &pre, &wanted)
+    };
+    Ok(StateReturn::ok(name, format!("Configured package repo '{name}'")).with_changes(changes))
+}
+
+/// Whether a file has lines beside this one and comments.
+fn has_others(file: Option<&str>, name: &str) -> bool {
+    let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
+    text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#') && line != name.trim())
+}
+
+/// What is new, of the keys that are compared.
+fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
+    let of = |map: &Map, key: &Value| map.get(key).cloned().unwrap_or_default();
+    keys.keys()
+        .filter(|key| of(new, key) != of(old, key))
+        .map(|key| (key.clone(), brine_value::map! {"new" => of(new, key), "old" => of(old, key)}.into()))
+        .collect()
+}
+
+fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateReturn, Early> {
+    let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
+    let repositories = repositories(context, name)?;
+    let has_key = kwargs.get("keyid").is_some_and(|keyid| !keyid.is_nil());
+    if has_key && !repositories.has_keys() {
+        return Err(failed("Repo key management is not implemented for this platform".into()));
+    }
+    let repo = repositories.named(name, &mut kwargs);
+    let found = call(context, "pkg.get_repo", &repo, &kwargs)
+        .map_err(|error| failed(format!("Failed to configure repo '{name}': {error}")))?;
+    let found = found.as_map().cloned().unwrap_or_default();
+    if found.is_empty() || !repositories.is_meant(&repo, &found) {
+        return Ok(StateReturn::ok(name, format!("Package repo {name} is absent")));
+    }
+    if context.test {
+        let comment = format!(
+            "Package repo '{name}' will be removed. This may cause pkg states to behave differently than stated if this \
+             action is repeated without test=True, due to the differences in the configured repositories."
+        );
+        return Ok(StateReturn::would(name, comment));
+    }
+    call(context, "pkg.del_repo", &repo, &kwargs).map_err(failed)?;
+    let mut done = StateReturn::ok(name, format!("Removed repo {name}"));
+    done.changes.insert("repo".into(), name.into());
+    if !has_key {
+        return Ok(done);
+    }
+    match repositories.delete_key(&context.call, &kwargs).map_err(message) {
+        Ok(key) => {
+            done.comment += &format!(", and keyid {key}");
+            done.changes.insert("keyid".into(), key);
+        }
+        Err(error) => {
+            done.result = Some(false);
+            done.comment += &format!(", but failed to remove key: {error}");
+        }
+    }
+    Ok(done)
+}

@@ -1,0 +1,43 @@
+//! Packages that come as files: `sources` of `pkg.installed`.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::CallError;
+use brine_value::{Map, Value};
+
+use super::install::{newly, summary};
+use super::{encountered, has_version};
+use crate::pkg::{Doing, Options, Packages, install_files, named_files, package_files, trouble};
+
+/// Installs the files whose packages are not there in their versions.
+pub(super) fn install(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    said: &Value,
+    options: &Options,
+) -> Result<StateReturn, CallError> {
+    let before = packages.installed(&context.call, options)?;
+    let named = named_files(said)?;
+    // In test mode, what is in a file matters only where its package is there: an earlier state may bring the others.
+    let is_new = |package: &str| !before.contains_key(package);
+    let looked_at = named.iter().filter(|(package, _)| !context.test || !is_new(package)).cloned().collect();
+    let mut files = package_files(&context.call, packages, looked_at, &context.saltenv)?;
+    files.retain(|file| options.reinstall || !has_version(before.get(&file.name), &file.version));
+    let is_to_do = |package: &str| files.iter().any(|file| file.name == package) || (context.test && is_new(package));
+    let names: Vec<String> = named.into_iter().map(|(package, _)| package).filter(|name| is_to_do(name)).collect();
+    if names.is_empty() {
+        return Ok(StateReturn::ok(name, "All specified packages are already installed"));
+    }
+    if context.test {
+        let changes: Map = names.iter().map(|package| (package.into(), newly("installed"))).collect();
+        let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
+        return Ok(StateReturn::would(name, comment).with_changes(changes));
+    }
+    let done =
+        install_files(&context.call, packages, &files, options).map_err(|error| encountered("installing", error))?;
+    if !done.errors.is_empty() {
+        let comment = trouble(packages, Doing::Installing, &done.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    }
+    Ok(StateReturn::ok(name, summary(&names)).with_changes(done.changes))
+}

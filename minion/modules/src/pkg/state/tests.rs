@@ -1,0 +1,408 @@
+use std::cmp::Ordering;
+use std::path::Path;
+use std::sync::Arc;
+
+use brine_context::Context;
+use brine_value::json::to_json;
+use brine_value::list;
+use parking_lot::Mutex;
+
+use super::*;
+use crate::pkg::{Files, Listed, Locks, Told, Versions, resolve};
+use crate::testing;
+
+/// A host whose packages are in memory. Versions are compared as text.
+#[derive(Default)]
+struct Fake {
+    installed: Mutex<Versions>,
+    known: Versions,
+    refreshed: Mutex<usize>,
+    held: Mutex<Vec<String>>,
+}
+
+impl Fake {
+    fn new() -> Self {
+        let of = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+        Fake {
+            installed: Mutex::new(of(&[("bash", "5.1"), ("vim", "9.0")])),
+            known: of(&[("bash", "5.2"), ("vim", "9.0"), ("tree", "2.1")]),
+            ..Fake::default()
+        }
+    }
+}
+
+impl Packages for Fake {
+    fn list(&self, _context: &Context, _options: &Options) -> Result<Listed, CallError> {
+        let installed = self.installed.lock();
+        Ok(installed.iter().map(|(name, version)| (name.clone(), vec![version.as_str().into()])).collect())
+    }
+
+    fn keeps_configuration(&self) -> bool {
+        true
+    }
+
+    fn candidates(&self, _context: &Context, names: &[String], _options: &Options) -> Result<Versions, CallError> {
+        Ok(self.known.iter().filter(|(name, _)| names.contains(name)).map(|(a, b)| (a.clone(), b.clone())).collect())
+    }
+
+    fn available(&self, _context: &Context, name: &str, _options: &Options) -> Result<Vec<String>, CallError> {
+        Ok(self.known.get(name).into_iter().cloned().collect())
+    }
+
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, errors) = resolve(context, self, wanted, options)?;
+        if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
+            return Ok(vec![format!("E: Unable to locate package {name}")]);
+        }
+        for (name, version) in wanted {
+            let version = version.unwrap_or_else(|| self.known[&name].clone());
+            self.installed.lock().insert(name, version);
+        }
+        Ok(errors)
+    }
+
+    fn of_file(&self, _context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        let text = std::fs::read_to_string(path).map_err(CallError::execution)?;
+        text.split_once(' ').map(|(a, b)| (a.into(), b.into())).ok_or_else(|| CallError::Execution("no package".into()))
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path], _options: &Options) -> Result<Vec<String>, CallError> {
+        for path in paths {
+            self.installed.lock().extend([self.of_file(context, path)?]);
+        }
+        Ok(Vec::new())
+    }
+
+    fn upgrades(&self, _context: &Context, _dist: bool, _options: &Options) -> Result<Versions, CallError> {
+        let newer = |(name, new): (&String, &String)| self.installed.lock().get(name).is_some_and(|have| have != new);
+        Ok(self.known.iter().filter(|pair| newer(*pair)).map(|(a, b)| (a.clone(), b.clone())).collect())
+    }
+
+    fn upgrade(
+        &self,
+        context: &Context,
+        _names: &[String],
+        dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let newer = self.upgrades(context, dist, options)?;
+        self.installed.lock().extend(newer);
+        Ok(Vec::new())
+    }
+
+    fn remove(
+        &self,
+        _context: &Context,
+        targets: &[Wanted],
+        _purge: bool,
+        _options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        self.installed.lock().retain(|name, _| !targets.iter().any(|(target, _)| target == name));
+        Ok(Vec::new())
+    }
+
+    fn refresh(&self, _context: &Context, _options: &Options) -> Result<Value, CallError> {
+        *self.refreshed.lock() += 1;
+        Ok(Value::Nil)
+    }
+
+    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        Ok(a.cmp(b))
+    }
+
+    fn foreseen(
+        &self,
+        _context: &Context,
+        name: &str,
+        version: &str,
+        _options: &Options,
+    ) -> Result<Option<String>, CallError> {
+        Ok(self.known.get(name).filter(|known| *known == version).cloned())
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
+    fn owner(&self, _context: &Context, _path: &str) -> Result<String, CallError> {
+        Ok(String::new())
+    }
+
+    fn files(&self, _context: &Context, _names: &[String]) -> Result<Files, CallError> {
+        Ok(Files::default())
+    }
+}
+
+impl Locks for Fake {
+    fn held(&self, _context: &Context, _options: &Options) -> Result<Vec<Wanted>, CallError> {
+        Ok(self.held.lock().iter().map(|name| (name.clone(), None)).collect())
+    }
+
+    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, _options: &Options) -> Result<Map, CallError> {
+        let mut held = self.held.lock();
+        let mut told = Map::new();
+        for (name, _) in wanted {
+            let one = if held.contains(name) == hold {
+                Told::nothing(format!("{name} stays"))
+            } else if context.is_test() {
+                Told::would(format!("{name} would change"))
+            } else if name == "stubborn" {
+                Told::failed(format!("{name} does not"))
+            } else {
+                held.retain(|one| one != name);
+                held.extend(hold.then(|| name.clone()));
+                let (old, new) = if hold { ("install", "hold") } else { ("hold", "install") };
+                Told::done(format!("{name} changes"), map! {"old" => old, "new" => new})
+            };
+            told.insert(name.into(), Value::Map(one.of(name)));
+        }
+        Ok(told)
+    }
+}
+
+fn tell(done: Result<StateReturn, CallError>) -> String {
+    match done {
+        Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
+        Err(error) => format!("{error}\n"),
+    }
+}
+
+fn story(test: bool) -> String {
+    let (context, fake) = (testing::state_context(test, &[]), Fake::new());
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
+    let mut told = String::new();
+    for wanted in [
+        one("bash", None),
+        one("bash", Some("5.1")),
+        one("bash", Some(">=5.0, <6")),
+        one("bash", Some("5.*")),
+        one("bash", Some(">=9")),
+        one("tree", None),
+        one("nosuch", None),
+        one("vim", Some("latest")),
+        one("nosuch", Some("latest")),
+    ] {
+        told += &tell(install::install(&context, &fake, "n", &wanted, &install::How::default()));
+    }
+    for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
+        let names = upgrade::Names { is_list: all.len() > 1, all };
+        told += &tell(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
+    }
+    for (names, purge) in [
+        (list(&["vim", "nosuch"]), false),
+        (list(&["nosuch"]), false),
+        (list(&["bash"]), true),
+        (list(&["nosuch"]), true),
+    ] {
+        let wanted: Vec<Wanted> = names.into_iter().map(|name| (name, None)).collect();
+        told += &tell(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
+    }
+    told + &format!("refreshed {} times", fake.refreshed.lock())
+}
+
+#[test]
+fn packages_of_several_states_are_one_call() {
+    let chunk = |id: &str, fun: &str, args: Map| {
+        let mut low = map! {"state" => "pkg", "fun" => fun, "name" => id};
+        low.extend(args);
+        Chunk::from_value(&low).unwrap()
+    };
+    let mut one = chunk("vim", "installed", map! {"version" => "2:9"});
+    let two = list!["git", map! {"jq" => "1.6"}];
+    for (other, taken) in [
+        (chunk("curl", "installed", Map::new()), true),
+        (chunk("two", "installed", map! {"pkgs" => two}), true),
+        (chunk("git", "installed", Map::new()), true),
+        (chunk("x", "removed", Map::new()), false),
+        (chunk("y", "installed", map! {"hold" => true}), false),
+        (chunk("z", "installed", map! {"fromrepo" => "backports"}), false),
+        (chunk("file", "installed", map! {"sources" => list![map! {"f" => "/f.deb"}]}), false),
+    ] {
+        assert_eq!(aggregate(&mut one, &other), taken, "{}", other.name);
+    }
+    let pkgs = list![map! {"vim" => "2:9"}, "curl", "git", map! {"jq" => "1.6"}];
+    assert_eq!((one.args.get("pkgs"), one.args.get("version")), (Some(&pkgs), None));
+    assert_eq!(one.tag(), "pkg_|-vim_|-vim_|-installed");
+}
+
+#[test]
+fn packages_are_told_as_salt_tells_them() {
+    insta::assert_snapshot!(story(false), @r#"
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - No version matching 'bash>=9' could be found (available: 5.2) | {}
+    True: The following packages were installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - E: Unable to locate package nosuch | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - E: Unable to locate package nosuch | {}
+    True: Package vim is already up-to-date | {}
+    True: The following packages were successfully installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: All packages are up-to-date (bash, vim). | {}
+    False: No information found for 'nosuch'. | {}
+    True: The following packages were not installed: nosuch The following packages were removed: vim. | {"vim": {"old": "9.0", "new": ""}}
+    True: All specified packages are already absent | {}
+    True: All targeted packages were purged. | {"installed": {"bash": {"old": "5.2", "new": ""}}, "removed": {}}
+    True: None of the targeted packages are installed or partially installed | {}
+    refreshed 1 times
+    "#);
+}
+
+#[test]
+fn nothing_changes_in_test_mode() {
+    insta::assert_snapshot!(story(true), @r#"
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    True: All specified packages are already installed and are at the desired version | {}
+    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+    True: All specified packages are already installed and are at the desired version | {}
+    None: The following packages would be installed/updated: nosuch | {"nosuch": {"old": "", "new": "installed"}}
+    True: Package vim is already up-to-date | {}
+    None: The following packages would be installed/upgraded: bash | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be installed/upgraded: bash
+    The following packages are already up-to-date: vim (9.0) | {"bash": {"old": "5.1", "new": "5.2"}}
+    False: No information found for 'nosuch'. | {}
+    None: The following packages will be removed: vim. | {"vim": {"old": "", "new": "removed"}}
+    True: All specified packages are already absent | {}
+    None: The following packages will be purged: bash. | {"bash": {"old": "", "new": "purged"}}
+    True: None of the targeted packages are installed or partially installed | {}
+    refreshed 1 times
+    "#);
+}
+
+#[test]
+fn versions_and_holds_are_as_they_are_asked_for() {
+    let run = testing::state_context(false, &[]);
+    let test = Context { run_opts: Some(Arc::new(map! {"test" => true})), ..run.call.clone() };
+    let test = StateContext { call: test, ..testing::state_context(true, &[]) };
+    let fake = Fake::new();
+    fake.installed.lock().insert("stubborn".into(), "1".into());
+    let newer = install::How { allow_updates: true, ..install::How::default() };
+    let hold = install::How { hold: Some(true), ..install::How::default() };
+    let again = Options { reinstall: true, ..Options::default() };
+    let again = install::How { options: again, hold: Some(false), ..install::How::default() };
+    let mut told = String::new();
+    for (context, how, wanted) in [
+        (&test, &newer, &[("bash", Some("5.0")), ("tree", Some("2.1"))][..]),
+        (&test, &newer, &[("bash", Some("5.2")), ("tree", Some("2.0"))]),
+        (&test, &install::How::default(), &[("bash", Some("latest")), ("vim", Some("latest"))]),
+        (&test, &hold, &[("bash", None)]),
+        (&run, &hold, &[("bash", None), ("stubborn", None)]),
+        (&run, &hold, &[("bash", None)]),
+        (&run, &hold, &[("bash", None), ("vim", None), ("tree", None)]),
+        (&run, &install::How::default(), &[("bash", Some("latest"))]),
+        (&test, &again, &[("vim", Some("9.0"))]),
+        (&run, &again, &[("vim", None)]),
+    ] {
+        let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
+        let wanted: Vec<Wanted> = wanted.iter().map(owned).collect();
+        told += &tell(install::install(context, &fake, "n", &wanted, how));
+    }
+    insta::assert_snapshot!(told, @r#"
+    None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
+    None: The following packages would be installed/updated: bash, tree | {"bash": {"old": "", "new": "5.2"}, "tree": {"old": "", "new": "installed"}}
+    None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "5.2"}}
+    None: All specified packages are already installed.
+    bash would change | {}
+    False: All specified packages are already installed.
+    bash changes.
+    stubborn does not | {"bash": {"old": "install", "new": "hold"}}
+    True: All specified packages are already installed.
+    bash stays | {}
+    True: The following packages were installed/updated: tree
+    vim changes
+    tree changes
+    The following packages were already installed: bash, vim
+    bash stays | {"tree": {"old": "install", "new": "2.1\nhold"}, "vim": {"old": "install", "new": "hold"}}
+    True: The following packages were installed/updated: bash=5.2 | {"bash": {"old": "5.1", "new": "5.2"}}
+    None: The following packages would be reinstalled: vim=9.0 | {"vim=9.0": {"old": "", "new": "installed"}}
+    True: vim changes
+    Package vim was reinstalled. | {"vim": {"old": "9.0\nhold", "new": "9.0\ninstall"}}
+    "#);
+}
+
+#[test]
+fn packages_and_files_are_not_asked_for_together() {
+    let context = testing::state_context(true, &[]);
+    let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
+    let args = brine_function::Args::keyword(args);
+    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(done.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
+}
+
+#[test]
+fn an_empty_list_is_no_work() {
+    let context = testing::state_context(true, &[]);
+    let args = brine_function::Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
+    let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
+    assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
+}
+
+#[test]
+fn all_packages_are_brought_to_their_newest_versions() {
+    let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
+    let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
+    fake.installed.lock().insert("bash".into(), "5.1".into());
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    insta::assert_snapshot!(told, @r#"
+    None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
+    True: System is already up-to-date | {}
+    True: Upgrade ran successfully | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: Upgrade ran successfully | {"bash": {"old": "5.1", "new": "5.2"}}
+    True: System is already up-to-date | {}
+    "#);
+}
+
+#[test]
+fn packages_come_as_files() {
+    let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    let (one, other, none) = (file("one.deb", "one 1.0"), file("other.deb", "other 2.0"), file("none.deb", "text"));
+    let mut told = String::new();
+    for (context, sources) in [
+        (&test, list![map! {"one" => &one}]),
+        (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
+        (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
+        (&test, list![map! {"one" => &one}]),
+        (&run, list![map! {"two" => &one}]),
+        (&test, list![map! {"one" => "/nosuch/one.deb"}]),
+        (&test, list![map! {"new" => "/nosuch/new.deb"}]),
+        (&run, list![map! {"one" => &none}]),
+        (&run, list!["one"]),
+    ] {
+        let done = sources::install(context, &fake, "n", &sources, &Options::default());
+        told += &tell(done).replace(&folder.path().display().to_string(), "/folder");
+    }
+    insta::assert_snapshot!(told, @r#"
+    None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}
+    True: The following packages were installed/updated: one, other | {"one": {"old": "", "new": "1.0"}, "other": {"old": "", "new": "2.0"}}
+    True: All specified packages are already installed | {}
+    True: All specified packages are already installed | {}
+    ERROR: '/folder/one.deb' is the package one and not two
+    ERROR: /nosuch/one.deb does not exist on minion
+    None: The following packages would be installed/updated: new | {"new": {"old": "", "new": "installed"}}
+    ERROR: no package
+    ERROR: 'sources' is a list of mappings of a package to its file
+    "#);
+}

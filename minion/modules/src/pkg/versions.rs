@@ -1,0 +1,246 @@
+//! Which versions are asked for: one, a glob, or a range of several conditions.
+
+use std::cmp::Ordering;
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_text::glob::{fnmatch, is_pattern};
+
+use super::manager::{Packages, Versions, Wanted};
+use super::options::Options;
+
+/// The version that stands for the newest there is.
+pub const LATEST: &str = "latest";
+
+/// How a version is to stand to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+    GreaterOrEqual,
+    Greater,
+}
+
+const OPERATORS: [(&str, Operator); 7] = [
+    (">=", Operator::GreaterOrEqual),
+    ("<=", Operator::LessOrEqual),
+    ("!=", Operator::NotEqual),
+    ("==", Operator::Equal),
+    (">", Operator::Greater),
+    ("<", Operator::Less),
+    ("=", Operator::Equal),
+];
+
+impl Operator {
+    fn holds(self, order: Ordering) -> bool {
+        match self {
+            Operator::Less => order == Ordering::Less,
+            Operator::LessOrEqual => order != Ordering::Greater,
+            Operator::Equal => order == Ordering::Equal,
+            Operator::NotEqual => order != Ordering::Equal,
+            Operator::GreaterOrEqual => order != Ordering::Less,
+            Operator::Greater => order == Ordering::Greater,
+        }
+    }
+
+    /// Whether order matters, and so epochs do.
+    fn is_ordering(self) -> bool {
+        !matches!(self, Operator::Equal | Operator::NotEqual)
+    }
+}
+
+/// The conditions of a text such as `>=1.2, <2`.
+fn conditions(text: &str) -> Vec<(Operator, &str)> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let read = |part: &'_ str| {
+        let found = OPERATORS.iter().find(|(written, _)| part.starts_with(written));
+        found.map_or((0, Operator::Equal), |(written, operator)| (written.len(), *operator))
+    };
+    parts
+        .map(|part| {
+            let (length, operator) = read(part);
+            (operator, part.get(length..).unwrap_or_default().trim())
+        })
+        .collect()
+}
+
+/// A version that is said as one, with all that are newer.
+pub fn or_newer(wanted: &str) -> Option<String> {
+    match conditions(wanted)[..] {
+        [(Operator::Equal, version)] if !is_pattern(version) => Some(format!(">={version}")),
+        _ => None,
+    }
+}
+
+fn without_epoch(version: &str) -> &str {
+    version.split_once(':').map_or(version, |(_, rest)| rest)
+}
+
+/// Compares versions, without their epochs if that is said.
+pub fn compare(
+    context: &Context,
+    packages: &dyn Packages,
+    (a, b): (&str, &str),
+    ignore_epoch: bool,
+) -> Result<Ordering, CallError> {
+    if ignore_epoch {
+        return packages.compare(context, without_epoch(a), without_epoch(b));
+    }
+    packages.compare(context, a, b)
+}
+
+/// Whether one of the installed versions is good: the same, one that a glob fits, or one in a range.
+pub fn satisfies(
+    context: &Context,
+    packages: &dyn Packages,
+    installed: &str,
+    wanted: &str,
+    ignore_epoch: Option<bool>,
+) -> Result<bool, CallError> {
+    let conditions = conditions(wanted);
+    'versions: for have in installed.split(',') {
+        for (operator, version) in &conditions {
+            if *operator == Operator::Equal && (have == *version || is_pattern(version) && fnmatch(version, have)) {
+                continue;
+            }
+            let ignore = ignore_epoch.unwrap_or(!operator.is_ordering() && !version.contains(':'));
+            let is_glob = is_pattern(version);
+            if is_glob || !operator.holds(compare(context, packages, (have, version), ignore)?) {
+                continue 'versions;
+            }
+        }
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+/// Turns globs and ranges into versions that there are, since a manager is asked for one version. Gives the packages that
+/// can be asked for, and what is to be said of the others.
+pub fn resolve(
+    context: &Context,
+    packages: &dyn Packages,
+    wanted: &[Wanted],
+    options: &Options,
+) -> Result<(Vec<Wanted>, Vec<String>), CallError> {
+    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    for (name, version) in wanted {
+        let Some(asked) = version.as_deref() else {
+            found.push((name.clone(), None));
+            continue;
+        };
+        let conditions = conditions(asked);
+        if let [(Operator::Equal, version)] = conditions[..]
+            && !is_pattern(version)
+        {
+            found.push((name.clone(), Some(version.to_owned())));
+            continue;
+        }
+        let available = packages.available(context, name, options)?;
+        let mut chosen = None;
+        for version in &available {
+            if satisfies(context, packages, version, asked, options.ignore_epoch)? {
+                chosen = Some(version);
+                break;
+            }
+        }
+        if let Some(version) = chosen {
+            found.push((name.clone(), Some(version.clone())));
+            continue;
+        }
+        let list = available.join(", ");
+        let asked = asked.trim_start_matches('=');
+        errors.push(if is_pattern(asked) {
+            let list = if list.is_empty() { "none" } else { &list };
+            format!("No version matching '{asked}' found for package '{name}' (available: {list})")
+        } else {
+            let list = if list.is_empty() { "None" } else { &list };
+            format!("No version matching '{name}{asked}' could be found (available: {list})")
+        });
+    }
+    Ok((found, errors))
+}
+
+/// Of these packages, those of which there is a newer version than is installed, or which are not installed.
+pub fn newer(
+    context: &Context,
+    packages: &dyn Packages,
+    names: &[String],
+    options: &Options,
+) -> Result<Versions, CallError> {
+    let mut found = packages.candidates(context, names, options)?;
+    let installed = packages.installed(context, options)?;
+    let mut outdated = Versions::new();
+    for (name, candidate) in std::mem::take(&mut found) {
+        let mut is_newer = true;
+        for have in installed.get(&name).into_iter().flat_map(|have| have.split(',')) {
+            is_newer &= packages.compare(context, &candidate, have)? == Ordering::Greater;
+        }
+        if is_newer {
+            outdated.insert(name, candidate);
+        }
+    }
+    Ok(outdated)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::apk::Apk;
+    use super::super::dnf::Dnf;
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn conditions_are_read() {
+        for (text, expected) in [
+            ("1.0", vec![(Operator::Equal, "1.0")]),
+            ("== 1.0", vec![(Operator::Equal, "1.0")]),
+            (">=1.2, <2", vec![(Operator::GreaterOrEqual, "1.2"), (Operator::Less, "2")]),
+            ("!=3,>2,<=4", vec![(Operator::NotEqual, "3"), (Operator::Greater, "2"), (Operator::LessOrEqual, "4")]),
+            ("", vec![]),
+        ] {
+            assert_eq!(conditions(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_version_may_be_newer() {
+        for (text, expected) in
+            [("1.0", Some(">=1.0")), ("== 1.0", Some(">=1.0")), ("1.*", None), ("<2", None), ("1.0, 2.0", None)]
+        {
+            assert_eq!(or_newer(text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn installed_versions_are_good_or_not() {
+        let context = testing::context(&[]);
+        for (installed, wanted, ignore_epoch, expected) in [
+            ("1.0-1", "1.0-1", None, true),
+            ("1.0-1", "1.0", None, true),
+            ("1.0-1", "1.1", None, false),
+            ("2:1.0-1", "1.0-1", None, true),
+            ("2:1.0-1", "1:1.0-1", None, false),
+            ("2:1.0-1", "1:1.0-1", Some(true), true),
+            ("2:1.0-1", "1.0-1", Some(false), false),
+            ("2:1.0-1", "<1.1", None, false),
+            ("2:1.0-1", "<1.1", Some(true), true),
+            ("1.0-1", "1.*", None, true),
+            ("1.0-1", "2.*", None, false),
+            ("1.0-1,1.2-1", "1.2-1", None, true),
+            ("1.0-1,1.2-1", ">1.0-1, <1.2", None, false),
+            ("1.5-1", ">=1.2, <2, !=1.4", None, true),
+        ] {
+            let told = satisfies(&context, &Dnf, installed, wanted, ignore_epoch);
+            assert_eq!(told, Ok(expected), "{installed} {wanted} {ignore_epoch:?}");
+        }
+    }
+
+    #[test]
+    fn one_version_is_asked_for_as_it_is() {
+        let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("== 1.0".to_owned()))];
+        let told = resolve(&testing::context(&[]), &Apk, &wanted, &Options::default());
+        assert_eq!(told, Ok((vec![("a".into(), None), ("b".into(), Some("1.0".into()))], vec![])));
+    }
+}

@@ -1,0 +1,315 @@
+//! zypper: the package manager of the Suse family.
+
+mod locks;
+mod repositories;
+#[cfg(test)]
+mod tests;
+mod xml;
+
+use std::cmp::Ordering;
+use std::path::Path;
+use std::time::Duration;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::process::{Output, cancelled_within};
+use brine_host::programs::argument;
+use brine_value::{Map, Value};
+
+use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
+use super::options::{Options, is_true};
+use super::rpm;
+use super::versions::resolve;
+use xml::{Element, elements, named};
+
+/// The Suse family's package manager.
+pub struct Zypper;
+
+/// Statuses that are no failure: patches are there, a restart is needed, nothing to refresh, a repository was left out, a
+/// script of a package failed.
+const NO_FAILURE: [i64; 8] = [0, 6, 100, 101, 102, 103, 106, 107];
+/// Another zypper is at work.
+const LOCKED: i64 = 7;
+/// How long, and how often, another zypper is waited for.
+const WAIT: Duration = Duration::from_secs(5);
+const WAITS: usize = 120;
+/// How many packages are asked for at once.
+const BATCH: usize = 200;
+
+/// How zypper is called.
+#[derive(Debug, Clone, Copy, Default)]
+struct Call {
+    /// Its answer is read as XML.
+    xml: bool,
+    /// It may ask the repositories.
+    refreshable: bool,
+    /// It only reads, and needs no lock.
+    reads: bool,
+}
+
+impl Call {
+    /// What zypper says, if it does not fail.
+    fn run(self, context: &Context, options: &Options, words: &[String]) -> Result<String, CallError> {
+        let output = self.output(context, options, words)?;
+        if NO_FAILURE.contains(&output.retcode) || options.ignore_repo_failure {
+            return Ok(output.stdout);
+        }
+        Err(CallError::Execution(format!("Zypper command failure: {}", self.complaint(&output))))
+    }
+
+    fn complaint(self, output: &Output) -> String {
+        let said = if self.xml {
+            let found = elements(&output.stdout);
+            let errors = named(&found, "message").filter(|message| message.attribute("type") == "error");
+            let errors: Vec<&str> = errors.map(|message| message.text.as_str()).collect();
+            if errors.is_empty() { output.stderr.trim().to_owned() } else { errors.join("\n") }
+        } else {
+            format!("{}{}", output.stderr.trim(), output.stdout.trim())
+        };
+        if said.is_empty() { "Check Zypper's logs.".into() } else { said }
+    }
+
+    fn output(self, context: &Context, options: &Options, words: &[String]) -> Result<Output, CallError> {
+        let mut command = vec!["zypper".to_owned(), "--non-interactive".to_owned()];
+        command.extend(self.xml.then(|| "--xmlout".to_owned()));
+        let is_said = words.iter().any(|word| word == "--no-refresh");
+        command.extend((!self.refreshable && !is_said).then(|| "--no-refresh".to_owned()));
+        command.extend(options.root.iter().flat_map(|root| ["--root".to_owned(), root.clone()]));
+        command.extend_from_slice(words);
+        let env: &[(&str, &str)] = if self.reads && !self.refreshable { &[("ZYPP_READONLY_HACK", "1")] } else { &[] };
+        for _ in 0..WAITS {
+            let output = run(context, &command, env)?;
+            if output.retcode != LOCKED || cancelled_within(&context.job.cancel, WAIT) {
+                return Ok(output);
+            }
+            tracing::info!(jid = context.job.jid, "another zypper is at work: waiting for it");
+        }
+        run(context, &command, env)
+    }
+
+    /// The elements of what zypper says.
+    fn elements(self, context: &Context, options: &Options, words: &[String]) -> Result<Vec<Element>, CallError> {
+        Ok(elements(&Call { xml: true, ..self }.run(context, options, words)?))
+    }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// The versions that `zypper info` tells, by package.
+fn informed(text: &str) -> Versions {
+    let (mut found, mut name) = (Versions::new(), "");
+    for line in text.lines() {
+        match line.split_once(" : ").map(|(key, value)| (key.trim(), value.trim())) {
+            Some(("Name", value)) => name = value,
+            Some(("Version", value)) if !name.is_empty() => _ = found.insert(name.to_owned(), value.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The repositories that `zypper refresh` has read: true for new, false for unchanged.
+fn refreshed(text: &str) -> Map {
+    let lines = text.lines().filter_map(|line| {
+        let name = line.split('\'').nth(1)?.trim();
+        let line = line.trim();
+        let is_new = line.starts_with("Building") && line.contains("done");
+        let is_old = line.starts_with("Repository") && line.contains("is up to date");
+        (is_new || is_old).then(|| (name.into(), is_new.into()))
+    });
+    lines.collect()
+}
+
+/// The package that zypper did not install because a newer one is there.
+fn downgrades(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.contains("has lower version"));
+    let name = |line: &str| line.strip_prefix("The selected package '")?.split('\'').next().map(str::to_owned);
+    lines.filter_map(name).collect()
+}
+
+/// How a package is asked for: `brine-one=1.0-1`.
+fn target((name, version): &Wanted) -> Result<String, CallError> {
+    let name = argument(name)?;
+    Ok(match version {
+        Some(version) => format!("{name}={version}"),
+        None => name,
+    })
+}
+
+impl Zypper {
+    fn put(&self, context: &Context, targets: &[String], options: &Options) -> Result<(), CallError> {
+        let mut command = words(&["--no-refresh"]);
+        command.extend(options.skip_verify.then(|| "--no-gpg-checks".to_owned()));
+        command.extend(words(&["install", "--auto-agree-with-licenses"]));
+        command.push(if options.capabilities { "--capability" } else { "--name" }.into());
+        if !options.from.is_empty() {
+            command.extend(words(&["--force", "--force-resolution"]));
+            command.extend(options.from.iter().flat_map(|repo| ["--from".to_owned(), repo.clone()]));
+        }
+        command.extend((options.recommends == Some(false)).then(|| "--no-recommends".to_owned()));
+        command.extend(options.reinstall.then(|| "--force".to_owned()));
+        for batch in targets.chunks(BATCH) {
+            let said = Call::default().run(context, options, &[&command, batch].concat())?;
+            let older = downgrades(&said);
+            if !older.is_empty() {
+                let force = words(&["--force"]);
+                Call::default().run(context, options, &[&command, &force, &older[..]].concat())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Packages for Zypper {
+    fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
+        let mut listed = rpm::list(context, options)?;
+        listed.retain(|name, _| !name.starts_with("gpg-pubkey"));
+        Ok(listed)
+    }
+
+    fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
+        let call = Call { reads: true, ..Call::default() };
+        let mut found = Versions::new();
+        for batch in names.chunks(BATCH) {
+            let mut command = words(&["info", "-t", "package"]);
+            for name in batch {
+                command.push(argument(name)?);
+            }
+            found.extend(informed(&call.run(context, options, &command)?));
+        }
+        found.retain(|name, _| names.contains(name));
+        Ok(found)
+    }
+
+    fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
+        let call = Call { xml: true, reads: true, ..Call::default() };
+        let output = call.output(context, options, &words(&["se", "-xv", &argument(name)?]))?;
+        let found = elements(&output.stdout);
+        let is_meant = |solvable: &&Element| {
+            let repository = solvable.attribute("repository").to_owned();
+            solvable.attribute("name") == name
+                && solvable.attribute("kind") == "package"
+                && (options.from.is_empty() || options.from.contains(&repository))
+        };
+        let mut versions: Vec<String> = named(&found, "solvable")
+            .filter(is_meant)
+            .map(|solvable| solvable.attribute("edition").to_owned())
+            .collect();
+        versions.sort_by(|a, b| rpm::evr::compare(b, a));
+        versions.dedup();
+        Ok(versions)
+    }
+
+    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+        let (wanted, errors) = resolve(context, self, wanted, options)?;
+        let targets: Vec<String> = wanted.iter().map(target).collect::<Result<_, _>>()?;
+        self.put(context, &targets, options)?;
+        Ok(errors)
+    }
+
+    fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
+        rpm::of_file(context, path)
+    }
+
+    fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
+        let targets: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        self.put(context, &targets, options)?;
+        Ok(Vec::new())
+    }
+
+    fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
+        let mut command = words(&["list-updates"]);
+        command.extend(options.from.iter().flat_map(|repo| ["--repo".to_owned(), repo.clone()]));
+        let found = Call { reads: true, ..Call::default() }.elements(context, options, &command)?;
+        let updates = named(&found, "update").filter(|update| update.attribute("kind") == "package");
+        Ok(updates.map(|update| (update.attribute("name").into(), update.attribute("edition").into())).collect())
+    }
+
+    fn upgrade(
+        &self,
+        context: &Context,
+        names: &[String],
+        dist: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        let mut command = Vec::new();
+        command.extend(options.skip_verify.then(|| "--no-gpg-checks".to_owned()));
+        command.push(if dist { "dist-upgrade" } else { "update" }.to_owned());
+        command.push("--auto-agree-with-licenses".to_owned());
+        let flag = if dist { "--from" } else { "--repo" };
+        command.extend(options.from.iter().flat_map(|repo| [flag.to_owned(), repo.clone()]));
+        if dist {
+            command.extend(options.keep_vendors.then(|| "--no-allow-vendor-change".to_owned()));
+            command.extend((options.recommends == Some(false)).then(|| "--no-recommends".to_owned()));
+        } else {
+            for name in names {
+                command.push(argument(name)?);
+            }
+        }
+        let output = Call::default().output(context, options, &command)?;
+        let is_good = NO_FAILURE.contains(&output.retcode) || options.ignore_repo_failure;
+        Ok(if is_good { Vec::new() } else { vec![Call::default().complaint(&output)] })
+    }
+
+    fn remove(
+        &self,
+        context: &Context,
+        targets: &[Wanted],
+        _purge: bool,
+        options: &Options,
+    ) -> Result<Vec<String>, CallError> {
+        for batch in targets.chunks(BATCH) {
+            let mut command = words(&["remove"]);
+            for (name, version) in batch {
+                let version = version.as_ref().map(|version| format!("-{version}")).unwrap_or_default();
+                command.push(argument(name)? + &version);
+            }
+            Call::default().run(context, options, &command)?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// By repository, whether it has something new.
+    fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
+        let by_pillar = || {
+            let force = context.pillar().get("zypper").and_then(|zypper| zypper.get("refreshdb_force")).map(is_true);
+            force.unwrap_or(true)
+        };
+        let mut command = Vec::new();
+        command.extend(options.import_keys.then(|| "--gpg-auto-import-keys".to_owned()));
+        command.push("refresh".to_owned());
+        command.extend(options.force.unwrap_or_else(by_pillar).then(|| "--force".to_owned()));
+        for repo in &options.repos {
+            command.push(argument(repo)?);
+        }
+        let said = Call { refreshable: true, ..Call::default() }.run(context, options, &command)?;
+        Ok(refreshed(&said).into())
+    }
+
+    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        Ok(rpm::evr::compare(a, b))
+    }
+
+    fn normal_name(&self, context: &Context, name: &str) -> String {
+        rpm::normal_name(context, name)
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        rpm::owner(context, path)
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        rpm::files(context, names)
+    }
+
+    fn locks(&self) -> Option<&dyn Locks> {
+        Some(self)
+    }
+
+    fn repositories(&self) -> Option<&dyn Repositories> {
+        Some(self)
+    }
+}

@@ -1,0 +1,172 @@
+//! `ps`: the memory, processors and file systems of this host.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use nix::sys::statvfs::statvfs;
+
+use crate::status::read;
+
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("ps", [boot_time, num_cpus, total_physical_memory, virtual_memory, swap_memory, disk_usage]);
+
+/// When this host was started: in seconds since 1970, or in a form of strftime's.
+///
+/// CLI Example:
+///
+///     salt '*' ps.boot_time
+#[function]
+pub fn boot_time(_context: &Context, #[default] time_format: Option<String>) -> CallResult {
+    let text = read("/proc/stat")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("btime "));
+    let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;
+    let Some(form) = time_format else { return Ok(started.into()) };
+    let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(TimeZone::system());
+    Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
+}
+
+/// How many processors there are.
+///
+/// CLI Example:
+///
+///     salt '*' ps.num_cpus
+#[function]
+pub fn num_cpus(_context: &Context) -> CallResult {
+    Ok(read("/proc/stat")?.lines().filter(|line| is_one_processor(line)).count().into())
+}
+
+/// The bytes of memory in all.
+///
+/// CLI Example:
+///
+///     salt '*' ps.total_physical_memory
+#[function]
+pub fn total_physical_memory(_context: &Context) -> CallResult {
+    Ok(memory(&read("/proc/meminfo")?, "MemTotal").into())
+}
+
+/// What the memory is used for, in bytes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.virtual_memory
+#[function]
+pub fn virtual_memory(_context: &Context) -> CallResult {
+    Ok(virtual_of(&read("/proc/meminfo")?).into())
+}
+
+/// What the swap is used for, in bytes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.swap_memory
+#[function]
+pub fn swap_memory(_context: &Context) -> CallResult {
+    Ok(swap_of(&read("/proc/meminfo")?, &read("/proc/vmstat")?).into())
+}
+
+/// The bytes of the file system of a path.
+///
+/// CLI Example:
+///
+///     salt '*' ps.disk_usage /home
+#[function]
+pub fn disk_usage(_context: &Context, path: String) -> CallResult {
+    let status = statvfs(path.as_str())
+        .map_err(|error| CallError::Execution(format!("the file system of '{path}' cannot be asked: {error}")))?;
+    let size = status.fragment_size();
+    let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
+    Ok(map! {
+        "total" => status.blocks() * size, "used" => used, "free" => free, "percent" => percent(used, used + free),
+    }
+    .into())
+}
+
+fn unclear(path: &str) -> CallError {
+    CallError::Execution(format!("{path} cannot be understood"))
+}
+
+fn is_one_processor(line: &str) -> bool {
+    line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// An amount of `/proc/meminfo` in bytes.
+fn memory(text: &str, name: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let amount = line.and_then(|amount| amount.split_whitespace().next()?.parse::<u64>().ok());
+    amount.unwrap_or_default() * 1024
+}
+
+/// A share in per cent, with one decimal.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1000.0).round() / 10.0 }
+}
+
+fn virtual_of(text: &str) -> Map {
+    let of = |name: &str| memory(text, name);
+    let (total, available) = (of("MemTotal"), of("MemAvailable"));
+    let used = total.saturating_sub(available);
+    map! {
+        "total" => total, "available" => available, "percent" => percent(used, total), "used" => used,
+        "free" => of("MemFree"), "active" => of("Active"), "inactive" => of("Inactive"), "buffers" => of("Buffers"),
+        "cached" => of("Cached") + of("SReclaimable"), "shared" => of("Shmem"), "slab" => of("Slab"),
+    }
+}
+
+fn swap_of(meminfo: &str, vmstat: &str) -> Map {
+    let (total, free) = (memory(meminfo, "SwapTotal"), memory(meminfo, "SwapFree"));
+    let used = total.saturating_sub(free);
+    // The kernel counts pages of four kibibytes.
+    let moved = |name: &str| -> Value {
+        let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        (line.and_then(|pages| pages.trim().parse::<u64>().ok()).unwrap_or_default() * 4096).into()
+    };
+    map! {
+        "total" => total, "used" => used, "free" => free, "percent" => percent(used, total),
+        "sin" => moved("pswpin"), "sout" => moved("pswpout"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn memory_is_told_in_bytes() {
+        let meminfo = "MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 667 kB\nBuffers: 1 kB\nCached: 200 kB\n\
+                       SwapCached: 7 kB\nActive: 3 kB\nInactive: 4 kB\nSwapTotal: 100 kB\nSwapFree: 75 kB\nShmem: 5 kB\n\
+                       Slab: 6 kB\nSReclaimable: 2 kB\n";
+        let expected = map! {
+            "total" => 1_024_000, "available" => 683_008, "percent" => 33.3, "used" => 340_992, "free" => 102_400,
+            "active" => 3072, "inactive" => 4096, "buffers" => 1024, "cached" => 206_848, "shared" => 5120, "slab" => 6144,
+        };
+        assert_eq!(virtual_of(meminfo), expected);
+        let expected = map! {
+            "total" => 102_400, "used" => 25_600, "free" => 76_800, "percent" => 25.0, "sin" => 8192, "sout" => 0,
+        };
+        assert_eq!(swap_of(meminfo, "pswpin 2\npswpinner 9\n"), expected);
+        assert_eq!(percent(0, 0).to_string(), "0");
+        assert!(is_one_processor("cpu0 1 2") && !is_one_processor("cpu  1 2"));
+    }
+
+    #[test]
+    fn this_host_answers() {
+        let context = testing::context(&[]);
+        let ask = |fun: &str, args: &[&str]| {
+            context.call(&format!("ps.{fun}"), Args::positional(args.iter().map(|arg| (*arg).into()))).unwrap()
+        };
+        assert!(ask("boot_time", &[]).as_i64().unwrap() > 0);
+        assert!(ask("boot_time", &["%Y"]).to_string().starts_with("20"));
+        assert!(ask("num_cpus", &[]).as_i64().unwrap() > 0);
+        assert_eq!(Some(&ask("total_physical_memory", &[])), ask("virtual_memory", &[]).get("total"));
+        assert!(ask("disk_usage", &["/"]).get("total").unwrap().as_i64().unwrap() > 0);
+        let error = context.call("ps.disk_usage", Args::positional(["/no/such/place".into()])).unwrap_err();
+        assert!(error.to_string().contains("/no/such/place"), "{error}");
+    }
+}

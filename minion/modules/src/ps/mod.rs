@@ -1,0 +1,195 @@
+//! `ps`: the processes of this host, from `/proc`.
+
+use std::fs;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::accounts::Accounts;
+use brine_value::{Value, map};
+use fancy_regex::Regex;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+pub mod host;
+pub(crate) mod state;
+
+/// All functions of this room.
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS, host::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);
+
+/// The numbers of all processes.
+///
+/// CLI Example:
+///
+///     salt '*' ps.get_pid_list
+#[function]
+pub fn get_pid_list(_context: &Context) -> CallResult {
+    Ok(numbers().into_iter().collect())
+}
+
+/// The numbers of the processes, or of this user's, that have a text in their name, or with `full` in their
+/// command line; with `pattern_is_regex` the text is a regular expression. Nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' ps.pgrep bash user=tom
+#[function]
+pub fn pgrep(
+    _context: &Context,
+    pattern: String,
+    #[default] user: Option<String>,
+    #[default(false)] full: bool,
+    #[default(false)] pattern_is_regex: bool,
+) -> CallResult {
+    let found = if pattern_is_regex {
+        let regex = Regex::new(&pattern).map_err(CallError::execution)?;
+        matching(user.as_deref(), full, |text| regex.is_match(text).unwrap_or(false))
+    } else {
+        matching(user.as_deref(), full, |text| text.contains(&pattern))
+    };
+    Ok(if found.is_empty() { Value::Nil } else { found.into_iter().collect() })
+}
+
+/// Sends a signal to the processes that `pgrep` finds, but not to the one that does it, and tells which; nothing
+/// if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' ps.pkill bash signal=9 user=tom
+#[function]
+pub fn pkill(
+    _context: &Context,
+    pattern: String,
+    #[default] user: Option<String>,
+    #[default(15)] signal: i32,
+    #[default(false)] full: bool,
+) -> CallResult {
+    if pattern.is_empty() {
+        return Err(CallError::Execution("the pattern is empty: that would be every process of the host".into()));
+    }
+    let signal = signal_of(signal)?;
+    let own = std::process::id();
+    let found = matching(user.as_deref(), full, |text| text.contains(&pattern));
+    let killed: Vec<u32> = found.into_iter().filter(|pid| *pid != own && send(*pid, signal)).collect();
+    Ok(if killed.is_empty() { Value::Nil } else { map! {"killed" => killed.into_iter().collect::<Value>()}.into() })
+}
+
+/// Sends a signal to a process, and says whether there is one of this number.
+///
+/// CLI Example:
+///
+///     salt '*' ps.kill_pid 2000 signal=9
+#[function]
+pub fn kill_pid(_context: &Context, pid: u32, #[default(15)] signal: i32) -> CallResult {
+    Ok(send(pid, signal_of(signal)?).into())
+}
+
+fn numbers() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+fn signal_of(number: i32) -> Result<Signal, CallError> {
+    Signal::try_from(number).map_err(|_| CallError::Execution(format!("there is no signal {number}")))
+}
+
+fn send(pid: u32, signal: Signal) -> bool {
+    // Zero and below would mean whole groups of processes.
+    i32::try_from(pid).is_ok_and(|pid| pid > 0 && kill(Pid::from_raw(pid), signal).is_ok())
+}
+
+/// The processes of a user, or of all, whose name or command line fits.
+fn matching(user: Option<&str>, full: bool, fits: impl Fn(&str) -> bool) -> Vec<u32> {
+    let owner = user.map(|name| Accounts::read().user(name).map(|account| account.uid));
+    let is_meant = |pid: &u32| {
+        let is_owned = owner.is_none_or(|owner| owner.is_some() && owner_of(*pid) == owner);
+        is_owned && (if full { command_line(*pid) } else { name_of(*pid) }).is_some_and(|text| fits(&text))
+    };
+    numbers().into_iter().filter(is_meant).collect()
+}
+
+fn owner_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_whitespace().next()?.parse().ok()
+}
+
+fn command_line(pid: u32) -> Option<String> {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').replace('\0', " "))
+}
+
+/// A process's name. The kernel keeps fifteen letters of it, the command line may have all.
+fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
+    if name.len() < 15 {
+        return Some(name);
+    }
+    let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let program = String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap_or_default()).into_owned();
+    let whole = program.rsplit('/').next().unwrap_or_default().to_owned();
+    Some(if whole.starts_with(&name) { whole } else { name })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    /// A process that has this word in its command line, and waits for a line.
+    fn waiting(word: &str) -> Child {
+        Command::new("sh").args(["-c", "read line", word]).stdin(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn called(function: &str, args: brine_value::Map) -> Result<Value, CallError> {
+        testing::context(&[]).call(&format!("ps.{function}"), Args::keyword(args))
+    }
+
+    #[test]
+    fn processes_are_found_and_ended() {
+        let word = format!("brine-ps-{}", std::process::id());
+        let mut child = waiting(&word);
+        let pid = child.id();
+        let found = |more: brine_value::Map| {
+            let mut args = map! {"pattern" => &word, "full" => true};
+            args.extend(more);
+            called("pgrep", args).unwrap()
+        };
+        // The shell has its words only once it runs.
+        while found(map! {}).is_nil() {
+            std::thread::yield_now();
+        }
+        assert_eq!(found(map! {}), list![pid]);
+        assert_eq!(
+            found(map! {"pattern" => format!("ps-{}$", std::process::id()), "pattern_is_regex" => true}),
+            list![pid]
+        );
+        assert_eq!(found(map! {"full" => false}), Value::Nil);
+        assert_eq!(found(map! {"user" => "nobody_at_all"}), Value::Nil);
+        assert_eq!(
+            called("pkill", map! {"pattern" => &word, "full" => true}).unwrap(),
+            map! {"killed" => list![pid]}.into()
+        );
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(called("pkill", map! {"pattern" => &word, "full" => true}).unwrap(), Value::Nil);
+        assert_eq!(called("kill_pid", map! {"pid" => 0}).unwrap(), Value::Bool(false));
+        assert!(called("pkill", map! {"pattern" => ""}).is_err());
+        assert!(called("pkill", map! {"pattern" => &word, "signal" => 999}).is_err());
+    }
+
+    #[test]
+    fn a_long_name_is_known_in_full() {
+        let own = name_of(std::process::id()).unwrap();
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(own, program.file_name().unwrap().to_string_lossy());
+    }
+}

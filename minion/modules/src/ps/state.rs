@@ -1,0 +1,35 @@
+//! `process`: processes that are not to run, as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+/// State functions of `process`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("process", [absent]);
+
+/// No process, or none of this user's, has this text in its command line: those that have are sent a signal.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default] user: Option<String>,
+    #[default] signal: Value,
+) -> CallResult {
+    let none = "No matching processes running";
+    let mut args = map! {"pattern" => &name, "user" => user};
+    if context.test {
+        let running = context.call.call("ps.pgrep", Args::keyword(args))?;
+        let count = running.as_list().map_or(0, <[Value]>::len);
+        let told = if count == 0 { none.to_owned() } else { format!("{count} processes will be killed") };
+        return Ok(StateReturn::would(&name, told).into());
+    }
+    if signal.is_truthy() {
+        args.insert("signal".into(), signal);
+    }
+    args.insert("full".into(), true.into());
+    let done = context.call.call("ps.pkill", Args::keyword(args))?;
+    let count = done.get("killed").and_then(Value::as_list).map_or(0, <[Value]>::len);
+    let told = if count == 0 { none.to_owned() } else { format!("Killed {count} processes") };
+    let changes = done.as_map().cloned().unwrap_or_else(Map::new);
+    Ok(StateReturn::ok(&name, told).with_changes(changes).into())
+}

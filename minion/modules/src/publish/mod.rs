@@ -1,0 +1,98 @@
+//! `publish`: jobs and runner functions that a minion asks the master for, as far as the master's options `peer` and
+//! `peer_run` let it.
+
+use std::time::{Duration, Instant};
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+/// How long to wait before the master is asked once more what has come back: it can only be asked.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `publish`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);
+
+/// Has a function called by other minions, and waits for what they return, `timeout` seconds at most. Nothing
+/// comes back if the master does not allow it.
+///
+/// CLI Example:
+///
+///     salt web1 publish.publish 'db*' test.ping
+#[function]
+pub fn publish(
+    context: &Context,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] returner: String,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    let returned = ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout)?;
+    let clean = returned.into_iter().map(|(id, one)| (id, one.get("ret").cloned().unwrap_or_default()));
+    Ok(Value::Map(clean.collect()))
+}
+
+/// As `publish`, with all that is known of each return.
+///
+/// CLI Example:
+///
+///     salt web1 publish.full_data 'db*' test.ping
+#[function]
+pub fn full_data(
+    context: &Context,
+    tgt: Value,
+    fun: String,
+    #[default] arg: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] returner: String,
+    #[default(5)] timeout: u64,
+) -> CallResult {
+    ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
+}
+
+/// Has a runner function called by the master.
+///
+/// CLI Example:
+///
+///     salt web1 publish.runner manage.down
+#[function]
+pub fn runner(context: &Context, fun: String, #[default] arg: Value, #[default(5)] timeout: u64) -> CallResult {
+    let load = map! {"cmd" => "minion_runner", "fun" => fun, "arg" => listed(arg), "tmo" => timeout};
+    context.minion.upstream.ask(load).map_err(CallError::execution)
+}
+
+fn job(tgt: Value, fun: String, arg: Value, tgt_type: String, returner: String) -> Map {
+    map! {"cmd" => "minion_pub", "fun" => fun, "arg" => listed(arg), "tgt" => tgt, "tgt_type" => tgt_type, "ret" => returner, "form" => "clean"}
+}
+
+/// One argument or several.
+fn listed(arg: Value) -> Value {
+    match arg {
+        Value::Nil => Value::List(Vec::new()),
+        Value::List(_) => arg,
+        one => Value::List(vec![one]),
+    }
+}
+
+fn ask_peers(context: &Context, job: &Map, timeout: u64) -> Result<Map, CallError> {
+    let mut load = job.clone();
+    load.insert("tmo".into(), timeout.into());
+    let published = context.minion.upstream.ask(load).map_err(CallError::execution)?;
+    let Some(jid) = published.get("jid").filter(|jid| jid.is_truthy()) else { return Ok(Map::new()) };
+    let expected = published.get("minions").and_then(Value::as_list).unwrap_or_default();
+    let begun = Instant::now();
+    loop {
+        let asked = context.minion.upstream.ask(map! {"cmd" => "pub_ret", "jid" => jid.clone()});
+        let returned = asked.map_err(CallError::execution)?.as_map().cloned().unwrap_or_default();
+        let all = expected.iter().all(|id| returned.contains_key(id));
+        if all || begun.elapsed() >= Duration::from_secs(timeout) || context.job.cancel.is_cancelled() {
+            return Ok(returned);
+        }
+        std::thread::sleep(AGAIN);
+    }
+}

@@ -1,0 +1,216 @@
+//! `salt.state`: SLS files applied on minions.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_job::orchestration::Answer;
+use brine_value::{FromValue, Map, Value, map};
+
+use super::{Job, is_success, with_jid, words};
+
+/// The arguments of `salt.state`.
+#[derive(Args)]
+pub struct StateArgs {
+    /// Name of the state.
+    name: String,
+    /// Target: which minions.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// SLS files to apply.
+    #[default]
+    sls: Value,
+    /// Whether the highstate is applied.
+    #[default]
+    highstate: Option<bool>,
+    /// Top file to apply.
+    #[default]
+    top: Option<String>,
+    /// Whether minions only report what they would change.
+    #[default]
+    test: Option<bool>,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// SLS files or ids to leave out.
+    #[default]
+    exclude: Value,
+    /// Whether runs wait for others on the minion.
+    #[default(false.into())]
+    queue: Value,
+    /// Whether runs may go side by side on the minion.
+    #[default(false.into())]
+    concurrent: Value,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Configuration profile of the returners.
+    #[default]
+    ret_config: Value,
+    /// Further arguments of the returners.
+    #[default]
+    ret_kwargs: Value,
+    /// Whether a minion that does not return has failed.
+    #[default(true)]
+    expect_minions: bool,
+    /// Minions that may fail.
+    #[default]
+    fail_minions: Value,
+    /// Number of minions that may fail.
+    #[default(0.into())]
+    allow_fail: Value,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Whether a failure ends the orchestration.
+    #[default(false)]
+    failhard: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
+/// `fail_minions`; with `expect_minions`, who does not return has failed.
+#[function]
+pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
+    let (fun, mods) = if given.highstate == Some(true) {
+        ("state.highstate", None)
+    } else if let Some(top) = given.top {
+        ("state.top", Some(top))
+    } else if given.sls.is_truthy() {
+        ("state.sls", Some(words(&given.sls).join(",")))
+    } else {
+        return Ok(StateReturn::failed(&given.name, "No highstate or sls specified, no execution made").into());
+    };
+    let Some(allow_fail) = usize::from_value(&given.allow_fail) else {
+        return Ok(StateReturn::failed(&given.name, "Passed invalid value for 'allow_fail', must be an int").into());
+    };
+    let Value::Bool(_) = given.concurrent else {
+        return Ok(StateReturn::failed(&given.name, "Must pass in boolean for value of 'concurrent'").into());
+    };
+    let test = given.test.or(context.test.then_some(true));
+    let mut kwargs = Map::new();
+    for (key, value) in [
+        ("test", test.into()),
+        ("pillar", given.pillar),
+        ("pillarenv", given.pillarenv),
+        ("saltenv", given.saltenv),
+        ("exclude", given.exclude),
+    ] {
+        if !value.is_nil() {
+            kwargs.insert(key.into(), value);
+        }
+    }
+    kwargs.insert("queue".into(), given.queue);
+    kwargs.insert("concurrent".into(), given.concurrent);
+    let job = Job {
+        tgt: given.tgt,
+        tgt_type: given.tgt_type,
+        ret: given.ret,
+        ret_config: given.ret_config,
+        ret_kwargs: given.ret_kwargs,
+        timeout: given.timeout,
+        batch: given.batch,
+        subset: given.subset,
+        failhard: given.failhard,
+        expect_minions: given.expect_minions,
+    };
+    let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
+    let answers = match job.run(context, "state", &given.name, fun, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(&given.name, error).into()),
+    };
+    Ok(applied(
+        &given.name,
+        &answers,
+        &words(&given.fail_minions),
+        allow_fail,
+        given.expect_minions,
+        test == Some(true),
+    )
+    .into())
+}
+
+/// What came of states on minions.
+fn applied(
+    name: &str,
+    answers: &[Answer],
+    may_fail: &[String],
+    allow_fail: usize,
+    expect_minions: bool,
+    test: bool,
+) -> StateReturn {
+    if answers.is_empty() && expect_minions {
+        return StateReturn::failed(name, "No minions returned");
+    }
+    let (mut changes, mut failed, mut details, mut unchanged) = (Map::new(), Vec::new(), Vec::new(), Vec::new());
+    for Answer { id, returned, .. } in answers {
+        let value = returned.as_ref().and_then(|returned| returned.get("return"));
+        let Some(value) = value.filter(|value| is_success(value)) else {
+            if !may_fail.contains(id) {
+                failed.push(id.as_str());
+                details.extend(detail(id, value));
+            }
+            changes.insert(id.into(), value.cloned().unwrap_or(Value::Bool(false)));
+            continue;
+        };
+        let changed = |result: &Value| result.get("changes").is_some_and(Value::is_truthy);
+        if value.as_map().is_some_and(|results| results.values().any(changed)) {
+            changes.insert(id.into(), value.clone());
+        } else {
+            unchanged.push(id.as_str());
+        }
+    }
+    let mut done = StateReturn::ok(name, "");
+    if failed.len() > allow_fail {
+        done.result = Some(false);
+        done.comment = format!("Run failed on minions: {}", failed.join(", "));
+        for detail in details {
+            done.comment.push_str(&format!("\n{detail}"));
+        }
+    } else {
+        "States ran successfully.".clone_into(&mut done.comment);
+        if !changes.is_empty() {
+            let names: Vec<String> = changes.keys().map(ToString::to_string).collect();
+            done.comment.push_str(&format!(" Updating {}.", names.join(", ")));
+        }
+        if !unchanged.is_empty() {
+            done.comment.push_str(&format!(" No changes made to {}.", unchanged.join(", ")));
+        }
+        if test && !changes.is_empty() {
+            done.result = None;
+        }
+    }
+    if !changes.is_empty() {
+        done.changes = map! {"out" => "highstate", "ret" => changes};
+    }
+    with_jid(done, answers)
+}
+
+/// What is wrong with a return that is not the results of states, in one line.
+fn detail(id: &str, value: Option<&Value>) -> Option<String> {
+    match value {
+        None => Some(format!("Minion {id} did not return a state result.")),
+        Some(Value::List(errors)) => {
+            let errors: Vec<String> =
+                errors.iter().filter(|error| error.is_truthy()).map(ToString::to_string).collect();
+            Some(format!("Minion {id} returned errors: {}", errors.join("; ")))
+        }
+        Some(Value::Map(results)) if !results.is_empty() => None,
+        Some(other) => Some(format!("Minion {id} returned {other} instead of a state result.")),
+    }
+}

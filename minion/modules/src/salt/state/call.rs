@@ -1,0 +1,100 @@
+//! `salt.function`: an execution function called on minions.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::{Job, called, words};
+
+/// The arguments of `salt.function`.
+#[derive(Args)]
+pub struct FunctionArgs {
+    /// Full name of the execution function.
+    name: String,
+    /// Target: which minions.
+    tgt: Value,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Keyword arguments of the function.
+    #[default]
+    kwarg: Option<Map>,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Configuration profile of the returners.
+    #[default]
+    ret_config: Value,
+    /// Further arguments of the returners.
+    #[default]
+    ret_kwargs: Value,
+    /// Whether a minion that does not return has failed.
+    #[default(false)]
+    expect_minions: bool,
+    /// Minions that may fail.
+    #[default]
+    fail_minions: Value,
+    /// Execution function that judges each return.
+    #[default]
+    fail_function: Option<String>,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Whether a failure ends the orchestration.
+    #[default(false)]
+    failhard: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
+/// and where `fail_function`, an execution function of the master's host, gives false for its return.
+#[function]
+pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
+    let name = &given.name;
+    let tgt = &given.tgt;
+    if context.test {
+        let comment = format!("Function {name} would be executed on target {tgt}");
+        return Ok(StateReturn::would(name, comment).into());
+    }
+    let positional = match given.arg {
+        Value::Nil => Vec::new(),
+        Value::List(args) => args,
+        Value::Str(text) => text.split_whitespace().map(Value::from).collect(),
+        one => vec![one],
+    };
+    let args = Args { positional, keyword: given.kwarg.unwrap_or_default() };
+    let job = Job {
+        tgt: given.tgt,
+        tgt_type: given.tgt_type,
+        ret: given.ret,
+        ret_config: given.ret_config,
+        ret_kwargs: given.ret_kwargs,
+        timeout: given.timeout,
+        batch: given.batch,
+        subset: given.subset,
+        failhard: given.failhard,
+        expect_minions: given.expect_minions,
+    };
+    let answers = match job.run(context, "function", name, name, args)? {
+        Ok(answers) => answers,
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+    };
+    let good = |value: &Value| match &given.fail_function {
+        None => true,
+        Some(function) => {
+            context.call.call(function, Args::positional([value.clone()])).is_ok_and(|good| good.is_truthy())
+        }
+    };
+    Ok(called(name, &answers, &words(&given.fail_minions), good).into())
+}

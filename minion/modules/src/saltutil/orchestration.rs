@@ -1,0 +1,153 @@
+//! `saltutil` as far as it asks the master: in an orchestration, and in its templates.
+
+use std::sync::Arc;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_job::orchestration::{Ask, Called, MasterAccess};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+/// The master that a job runs on, for what only works there.
+pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<dyn MasterAccess>, CallError> {
+    context.job.master.as_ref().ok_or_else(|| {
+        CallError::Execution(format!("{what} works on the master: call it by salt-run state.orchestrate"))
+    })
+}
+
+/// Execution functions of `saltutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd]);
+
+/// Calls a runner function on the master. Only in orchestrations.
+///
+/// CLI Example:
+///
+///     {% set up = salt['saltutil.runner']('manage.up') %}
+#[function]
+pub fn runner(
+    context: &Context,
+    name: String,
+    #[default] arg: Value,
+    #[default] kwarg: Option<Map>,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let master = master_of(context, "saltutil.runner")?;
+    returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+}
+
+/// Calls a wheel function on the master. Only in orchestrations.
+///
+/// CLI Example:
+///
+///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
+#[function]
+pub fn wheel(
+    context: &Context,
+    name: String,
+    #[default] arg: Value,
+    #[default] kwarg: Option<Map>,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let master = master_of(context, "saltutil.wheel")?;
+    returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+}
+
+/// The arguments of `saltutil.cmd`.
+#[derive(Args)]
+pub struct CmdArgs {
+    /// Target: which minions.
+    tgt: Value,
+    /// Full name of the execution function.
+    fun: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Returners that minions hand their returns to as well.
+    #[default]
+    ret: String,
+    /// Keyword arguments of the function.
+    #[default]
+    kwarg: Option<Map>,
+    /// Whether a minion that does not return has failed.
+    #[default(false)]
+    expect_minions: bool,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
+/// orchestrations.
+///
+/// CLI Example:
+///
+///     {% set uptime = salt['saltutil.cmd']('web*', 'status.uptime') %}
+#[function]
+pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
+    let request = PublishRequest {
+        tgt: args.tgt,
+        tgt_type: args.tgt_type,
+        arg: arguments(args.arg, args.kwarg, Map::new()).to_wire(),
+        ret: args.ret,
+        ..PublishRequest::new("", &args.fun, "")
+    };
+    let ask = Ask {
+        timeout: args.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
+        batch: (!args.batch.is_nil()).then(|| args.batch.to_string()),
+        subset: args.subset,
+        ..Ask::new(request)
+    };
+    let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
+    let mut all = Map::new();
+    for answer in answers {
+        let told = match answer.returned {
+            Some(returned) => {
+                let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
+                map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
+            }
+            None if args.expect_minions => map! {"failed" => true},
+            None => continue,
+        };
+        all.insert(answer.id.into(), told.into());
+    }
+    Ok(all.into())
+}
+
+/// Keyword arguments without those that tell how the call itself was published.
+fn public(kwargs: Map) -> Map {
+    kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect()
+}
+
+/// The arguments of a function of the master, which are given as `arg`, as `kwarg` and by their own names.
+pub(crate) fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
+    let positional = match arg {
+        Value::Nil => Vec::new(),
+        Value::List(args) => args,
+        one => vec![one],
+    };
+    let mut keyword = kwargs;
+    keyword.extend(kwarg.unwrap_or_default());
+    Args { positional, keyword }
+}
+
+fn returned(called: Called, full_return: bool) -> Result<Value, CallError> {
+    if full_return {
+        let Called { jid, value, success } = called;
+        return Ok(map! {"return" => value, "success" => success, "jid" => &jid}.into());
+    }
+    Ok(called.value)
+}

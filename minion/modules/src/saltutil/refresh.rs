@@ -1,0 +1,259 @@
+//! `saltutil`: refreshing pillar and grains, and clearing caches.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use brine_context::Context;
+use brine_context::jobs::cached_return;
+use brine_context::local_bus::LocalBus;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_value::{Map, Value};
+
+/// The directories below `cachedir` whose contents can be fetched or made again.
+const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
+
+/// Execution functions of `saltutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "saltutil",
+    [
+        refresh_pillar,
+        pillar_refresh,
+        refresh_grains,
+        refresh_modules,
+        refresh_beacons,
+        refresh_matchers,
+        list_extmods,
+        clear_cache,
+        clear_job_cache
+    ]
+);
+
+/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` change nothing;
+/// `clean_cache=False` takes a pillar that the master has cached.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_pillar
+///     salt '*' saltutil.refresh_pillar wait=True timeout=60
+#[function]
+pub fn refresh_pillar(
+    context: &Context,
+    #[default(false)] wait: bool,
+    #[default(30.0)] timeout: f64,
+    #[default(true)] clean_cache: bool,
+) -> CallResult {
+    _ = (wait, timeout);
+    let config = context.config();
+    let (saltenv, pillarenv) = (config.saltenv.as_deref(), config.pillarenv.as_deref());
+    let upstream = &context.minion.upstream;
+    let fresh = if clean_cache {
+        upstream.refreshed_pillar(saltenv, pillarenv)
+    } else {
+        upstream.pillar(saltenv, pillarenv, &Map::new())
+    };
+    context.minion.set_pillar(fresh.map_err(CallError::Execution)?);
+    notify_daemon(context, "pillar_refresh");
+    Ok(Value::Bool(true))
+}
+
+/// Refresh the pillar, as `refresh_pillar`.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.pillar_refresh
+#[function]
+pub fn pillar_refresh(
+    context: &Context,
+    #[default(false)] wait: bool,
+    #[default(30.0)] timeout: f64,
+    #[default(true)] clean_cache: bool,
+) -> CallResult {
+    refresh_pillar(context, wait, timeout, clean_cache)
+}
+
+/// Collect the grains anew, then refresh the pillar unless `refresh_pillar` is false.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_grains
+#[function]
+pub fn refresh_grains(
+    context: &Context,
+    #[default(true)] refresh_pillar: bool,
+    #[default(false)] clean_pillar_cache: bool,
+) -> CallResult {
+    *context.minion.grains.write() = Arc::new(brine_host::grains::collect(context.config(), &context.minion.id));
+    notify_daemon(context, "grains_refresh");
+    if refresh_pillar {
+        return self::refresh_pillar(context, false, 0.0, clean_pillar_cache);
+    }
+    Ok(Value::Bool(true))
+}
+
+/// Do nothing: modules are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_modules
+#[function]
+pub fn refresh_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Do nothing: changes of beacons take effect at once.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_beacons
+#[function]
+pub fn refresh_beacons(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Do nothing: matchers are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.refresh_matchers
+#[function]
+pub fn refresh_matchers(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// List the modules that were synchronized from the master, by kind: none, modules are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.list_extmods
+#[function]
+pub fn list_extmods(_context: &Context) -> CallResult {
+    Ok(Value::map())
+}
+
+/// Remove the minion's caches: copies of files, and returns of former jobs. Returns that the master has not
+/// received, the datastore and backups of files are no caches and stay. Returns false if a cache cannot be
+/// removed.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.clear_cache
+#[function]
+pub fn clear_cache(context: &Context) -> CallResult {
+    let cachedir = &context.config().cachedir;
+    let kept = CACHES.iter().filter(|name| !remove(&cachedir.join(name))).count();
+    Ok((kept == 0).into())
+}
+
+/// Remove the returns of jobs that ended more than `hours` ago from the minion's job cache.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.clear_job_cache hours=12
+#[function]
+pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResult {
+    // Each job has a directory of its own there.
+    let place = cached_return(&context.minion, "x");
+    let folder = place.ancestors().nth(2).unwrap_or(&place);
+    let oldest = SystemTime::now().checked_sub(Duration::from_secs(hours.saturating_mul(3600)));
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let old = entry
+            .metadata()
+            .and_then(|status| status.modified())
+            .is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
+        let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
+        if old && is_job {
+            std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
+        }
+    }
+    Ok(Value::Bool(true))
+}
+
+/// Has the daemon beside a `salt-call` refresh too, if one runs.
+fn notify_daemon(context: &Context, tag: &str) {
+    if let LocalBus::Sockets { .. } = context.minion.local
+        && let Err(error) = context.minion.local.fire(tag, &Map::new())
+    {
+        tracing::debug!(tag, %error, "no minion was told to refresh");
+    }
+}
+
+/// Removes a directory and returns whether it is gone.
+fn remove(path: &Path) -> bool {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::error!(path = %path.display(), %error, "clearing a cache failed");
+            false
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+    use brine_value::map;
+
+    use super::*;
+    use crate::testing;
+
+    fn context_in(folder: &Path) -> Context {
+        let mut context = testing::context(&[]);
+        let config = MinionConfig { cachedir: folder.to_owned(), ..Default::default() };
+        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
+        context
+    }
+
+    #[test]
+    fn old_returns_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let context = context_in(folder.path());
+        let path = cached_return(&context.minion, "20000101000000000000");
+        for (hours, kept) in [(24, true), (0, false)] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "x").unwrap();
+            assert_eq!(context.call("saltutil.clear_job_cache", Args::positional([hours.into()])), Ok(true.into()));
+            assert_eq!(path.exists(), kept, "{hours}");
+        }
+    }
+
+    #[test]
+    fn clear_cache_keeps_what_cannot_be_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let context = context_in(folder.path());
+        for name in ["files/base/a", "extrn_files/b", "minion_jobs/1/return", "returns/1", "file_backup/c", "proc/1"] {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "x").unwrap();
+        }
+        std::fs::write(folder.path().join("seen_jobs"), "x").unwrap();
+        assert_eq!(context.call("saltutil.clear_cache", Args::default()), Ok(true.into()));
+        let mut left: Vec<String> = std::fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["file_backup", "proc", "returns", "seen_jobs"]);
+        std::fs::write(folder.path().join("files"), "no directory").unwrap();
+        assert_eq!(context.call("saltutil.clear_cache", Args::default()), Ok(false.into()));
+    }
+
+    #[test]
+    fn refreshes_take_the_arguments_of_salt() {
+        let context = testing::context(&[]);
+        for (fun, keyword) in [
+            ("refresh_pillar", map! {"wait" => true, "timeout" => 10}),
+            ("pillar_refresh", map! {"clean_cache" => false}),
+            ("refresh_grains", map! {"refresh_pillar" => false}),
+            ("refresh_modules", map! {"async" => false}),
+            ("refresh_beacons", map! {}),
+            ("refresh_matchers", map! {}),
+        ] {
+            let returned = context.call(&format!("saltutil.{fun}"), Args::keyword(keyword));
+            assert_eq!(returned, Ok(true.into()), "{fun}");
+        }
+        assert_eq!(context.call("saltutil.list_extmods", Args::default()), Ok(Value::map()));
+    }
+}

@@ -1,0 +1,441 @@
+//! `schedule`: the schedule of a running minion, asked and changed over its own event bus.
+
+mod item;
+pub(crate) mod state;
+mod switches;
+
+use std::time::Duration;
+
+use brine_context::schedule as own;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_schedule::Schedule;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_yaml::Style;
+
+use self::item::{build, conflict};
+
+/// How long an answer may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// The options of a job that are shown.
+const SHOWN: &[&str] = &[
+    "name",
+    "maxrunning",
+    "function",
+    "splay",
+    "range",
+    "when",
+    "once",
+    "once_fmt",
+    "returner",
+    "jid_include",
+    "args",
+    "kwargs",
+    "seconds",
+    "minutes",
+    "hours",
+    "days",
+    "enabled",
+    "return_job",
+    "metadata",
+    "cron",
+    "until",
+    "after",
+    "return_config",
+    "return_kwargs",
+    "run_on_start",
+    "skip_during_range",
+    "run_after_skip_range",
+];
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `schedule`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "schedule",
+    [
+        list,
+        is_enabled,
+        purge,
+        delete,
+        build_schedule_item,
+        add,
+        modify,
+        run_job,
+        switches::enable_job,
+        switches::disable_job,
+        save,
+        switches::enable,
+        switches::disable,
+        reload,
+        switches::postpone_job,
+        switches::skip_job,
+        show_next_fire_time,
+        job_status
+    ]
+);
+
+/// The jobs of the schedule, as YAML or as they are; of the pillar (`where=pillar`), the configuration
+/// (`where=opts`) or both. With `offline` those that are kept for the next start.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.list
+#[function]
+pub fn list(
+    context: &Context,
+    #[default(false)] show_all: bool,
+    #[default(true)] show_disabled: bool,
+    #[default] r#where: Option<String>,
+    #[default(true)] return_yaml: bool,
+    #[default(false)] offline: bool,
+) -> CallResult {
+    let saved = saved(context)?;
+    let mut schedule = if offline { saved.clone() } else { asked_list(context, r#where.as_deref())? };
+    schedule.retain(|name, job| {
+        let name = name.to_string();
+        let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
+        job.entry("enabled".into()).or_insert(true.into());
+        job.retain(|option, value| option.as_str().is_some_and(|name| SHOWN.contains(&name)) && !value.is_nil());
+        for value in job.values_mut() {
+            match value.as_str() {
+                Some("true") => *value = true.into(),
+                Some("false") => *value = false.into(),
+                _ => {}
+            }
+        }
+        (show_all || !name.starts_with("__")) && (show_disabled || job.get("enabled").is_some_and(Value::is_truthy))
+    });
+    if !return_yaml {
+        return Ok(schedule.into());
+    }
+    for (name, job) in &mut schedule {
+        if let Some(job) = job.as_map_mut() {
+            job.insert("saved".into(), saved.contains_key(name).into());
+        }
+    }
+    Ok(brine_yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
+}
+
+/// Whether the schedule is enabled; of one job, what it is.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.is_enabled name=job_name
+#[function]
+pub fn is_enabled(context: &Context, #[default] name: Option<String>) -> CallResult {
+    let schedule = list(context, false, true, None, false, false)?;
+    Ok(match name {
+        None => schedule.get("enabled").cloned().unwrap_or_else(|| true.into()),
+        Some(name) => schedule.get(&name).cloned().unwrap_or_else(Value::map),
+    })
+}
+
+/// Deletes all jobs of the configuration.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.purge
+#[function]
+pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let (mut comments, mut changes) = (Vec::new(), Map::new());
+    let mut schedule = current(context, None, &kwargs)?;
+    let names = schedule.keys().map(ToString::to_string);
+    let names: Vec<String> = names.filter(|name| name != "enabled" && !name.starts_with("__")).collect();
+    for name in names {
+        if is(&kwargs, "test") {
+            comments.push(format!("Job: {name} would be deleted from schedule."));
+            continue;
+        }
+        let gone = if is(&kwargs, "offline") {
+            schedule.shift_remove(name.as_str()).is_some()
+        } else {
+            let question = map! {"func" => "delete", "name" => &name, "persist" => persist(&kwargs)};
+            let left = ask(context, question, "delete_complete", "schedule")?;
+            left.is_some_and(|left| left.get(&name).is_none())
+        };
+        if gone {
+            changes.insert(name.as_str().into(), "removed".into());
+            comments.push(format!("Deleted job: {name} from schedule."));
+        } else {
+            comments.push(format!("Failed to delete job {name} from schedule."));
+        }
+    }
+    if is(&kwargs, "offline") && !is(&kwargs, "test") {
+        own::write(&context.minion, &schedule).map_err(CallError::Execution)?;
+    }
+    let comments: Value = comments.into_iter().collect();
+    Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
+}
+
+/// Deletes a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.delete job1
+#[function]
+pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let failed = || format!("Failed to delete job {name} from schedule.");
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
+    }
+    let comment = format!("Deleted Job {name} from schedule.");
+    let changes = map! {name.as_str() => "removed"};
+    if is(&kwargs, "offline") {
+        let mut schedule = current(context, Some("opts"), &kwargs)?;
+        if schedule.shift_remove(name.as_str()).is_none() {
+            return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+        }
+        return Ok(kept(context, &schedule, comment, changes));
+    }
+    let Some(mut question) = question(context, "delete", &name, &kwargs)? else {
+        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+    };
+    question.insert("name".into(), name.as_str().into());
+    let left = ask(context, question, "delete_complete", "schedule")?;
+    let gone = left.is_some_and(|left| left.get(&name).is_none());
+    Ok(if gone { said(true, comment, changes) } else { said(false, failed(), Map::new()) })
+}
+
+/// A job as the schedule has it, from the options of `schedule.add`.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.build_schedule_item job1 function='test.ping' seconds=3600
+#[function]
+pub fn build_schedule_item(_context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(build(&name, &kwargs).map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
+}
+
+/// Adds a job. `job_args` and `job_kwargs` are its arguments; the minion keeps it for the next start unless
+/// `persist` is false. With `offline` it is only kept.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.add job1 function='test.ping' seconds=3600
+///     salt '*' schedule.add job2 function='cmd.run' job_args="['date >> /tmp/date.log']" seconds=60
+#[function]
+pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut schedule = current(context, None, &kwargs)?;
+    if schedule.contains_key(name.as_str()) {
+        return Ok(said(false, format!("Job {name} already exists in schedule."), Map::new()));
+    }
+    if name.is_empty() {
+        return Ok(said(false, "Job name is required.", Map::new()));
+    }
+    if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
+        return Ok(said(false, comment, Map::new()));
+    }
+    let job = match build(&name, &kwargs) {
+        Ok(job) => job,
+        Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
+    };
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be added to schedule."), Map::new()));
+    }
+    let (comment, changes) = (format!("Added job: {name} to schedule."), map! {name.as_str() => "added"});
+    if is(&kwargs, "offline") {
+        schedule.insert(name.as_str().into(), job.into());
+        return Ok(kept(context, &schedule, comment, changes));
+    }
+    let question = map! {"func" => "add", "name" => &name, "schedule" => map! {name.as_str() => job}, "persist" => persist(&kwargs)};
+    let added = ask(context, question, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
+    let failed = || said(false, format!("Failed to add job {name} to schedule."), Map::new());
+    Ok(if added { said(true, comment, changes) } else { failed() })
+}
+
+/// Puts another job in the place of one.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.modify job1 function='test.ping' seconds=3600
+#[function]
+pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    if let Some(comment) = conflict(&kwargs, "Error: ", " option.") {
+        return Ok(said(false, comment, Map::new()));
+    }
+    let mut schedule = current(context, None, &kwargs)?;
+    let Some(old) = schedule.get(name.as_str()).and_then(Value::as_map).cloned() else {
+        return Ok(said(false, format!("Job {name} does not exist in schedule."), Map::new()));
+    };
+    if let Some(function) = old.get("function") {
+        kwargs.entry("function".into()).or_insert(function.clone());
+    }
+    let new = match build(&name, &kwargs) {
+        Ok(job) => job,
+        Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
+    };
+    if new == old {
+        return Ok(said(true, format!("Job {name} in correct state"), Map::new()));
+    }
+    let changes = map! {name.as_str() => map! {"old" => old, "new" => new.clone()}};
+    if is(&kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be modified in schedule."), changes));
+    }
+    let comment = format!("Modified job: {name} in schedule.");
+    if is(&kwargs, "offline") {
+        schedule.insert(name.as_str().into(), new.into());
+        return Ok(kept(context, &schedule, comment, changes));
+    }
+    let question = question(context, "modify", &name, &kwargs)?.map(|mut question| {
+        question.insert("schedule".into(), new.into());
+        ask(context, question, "delete_complete", "schedule")
+    });
+    let modified = question.transpose()?.flatten().is_some();
+    let failed = || said(false, format!("Failed to modify job {name} in schedule."), Map::new());
+    Ok(if modified { said(true, comment, changes) } else { failed() })
+}
+
+/// Runs a job now; with `force` also one that is disabled.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.run_job job1
+#[function]
+pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -> CallResult {
+    let schedule = current(context, None, &Map::new())?;
+    let Some(job) = schedule.get(name.as_str()) else {
+        return Ok(map! {"comment" => format!("Job {name} does not exist."), "result" => false}.into());
+    };
+    if job.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) && !force {
+        return Ok(map! {"comment" => format!("Job {name} is disabled."), "result" => true}.into());
+    }
+    let question = map! {"func" => "run_job", "name" => &name};
+    context.minion.local.fire("manage_schedule", &question).map_err(CallError::execution)?;
+    Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
+}
+
+/// Keeps the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.save
+#[function]
+pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let said = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
+    if is(&kwargs, "test") {
+        return said(true, "Schedule would be saved.");
+    }
+    let question = map! {"func" => "save_schedule"};
+    let answer = context.minion.local.ask("manage_schedule", question, "/salt/minion/minion_schedule_saved", TIMEOUT);
+    let answer = answer.map_err(CallError::execution)?;
+    let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
+    if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
+}
+
+/// Takes up the jobs of the pillar and of `minion.d/schedule.conf` anew.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.reload
+#[function]
+pub fn reload(context: &Context) -> CallResult {
+    let (mut comments, mut result) = (Vec::new(), true);
+    let mut fire = |tag: &str, data: Map, from: &str| {
+        let done = context.minion.local.fire(tag, &data).is_ok();
+        result &= done;
+        let word = if done { "Reloaded" } else { "Failed to reload" };
+        comments.push(format!("{word} schedule {from}."));
+    };
+    if context.pillar().contains_key("schedule") {
+        fire("pillar_refresh", Map::new(), "from pillar on minion");
+    }
+    let path = context.config().config_dir.join("minion.d/schedule.conf");
+    if let Some(text) = files::read_if_exists(&path).map_err(CallError::execution)? {
+        let schedule =
+            brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+        if schedule.get("schedule").is_some_and(Value::is_truthy) {
+            let question = map! {"func" => "reload", "schedule" => schedule};
+            fire("manage_schedule", question, "on minion from schedule.conf");
+        } else {
+            comments.push("Failed to reload schedule on minion.  Saved file is empty or invalid.".into());
+            result = false;
+        }
+    }
+    Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
+}
+
+/// When a job runs next.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.show_next_fire_time job_name
+#[function]
+pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let question = map! {"func" => "get_next_fire_time", "name" => &name};
+    let next = ask(context, question, "next_fire_time_complete", "next_fire_time")?;
+    Ok(match next {
+        Some(next) => map! {"result" => true, "next_fire_time" => next}.into(),
+        None => map! {"result" => true, "comment" => "next fire time not available."}.into(),
+    })
+}
+
+/// What is known of a job: its options, when it ran and when it runs next.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.job_status job_name
+#[function]
+pub fn job_status(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let question = map! {"func" => "job_status", "name" => &name};
+    Ok(ask(context, question, "job_status_complete", "data")?.unwrap_or_else(Value::map))
+}
+
+fn is(kwargs: &Map, name: &str) -> bool {
+    kwargs.get(name).is_some_and(Value::is_truthy)
+}
+
+fn persist(kwargs: &Map) -> bool {
+    kwargs.get("persist").is_none_or(Value::is_truthy)
+}
+
+fn said(result: bool, comment: impl Into<String>, changes: Map) -> Value {
+    map! {"comment" => comment.into(), "result" => result, "changes" => changes}.into()
+}
+
+/// Asks the running minion: one field of the answer, nothing if none comes in time.
+fn ask(context: &Context, question: Map, answer: &str, field: &str) -> Result<Option<Value>, CallError> {
+    let tag = format!("/salt/minion/minion_schedule_{answer}");
+    let answer = context.minion.local.ask("manage_schedule", question, &tag, TIMEOUT).map_err(CallError::execution)?;
+    Ok(answer.and_then(|mut answer| answer.shift_remove(field)))
+}
+
+fn asked_list(context: &Context, place: Option<&str>) -> Result<Map, CallError> {
+    let listed = ask(context, map! {"func" => "list", "where" => place}, "list_complete", "schedule")?;
+    Ok(listed.and_then(|listed| listed.as_map().cloned()).unwrap_or_default())
+}
+
+/// All jobs, with what is shown of them.
+fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, CallError> {
+    let listed = list(context, true, true, place.map(str::to_owned), false, is(kwargs, "offline"))?;
+    Ok(listed.as_map().cloned().unwrap_or_default())
+}
+
+/// The jobs that are kept for the next start.
+fn saved(context: &Context) -> Result<Map, CallError> {
+    let path = own::file(&context.minion);
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    let content =
+        brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
+    Ok(content.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default())
+}
+
+/// Keeps a schedule for the next start only.
+fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
+    match own::write(&context.minion, schedule) {
+        Ok(()) => said(true, comment, changes),
+        Err(error) => said(false, error, Map::new()),
+    }
+}
+
+/// The beginning of a question about a job; nothing if there is none.
+fn question(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<Option<Map>, CallError> {
+    if current(context, Some("opts"), &Map::new())?.contains_key(name) {
+        return Ok(Some(map! {"func" => func, "name" => name, "persist" => persist(kwargs)}));
+    }
+    let in_pillar = current(context, Some("pillar"), &Map::new())?.contains_key(name);
+    Ok(in_pillar.then(|| map! {"func" => func, "name" => name, "where" => "pillar", "persist" => false}))
+}

@@ -1,0 +1,153 @@
+//! Switching scheduled jobs on and off, skipping and postponing their runs.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value, map};
+use jiff::civil::DateTime;
+
+use super::{ask, is, persist, question, said};
+
+/// How times are written where no form is given.
+const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
+
+/// Enables a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.enable_job job1
+#[function]
+pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch_job(context, &name, true, &kwargs)
+}
+
+/// Disables a job.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.disable_job job1
+#[function]
+pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    switch_job(context, &name, false, &kwargs)
+}
+
+/// Enables the schedule.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.enable
+#[function]
+pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, true, &kwargs)
+}
+
+/// Disables the schedule.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.disable
+#[function]
+pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    switch(context, false, &kwargs)
+}
+
+/// Has a job run at another time than at one of its own.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.postpone_job job 2026-11-21T17:00:00 2026-11-21T18:00:00
+#[function]
+pub fn postpone_job(
+    context: &Context,
+    name: String,
+    current_time: String,
+    new_time: String,
+    #[default(TIME_FORM.into())] time_fmt: String,
+) -> CallResult {
+    let question = map! {"time" => &current_time, "new_time" => &new_time};
+    let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
+    except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
+}
+
+/// Has a job not run at one of its times.
+///
+/// CLI Example:
+///
+///     salt '*' schedule.skip_job job 2026-11-21T17:00:00
+#[function]
+pub fn skip_job(
+    context: &Context,
+    name: String,
+    current_time: String,
+    #[default(TIME_FORM.into())] time_fmt: String,
+) -> CallResult {
+    let words = ("skip_job", "skipped", "Added Skip Job", "skip");
+    except(context, &name, &[&current_time], &time_fmt, map! {"time" => &current_time}, words)
+}
+
+fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
+    let (func, word, title) =
+        if enabled { ("enable_job", "enabled", "Enabled") } else { ("disable_job", "disabled", "Disabled") };
+    if is(kwargs, "test") {
+        return Ok(said(true, format!("Job: {name} would be {word} in schedule."), Map::new()));
+    }
+    let Some(question) = question(context, func, name, kwargs)? else {
+        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+    };
+    let schedule = ask(context, question, &format!("{word}_job_complete"), "schedule")?;
+    let is_so = schedule.is_some_and(|all| {
+        let is = all.get(name).and_then(|job| job.get("enabled")).is_none_or(Value::is_truthy);
+        is == enabled
+    });
+    Ok(if is_so {
+        said(true, format!("{title} Job {name} in schedule."), map! {name => word})
+    } else {
+        let verb = if enabled { "enable" } else { "disable" };
+        said(false, format!("Failed to {verb} job {name} in schedule."), Map::new())
+    })
+}
+
+fn switch(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
+    let (func, word, title) =
+        if enabled { ("enable", "enabled", "Enabled") } else { ("disable", "disabled", "Disabled") };
+    if is(kwargs, "test") {
+        return Ok(said(true, format!("Schedule would be {word}."), Map::new()));
+    }
+    let question = map! {"func" => func, "persist" => persist(kwargs)};
+    let schedule = ask(context, question, &format!("{word}_complete"), "schedule")?;
+    let is_so = schedule.is_some_and(|all| all.get("enabled") == Some(&enabled.into()));
+    Ok(if is_so {
+        said(true, format!("{title} schedule on minion."), map! {"schedule" => word})
+    } else {
+        said(false, format!("Failed to {func} schedule on minion."), Map::new())
+    })
+}
+
+/// Makes an exception from a job's times.
+fn except(
+    context: &Context,
+    name: &str,
+    times: &[&str],
+    form: &str,
+    mut fields: Map,
+    (func, word, done, verb): (&str, &str, &str, &str),
+) -> Result<Value, CallError> {
+    let said = |result: bool, comment: String| Ok(map! {"comment" => comment, "result" => result}.into());
+    if times.iter().any(|time| DateTime::strptime(form, time).is_err()) {
+        return said(false, "Date string could not be parsed.".into());
+    }
+    if context.config().test {
+        return said(true, format!("Job: {name} would be {word} in schedule."));
+    }
+    let Some(question) = question(context, func, name, &Map::new())? else {
+        return said(false, format!("Job {name} does not exist."));
+    };
+    fields.extend(question);
+    fields.insert("time_fmt".into(), form.into());
+    let schedule = ask(context, fields, &format!("{func}_complete"), "schedule")?;
+    let job = schedule.and_then(|all| all.get(name).cloned());
+    if job.is_some_and(|job| job.get("skip_explicit").is_some() && job.get("enabled").is_none_or(Value::is_truthy)) {
+        said(true, format!("{done} {name} in schedule."))
+    } else {
+        said(false, format!("Failed to {verb} job {name} in schedule."))
+    }
+}

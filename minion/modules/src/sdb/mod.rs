@@ -1,0 +1,255 @@
+//! `sdb`: values by `sdb://<profile>/<key>` from the database that a profile of the configuration or pillar names.
+//!
+//! Drivers are Salt's: `env` (the minion's environment) and `yaml` (files of this host).
+
+use std::path::PathBuf;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::environment;
+use brine_sls::gpg::Gpg;
+use brine_sls::pillar::merge_deep;
+use brine_value::{FromValue, Map, Value};
+use brine_yaml::entry_at;
+
+use super::random;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `sdb`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
+
+/// Return the value of a key by `sdb://<profile>/<key>`. Another address is returned as it is, with `strict` it is
+/// an error.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.get sdb://osenv/HOME
+#[function]
+pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => entry.get(context),
+        Err(message) if strict => Err(CallError::Invocation { function: "sdb.get".into(), message }),
+        Err(_) => Ok(uri),
+    }
+}
+
+/// Set the value of a key by `sdb://<profile>/<key>`. Returns false for another address.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.set sdb://osenv/NAME value
+#[function]
+pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => entry.set(value),
+        Err(_) => Ok(false.into()),
+    }
+}
+
+/// Delete a key by `sdb://<profile>/<key>`. Returns false for another address.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.delete sdb://osenv/NAME
+#[function]
+pub fn delete(context: &Context, uri: Value) -> CallResult {
+    match Entry::of(context, &uri) {
+        Ok(entry) => Err(entry.unsupported("delete")),
+        Err(_) => Ok(false.into()),
+    }
+}
+
+/// Return the value of a key by `sdb://<profile>/<key>`; if it has none, set it to `length` random characters of
+/// `chars` first.
+///
+/// CLI Example:
+///
+///     salt '*' sdb.get_or_set_hash sdb://osenv/SECRET 50
+#[function]
+pub fn get_or_set_hash(
+    context: &Context,
+    uri: Value,
+    #[default(8)] length: usize,
+    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())] chars: String,
+) -> CallResult {
+    let Ok(entry) = Entry::of(context, &uri) else { return Ok(false.into()) };
+    let found = entry.get(context)?;
+    if !found.is_nil() {
+        return Ok(found);
+    }
+    let value = random::get_str(context, length, Some(chars), true, true, true, true, false)?;
+    entry.set(value.clone())?;
+    Ok(value)
+}
+
+/// A key of a profile.
+struct Entry {
+    driver: String,
+    profile: Map,
+    key: String,
+}
+
+impl Entry {
+    /// The key that an address names.
+    fn of(context: &Context, uri: &Value) -> Result<Self, String> {
+        let address = uri.as_str().and_then(|uri| uri.strip_prefix("sdb://"));
+        let address = address.ok_or("SDB uri must start with \"sdb://\"")?;
+        let (name, key) = address
+            .split_once('/')
+            .filter(|(_, key)| !key.is_empty())
+            .ok_or("SDB uri must have a profile name as a first part of the uri before the /")?;
+        let (opts, pillar) = (context.opts(), context.pillar());
+        let in_opts = opts.get(name).and_then(Value::as_map).filter(|profile| !profile.is_empty());
+        let profile = in_opts.or_else(|| pillar.get(name).and_then(Value::as_map));
+        let driver = profile.and_then(|profile| profile.get("driver"));
+        let (Some(profile), Some(driver)) = (profile, driver) else {
+            return Err(format!("SDB profile \"{name}\" wasnt found in the minion configuration"));
+        };
+        Ok(Entry { driver: driver.to_string(), profile: profile.clone(), key: key.to_owned() })
+    }
+
+    fn get(&self, context: &Context) -> Result<Value, CallError> {
+        match self.driver.as_str() {
+            "env" => Ok(environment::variable(&self.key).into()),
+            "yaml" => Ok(entry_at(&self.content(context)?, &self.key, ":").cloned().unwrap_or_default()),
+            _ => Err(self.unsupported("get")),
+        }
+    }
+
+    fn set(&self, value: Value) -> Result<Value, CallError> {
+        match self.driver.as_str() {
+            // As Salt: a variable that is there stays as it is.
+            "env" => {
+                if let Some(have) = environment::variable(&self.key) {
+                    return Ok(have.into());
+                }
+                environment::set(&self.key, Some(&value.to_string()));
+                Ok(value)
+            }
+            _ => Err(self.unsupported("set")),
+        }
+    }
+
+    /// The files of the profile, merged.
+    fn content(&self, context: &Context) -> Result<Map, CallError> {
+        let files = self.profile.get("files").and_then(Vec::<PathBuf>::from_value).unwrap_or_default();
+        let option = |name: &str| self.profile.get("merge").and_then(|merge| merge.get(name));
+        let lists = option("merge_lists").or_else(|| option("merge_list")).is_some_and(Value::is_truthy);
+        let overwrite = option("strategy").is_some_and(|strategy| strategy.as_str() == Some("overwrite"));
+        let mut all = Map::new();
+        for path in files {
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) => {
+                    tracing::error!(path = %path.display(), %error, "reading a file of an SDB profile failed");
+                    continue;
+                }
+            };
+            let failed = |error: String| CallError::Execution(format!("reading {} failed: {error}", path.display()));
+            match brine_yaml::load(&text).map_err(|error| failed(error.to_string()))? {
+                Value::Map(content) if overwrite => all.extend(content),
+                Value::Map(content) => merge_deep(&mut all, &content, lists),
+                Value::Nil => {}
+                other => return Err(failed(format!("expected a mapping, got {}", other.type_name()))),
+            }
+        }
+        let mut all = Value::Map(all);
+        if self.profile.get("gpg").is_some_and(Value::is_truthy) {
+            Gpg::of(&context.opts()).open(&mut all).map_err(CallError::execution)?;
+        }
+        Ok(match all {
+            Value::Map(all) => all,
+            _ => Map::new(),
+        })
+    }
+
+    fn unsupported(&self, what: &str) -> CallError {
+        let driver = &self.driver;
+        CallError::Execution(format!(
+            "sdb.{what} failed: the SDB driver '{driver}' cannot do this: env can get and set, yaml can get"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    fn context(profiles: Map) -> Context {
+        let mut context = testing::context(&[]);
+        context.run_opts = Some(Arc::new(profiles));
+        context.run_pillar = Some(Arc::new(map! {"of_pillar" => map! {"driver" => "env"}}));
+        context
+    }
+
+    #[test]
+    fn values_come_from_the_driver_of_the_profile() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).unwrap();
+            folder.path().join(name)
+        };
+        let files = list![
+            write("a.yaml", "db: {user: me, hosts: [a]}\n"),
+            write("b.yaml", "db: {password: xyzzy, hosts: [b]}\n"),
+            folder.path().join("none.yaml")
+        ];
+        let context = context(map! {
+            "osenv" => map! {"driver" => "env"},
+            "files" => map! {"driver" => "yaml", "files" => files.clone()},
+            "lists" => map! {"driver" => "yaml", "files" => files, "merge" => map! {"merge_lists" => true}},
+            "broken" => map! {"driver" => "yaml", "files" => list![write("c.yaml", "- a\n")]},
+            "vault" => map! {"driver" => "vault"},
+        });
+        let call = |fun: &str, args: &[&str]| {
+            let args = Args::positional(args.iter().map(|arg| Value::from(*arg)));
+            context.call(&format!("sdb.{fun}"), args).map_err(|error| error.to_string())
+        };
+        let path = Value::from(std::env::var("PATH").unwrap());
+        for (uri, expected) in [
+            ("sdb://osenv/PATH", Ok(path.clone())),
+            ("sdb://of_pillar/PATH", Ok(path.clone())),
+            ("sdb://osenv/BRINE_NOT_THERE", Ok(Value::Nil)),
+            ("sdb://files/db:user", Ok("me".into())),
+            ("sdb://files/db:password", Ok("xyzzy".into())),
+            ("sdb://files/db:hosts", Ok(list!["b"])),
+            ("sdb://lists/db:hosts", Ok(list!["a", "b"])),
+            ("sdb://files/none", Ok(Value::Nil)),
+            ("sdb://none/x", Ok("sdb://none/x".into())),
+            ("sdb://osenv", Ok("sdb://osenv".into())),
+            ("https://x", Ok("https://x".into())),
+        ] {
+            assert_eq!(call("get", &[uri]), expected, "{uri}");
+        }
+        for (uri, part) in
+            [("sdb://vault/x", "the SDB driver 'vault'"), ("sdb://broken/x", "expected a mapping, got list")]
+        {
+            assert!(call("get", &[uri]).unwrap_err().contains(part), "{uri}");
+        }
+        for (uri, part) in [
+            ("https://x", "must start with"),
+            ("sdb://osenv", "must have a profile name"),
+            ("sdb://none/x", "\"none\" wasnt found"),
+        ] {
+            let error =
+                context.call("sdb.get", Args { positional: vec![uri.into()], keyword: map! {"strict" => true} });
+            assert!(error.unwrap_err().to_string().contains(part), "{uri}");
+        }
+        assert_eq!(call("set", &["sdb://osenv/PATH", "x"]), Ok(path));
+        assert_eq!(call("set", &["sdb://osenv/BRINE_SDB_SET", "x"]), Ok("x".into()));
+        assert_eq!(call("get", &["sdb://osenv/BRINE_SDB_SET"]), Ok("x".into()));
+        assert_eq!(call("set", &["x", "x"]), Ok(false.into()));
+        assert!(call("set", &["sdb://files/x", "x"]).is_err());
+        let made = call("get_or_set_hash", &["sdb://osenv/BRINE_SDB_HASH"]).unwrap();
+        assert_eq!(made.to_string().chars().count(), 8);
+        assert_eq!(call("get_or_set_hash", &["sdb://osenv/BRINE_SDB_HASH"]), Ok(made));
+    }
+}

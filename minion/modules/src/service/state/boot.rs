@@ -1,0 +1,96 @@
+//! Whether services start with the host.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::CallError;
+use brine_value::{Map, map};
+
+use super::Services;
+use crate::service::How;
+
+/// What became of a service that should start with the host or not: `changes` are there if they are to take the place
+/// of those that there were.
+pub(super) struct Toggled {
+    result: Option<bool>,
+    comment: String,
+    changes: Option<Map>,
+}
+
+/// What there is to tell, with this instead.
+pub(super) fn apply(mut told: StateReturn, toggled: Toggled) -> StateReturn {
+    told.result = toggled.result;
+    told.comment = toggled.comment;
+    if let Some(changes) = toggled.changes {
+        told.changes = changes;
+    }
+    told
+}
+
+/// Has a service start with the host, or not. `runs` says whether it was started or stopped before that; with `result`,
+/// that went well.
+pub(super) fn toggle(
+    services: &impl Services,
+    context: &StateContext,
+    name: &str,
+    enable: bool,
+    runs: Option<bool>,
+    result: bool,
+    how: How,
+) -> Result<Toggled, CallError> {
+    let told = |result, comment, changes| Toggled { result, comment, changes };
+    if !services.is_available(name)? {
+        return Ok(told(Some(!enable), format!("The named service {name} is not available"), None));
+    }
+    let word = if enable { "enabled" } else { "disabled" };
+    let now = match runs {
+        Some(true) => "is running",
+        Some(false) => "is dead",
+        None => "is in the desired state",
+    };
+    if services.is_enabled(name)? == enable {
+        let comment = format!("Service {name} is already {word}, and {now}");
+        return Ok(told(Some(result), comment, runs.is_none().then(Map::new)));
+    }
+    if context.test {
+        return Ok(told(None, format!("Service {name} set to be {word}"), None));
+    }
+    let (acted, problem) = match services.act(if enable { "enable" } else { "disable" }, name, how) {
+        Ok(acted) => (acted, None),
+        Err(CallError::Execution(problem)) if enable => (false, Some(problem)),
+        Err(error) => return Err(error),
+    };
+    if acted {
+        let changes = if services.is_enabled(name)? == enable {
+            map! {name => true}
+        } else {
+            Map::new()
+        };
+        return Ok(told(Some(result), format!("Service {name} has been {word}, and {now}"), Some(changes)));
+    }
+    let boot = if enable { "to start at boot" } else { "to not start at boot" };
+    let state = match runs {
+        Some(true) if enable => ", but the service is running",
+        Some(true) => ", and is running",
+        None => ", but the service was already running",
+        Some(false) => ", and the service is dead",
+    };
+    let mut comment = format!("Failed when setting service {name} {boot}{state}");
+    if let Some(problem) = problem.filter(|problem| !problem.is_empty()) {
+        comment = format!("{comment}. Additional information follows:\n\n{problem}");
+    }
+    Ok(told(Some(false), comment, None))
+}
+
+/// A service that starts with the host or does not.
+pub(super) fn state(
+    services: &impl Services,
+    context: &StateContext,
+    name: &str,
+    enable: bool,
+    how: How,
+) -> Result<StateReturn, CallError> {
+    if enable && context.test && !services.is_available(name)? {
+        let comment = format!("Service {name} not present; if created in this state run, it would have been enabled");
+        return Ok(StateReturn::would(name, comment));
+    }
+    Ok(apply(StateReturn::ok(name, ""), toggle(services, context, name, enable, None, true, how)?))
+}

@@ -1,0 +1,36 @@
+//! Whether services can be started at all.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::CallError;
+use brine_value::map;
+
+use super::Services;
+
+/// A service that is masked or is not: for good, or with `runtime` until the next start of the host.
+pub(super) fn state(
+    services: &impl Services,
+    context: &StateContext,
+    name: &str,
+    masked: bool,
+    runtime: bool,
+) -> Result<StateReturn, CallError> {
+    if !services.can_mask() {
+        return Ok(StateReturn::failed(name, "Service masking not available on this minion"));
+    }
+    let kind = if runtime { "runtime " } else { "" };
+    let word = if masked { "masked" } else { "unmasked" };
+    if services.is_masked(name, runtime)? == masked {
+        let already = if masked { "is already" } else { "was already" };
+        return Ok(StateReturn::ok(name, format!("Service {name} {already} {kind}{word}")));
+    }
+    let changes = map! {format!("{kind}masked") => map! {"old" => !masked, "new" => masked}};
+    if context.test {
+        return Ok(StateReturn::would(name, format!("Service {name} would be {kind}{word}")).with_changes(changes));
+    }
+    services.mask(name, masked, runtime)?;
+    if services.is_masked(name, runtime)? != masked {
+        let comment = format!("Failed to {} service {name}", if masked { "mask" } else { "unmask" });
+        return Ok(StateReturn::ok(name, comment));
+    }
+    Ok(StateReturn::ok(name, format!("Service {name} was {kind}{word}")).with_changes(changes))
+}

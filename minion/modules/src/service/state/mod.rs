@@ -1,0 +1,314 @@
+//! `service`: services as states.
+
+mod boot;
+mod masks;
+#[cfg(test)]
+mod tests;
+
+use brine_context::{Context, StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use self::boot::{apply, toggle};
+use crate::service::{How, Init, systemd};
+
+/// State functions of `service`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch]);
+
+/// A service that runs, and with `enable` starts with the host or does not.
+#[function]
+pub fn running(
+    context: &StateContext,
+    name: String,
+    #[default] enable: Option<bool>,
+    #[default] sig: Option<String>,
+    #[default] init_delay: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Wanted { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
+    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+}
+
+/// A service that does not run, and with `enable` starts with the host or does not.
+#[function]
+pub fn dead(
+    context: &StateContext,
+    name: String,
+    #[default] enable: Option<bool>,
+    #[default] sig: Option<String>,
+    #[default] init_delay: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Wanted { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
+    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+}
+
+/// A service that starts with the host.
+#[function]
+pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
+}
+
+/// A service that does not start with the host.
+#[function]
+pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
+}
+
+/// A service that nobody can start, for good or with `runtime` until the next start of the host.
+#[function]
+pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+    told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
+}
+
+/// A service that can be started again.
+#[function]
+pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
+    told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
+}
+
+/// What is done when something watched has changed: the service is restarted, or with `reload`
+/// reads its configuration again; one that should be dead is stopped.
+#[function]
+pub fn mod_watch(
+    context: &StateContext,
+    name: String,
+    #[default] sfun: Value,
+    #[default] sig: Option<String>,
+    #[default(false)] reload: bool,
+    #[default(false)] full_restart: bool,
+    #[default] init_delay: Value,
+    #[default(false)] force: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    // For other systems than these.
+    _ = full_restart;
+    let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
+    told(&name, watched(&Host::new(context), context, &name, &wanted))
+}
+
+/// What systemd alone knows to do.
+fn how(kwargs: &Map) -> How {
+    let said = |key: &str| kwargs.get(key).map(Value::is_truthy);
+    How {
+        no_block: said("no_block"),
+        unmask: said("unmask").unwrap_or_default(),
+        unmask_runtime: said("unmask_runtime").unwrap_or_default(),
+    }
+}
+
+/// A mistake that many make.
+fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
+    kwargs.get("enabled")?;
+    let comment =
+        format!("Service {name} uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?");
+    Some(StateReturn::failed(name, comment))
+}
+
+/// How a service should be.
+struct Wanted {
+    runs: bool,
+    enable: Option<bool>,
+    sig: Option<String>,
+    delay: Value,
+    how: How,
+}
+
+/// What a watched change should do.
+struct Watched {
+    sfun: String,
+    sig: Option<String>,
+    reload: bool,
+    force: bool,
+    delay: Value,
+    how: How,
+}
+
+/// What a service can be asked and told.
+trait Services {
+    /// Whether there is nobody who starts services, though systemd is installed.
+    fn is_offline(&self) -> bool;
+    fn can_mask(&self) -> bool;
+    fn is_available(&self, name: &str) -> Result<bool, CallError>;
+    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError>;
+    fn is_enabled(&self, name: &str) -> Result<bool, CallError>;
+    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError>;
+    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError>;
+    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError>;
+}
+
+/// The services of this host.
+struct Host<'c> {
+    init: Init,
+    call: &'c Context,
+}
+
+impl<'c> Host<'c> {
+    fn new(context: &'c StateContext) -> Self {
+        Host { init: Init::of_host(), call: &context.call }
+    }
+}
+
+impl Services for Host<'_> {
+    fn is_offline(&self) -> bool {
+        self.init == Init::Offline
+    }
+
+    fn can_mask(&self) -> bool {
+        self.init.can_mask()
+    }
+
+    fn is_available(&self, name: &str) -> Result<bool, CallError> {
+        self.init.is_available(self.call, name)
+    }
+
+    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
+        self.init.is_running(self.call, name, sig)
+    }
+
+    fn is_enabled(&self, name: &str) -> Result<bool, CallError> {
+        self.init.is_enabled(self.call, name)
+    }
+
+    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError> {
+        systemd::is_masked(self.call, name, runtime)
+    }
+
+    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
+        systemd::set_mask(self.call, name, masked, runtime)
+    }
+
+    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+        self.init.act(self.call, action, name, how)
+    }
+}
+
+fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+    match done {
+        Ok(done) => Ok(done.into()),
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits for a service that needs a while. Says whether the job was ended meanwhile.
+fn wait(context: &StateContext, delay: &Value) -> bool {
+    let delay = brine_runtime::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
+    !delay.is_zero() && brine_host::process::cancelled_within(&context.call.job.cancel, delay)
+}
+
+/// A service that runs, or does not.
+fn be(services: &impl Services, context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
+    if services.is_offline() {
+        return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
+    }
+    let runs = wanted.runs;
+    if !services.is_available(name)? {
+        let would = if runs { "started" } else { "stopped" };
+        let comment = format!("The named service {name} is not available");
+        return Ok(match (context.test, runs) {
+            (true, _) => {
+                let comment =
+                    format!("Service {name} not present; if created in this state run, it would have been {would}");
+                StateReturn::would(name, comment)
+            }
+            (false, true) => StateReturn::failed(name, comment),
+            (false, false) => StateReturn::ok(name, comment),
+        });
+    }
+    let before = services.is_running(name, wanted.sig.as_deref())?;
+    let enabled_before = services.is_enabled(name)?;
+    let unmasked = if wanted.how.unmask && runs {
+        Some(masks::state(services, context, name, false, wanted.how.unmask_runtime)?.comment)
+    } else {
+        None
+    };
+    let with_mask = |comment: String| match &unmasked {
+        Some(told) if !told.is_empty() => format!("{comment}\n{told}"),
+        _ => comment,
+    };
+    let other = wanted.enable.filter(|enable| *enable != enabled_before);
+    if before == runs {
+        let state = if runs { "running" } else { "dead" };
+        let done = StateReturn::ok(name, with_mask(format!("The service {name} is already {state}")));
+        return match other {
+            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, None, true, wanted.how)?)),
+            None => Ok(done),
+        };
+    }
+    if context.test {
+        let would = if runs { "start" } else { "be killed" };
+        return Ok(StateReturn::would(name, with_mask(format!("Service {name} is set to {would}"))));
+    }
+    let acted = services.act(if runs { "start" } else { "stop" }, name, wanted.how)?;
+    let failure = format!("Service {name} failed to {}", if runs { "start" } else { "die" });
+    if !acted {
+        let done = StateReturn::failed(name, failure);
+        return match wanted.enable {
+            Some(enable) => Ok(apply(done, toggle(services, context, name, enable, Some(!runs), false, wanted.how)?)),
+            None => Ok(done),
+        };
+    }
+    if wait(context, &wanted.delay) {
+        return Ok(StateReturn::failed(name, "the job was ended"));
+    }
+    let after = services.is_running(name, wanted.sig.as_deref().filter(|_| runs))?;
+    let mut done = match (after == runs, runs) {
+        (false, _) => StateReturn::failed(name, failure),
+        (true, true) => StateReturn::ok(name, format!("Started service {name}")),
+        (true, false) => StateReturn::ok(name, format!("Service {name} was killed")),
+    };
+    if after != before || services.is_enabled(name)? != enabled_before {
+        done.changes = map! {name => after};
+    }
+    if let Some(enable) = wanted.enable {
+        let toggled = toggle(services, context, name, enable, Some(after), after == runs, wanted.how)?;
+        done = apply(done, toggled);
+    }
+    if runs && wanted.delay.is_truthy() {
+        done.comment = format!("{}\nDelayed return for {} seconds", done.comment, wanted.delay);
+    }
+    if let Some(told) = unmasked {
+        done.comment = format!("{}\n{told}", done.comment);
+    }
+    Ok(done)
+}
+
+fn watched(
+    services: &impl Services,
+    context: &StateContext,
+    name: &str,
+    wanted: &Watched,
+) -> Result<StateReturn, CallError> {
+    let stops = wanted.sfun == "dead";
+    if !stops && wanted.sfun != "running" {
+        return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{}", wanted.sfun)));
+    }
+    let runs = services.is_running(name, wanted.sig.as_deref())?;
+    let (action, words, done) = match (stops, runs) {
+        (true, false) => return Ok(StateReturn::ok(name, "Service is already stopped")),
+        (true, true) => ("stop", "stop", "stopped"),
+        (false, false) => ("start", "start", "started"),
+        (false, true) if wanted.reload && wanted.force => ("force-reload", "forcefully reload", "forcefully reloaded"),
+        (false, true) if wanted.reload => ("reload", "reload", "reloaded"),
+        (false, true) => ("restart", "restart", "restarted"),
+    };
+    if context.test {
+        return Ok(StateReturn::would(name, format!("Service is set to be {done}")));
+    }
+    if action == "start" {
+        // What is left of one that failed goes first.
+        services.act("stop", name, How::default())?;
+    }
+    let acted = services.act(action, name, wanted.how)?;
+    if wait(context, &wanted.delay) {
+        return Ok(StateReturn::failed(name, "the job was ended"));
+    }
+    let result = if acted {
+        StateReturn::ok(name, format!("Service {done}"))
+    } else {
+        StateReturn::failed(name, format!("Failed to {words} the service"))
+    };
+    Ok(result.with_changes(map! {name => acted}))
+}

@@ -1,0 +1,279 @@
+//! Services as units of systemd, by `systemctl`; and scripts of System V that systemd runs.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::process::Output;
+use brine_host::programs::{argument, which};
+use brine_value::{Map, Value};
+
+use super::{How, Init, is_program, names_in, sysv};
+
+const KINDS: [&str; 9] = ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer"];
+
+/// systemd's name of a service.
+fn unit(name: &str) -> String {
+    if KINDS.iter().any(|kind| name.ends_with(kind)) { name.to_owned() } else { format!("{name}.service") }
+}
+
+/// A unit file's name as services are called; nothing if it is none.
+fn service_of(file: &str) -> Option<String> {
+    let (name, kind) = file.rsplit_once('.')?;
+    KINDS.contains(&kind).then(|| if kind == "service" { name.to_owned() } else { file.to_owned() })
+}
+
+fn systemctl(context: &Context, words: &[&str]) -> Result<Output, CallError> {
+    let words: Vec<String> = ["systemctl"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    run(context, &words, &[])
+}
+
+fn status(context: &Context, name: &str) -> Result<Output, CallError> {
+    systemctl(context, &["status", &unit(&argument(name)?), "-n", "0"])
+}
+
+fn is_known(status: &Output) -> bool {
+    (0..4).contains(&status.retcode)
+}
+
+/// Has systemd read its units again, if that of the service is new or has changed.
+fn look_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
+    let status = status(context, name)?;
+    let is_new = !is_known(&status) && std::fs::File::open(Path::new("/etc/systemd/system").join(unit(name))).is_ok();
+    let told = format!("{}{}", status.stdout, status.stderr);
+    if is_new || told.to_lowercase().contains("'systemctl daemon-reload'") {
+        read_units_again(context)?;
+    }
+    Ok(())
+}
+
+/// Has systemd read its units again.
+pub fn read_units_again(context: &Context) -> Result<(), CallError> {
+    let output = systemctl(context, &["--system", "daemon-reload"])?;
+    if output.retcode == 0 {
+        return Ok(());
+    }
+    let told = format!("{}{}", output.stdout, output.stderr);
+    Err(CallError::Execution(format!("Problem performing systemctl daemon-reload: {told}")))
+}
+
+/// Whether systemd knows the service.
+pub fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
+    look_for_changes(context, name)?;
+    Ok(is_known(&status(context, name)?))
+}
+
+/// Whether the service runs.
+pub fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
+    look_for_changes(context, name)?;
+    Ok(systemctl(context, &["is-active", &unit(name)])?.retcode == 0)
+}
+
+/// Whether the service starts with the host.
+pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
+    let said = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
+    match (said.stdout.trim(), said.retcode) {
+        ("alias", _) => {
+            let shown = systemctl(context, &["show", &unit(name), "-P", "Id"])?;
+            Ok(systemctl(context, &["is-enabled", &unit(shown.stdout.trim())])?.retcode == 0)
+        }
+        (_, 0) => Ok(true),
+        // A script's links are for systemd what it makes of them.
+        _ if !name.contains('@') && scripts().iter().any(|script| script == name) => is_script_enabled(context, name),
+        _ => Ok(false),
+    }
+}
+
+/// Whether a service is masked: its unit is a link to nothing.
+pub fn is_masked(context: &Context, name: &str, runtime: bool) -> Result<bool, CallError> {
+    look_for_changes(context, name)?;
+    let folder = Path::new(if runtime { "/run" } else { "/etc" }).join("systemd/system");
+    Ok(std::fs::read_link(folder.join(unit(name))).is_ok_and(|target| target == Path::new("/dev/null")))
+}
+
+/// Masks a service or takes the mask off.
+pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
+    look_for_changes(context, name)?;
+    if !masked && !is_masked(context, name, runtime)? {
+        return Ok(());
+    }
+    let action = if masked { "mask" } else { "unmask" };
+    let mut words = vec![action];
+    words.extend(runtime.then_some("--runtime"));
+    let output = in_scope(context, &words, name)?;
+    if output.retcode == 0 {
+        return Ok(());
+    }
+    let mut message = format!("Failed to {action} service '{name}'");
+    let told = format!("{}\n{}", output.stdout, output.stderr);
+    if masked && !told.trim().is_empty() {
+        message = format!("{message}. Additional info follows:\n\n{}", told.trim());
+    }
+    Err(CallError::Execution(message))
+}
+
+/// Does something to a service. What cannot be started, restarted, reloaded or enabled is an error with systemd's words.
+pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+    look_for_changes(context, name)?;
+    for (unmask, runtime) in [(how.unmask, false), (how.unmask_runtime, true)] {
+        if unmask {
+            set_mask(context, name, false, runtime)?;
+        }
+    }
+    if matches!(action, "enable" | "disable") && scripts().iter().any(|script| script == name) {
+        let rest: &[&str] = if action == "enable" { &["defaults", "99"] } else { &["remove"] };
+        let words = [&["update-rc.d", "-f", name], rest].concat();
+        let words: Vec<String> = scope(context).iter().chain(&words).map(|word| (*word).to_owned()).collect();
+        return Ok(run(context, &words, &[])?.retcode == 0);
+    }
+    // Whoever restarts itself does not live to see it.
+    let itself = matches!(action, "stop" | "restart") && unit(name) == "salt-minion.service";
+    let mut words = Vec::new();
+    words.extend(how.no_block.unwrap_or(itself || action == "force-reload").then_some("--no-block"));
+    words.push(action);
+    let output = in_scope(context, &words, name)?;
+    if output.retcode == 0 || matches!(action, "stop" | "disable") {
+        if action == "stop" {
+            context.set_retcode(output.retcode);
+        }
+        return Ok(output.retcode == 0);
+    }
+    // Lines that say which scope it ran in.
+    let told: Vec<&str> = output.stderr.lines().filter(|line| line.strip_suffix(".scope").is_none()).collect();
+    Err(CallError::Execution(told.join("\n").trim().to_owned()))
+}
+
+/// What runs a program in a scope of its own, so that it does not end with the service that started it.
+fn scope(context: &Context) -> &'static [&'static str] {
+    let wanted = context.config().opts.get("systemd.scope").is_none_or(Value::is_truthy);
+    if wanted && Init::of_host() == Init::Systemd && which("systemd-run").is_some() {
+        &["systemd-run", "--scope"]
+    } else {
+        &[]
+    }
+}
+
+fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, CallError> {
+    let unit = unit(&argument(name)?);
+    let words = [scope(context), &["systemctl"], words, &[&*unit]].concat();
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    run(context, &words, &[])
+}
+
+/// The names of all units that have files, and of scripts.
+pub fn all() -> Vec<String> {
+    let mut names = with_units();
+    names.extend(scripts());
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn with_units() -> Vec<String> {
+    let folders = ["/lib/systemd/system", "/usr/lib/systemd/system", "/etc/systemd/system"];
+    let folders = folders.iter().filter(|folder| !Path::new(folder).is_symlink());
+    folders.flat_map(|folder| names_in(folder)).filter_map(|file| service_of(&file)).collect()
+}
+
+/// The names of the scripts for which there is no unit.
+fn scripts() -> Vec<String> {
+    let units = with_units();
+    let mut scripts = names_in("/etc/init.d");
+    scripts.retain(|name| is_program(&Path::new("/etc/init.d").join(name)) && !units.contains(name));
+    scripts
+}
+
+fn is_script_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
+    let links = names_in(&format!("/etc/rc{}.d", sysv::level(context)?));
+    Ok(links.iter().any(|link| sysv::started(link) == Some(name)))
+}
+
+/// The names of the units whose files are in a state, and of scripts that are.
+pub fn in_state(context: &Context, state: &str) -> Result<Vec<String>, CallError> {
+    let output = systemctl(context, &["--full", "--no-legend", "--no-pager", "list-unit-files"])?;
+    let mut names = units_in_state(&output.stdout, state);
+    if state != "static" {
+        for script in scripts() {
+            if is_script_enabled(context, &script)? == (state == "enabled") {
+                names.push(script);
+            }
+        }
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn units_in_state(text: &str, state: &str) -> Vec<String> {
+    let rows = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        Some((words.next()?, words.next()?))
+    });
+    rows.filter(|(_, is)| *is == state).filter_map(|(file, _)| service_of(file)).collect()
+}
+
+/// The names of the units that run.
+pub fn running(context: &Context) -> Result<Vec<String>, CallError> {
+    let output = systemctl(context, &["--full", "--no-legend", "--no-pager"])?;
+    let rows = output.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut names: Vec<String> =
+        rows.filter(|words| words.get(3) == Some(&"running")).filter_map(|words| service_of(words[0])).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// What systemd knows of a unit.
+pub fn show(context: &Context, name: &str) -> Result<Map, CallError> {
+    let output = systemctl(context, &["show", &unit(&argument(name)?)])?;
+    Ok(output
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(key, value)| (key.into(), field(key, value)))
+        .collect())
+}
+
+fn field(key: &str, value: &str) -> Value {
+    if value.starts_with('{') {
+        let parts = value.trim_matches(['{', '}']).split(" ; ").filter_map(|part| part.split_once('='));
+        return parts.map(|(key, value)| (key.trim().into(), value.trim().into())).collect::<Map>().into();
+    }
+    match key {
+        "Before" | "After" | "Wants" => value.split_whitespace().map(str::to_owned).collect::<Vec<_>>().into(),
+        _ => value.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    #[test]
+    fn names_of_units_are_those_of_services() {
+        assert_eq!(unit("web"), "web.service");
+        assert_eq!(unit("a.socket"), "a.socket");
+        assert_eq!(service_of("web.service").as_deref(), Some("web"));
+        assert_eq!(service_of("web.timer").as_deref(), Some("web.timer"));
+        assert_eq!(service_of("web.service.d"), None);
+    }
+
+    #[test]
+    fn systemds_lists_are_read() {
+        let text = "ssh.service enabled enabled\na.socket enabled -\ncron.service disabled enabled\n\n";
+        assert_eq!(units_in_state(text, "enabled"), ["ssh", "a.socket"]);
+        assert_eq!(units_in_state(text, "disabled"), ["cron"]);
+    }
+
+    #[test]
+    fn what_systemd_shows_has_lists_and_mappings() {
+        assert_eq!(field("After", "a.target b.mount"), vec!["a.target".to_owned(), "b.mount".into()].into());
+        assert_eq!(
+            field("ExecStart", "{ path=/bin/x ; argv[]=/bin/x -d }"),
+            map! {"path" => "/bin/x", "argv[]" => "/bin/x -d"}.into()
+        );
+        assert_eq!(field("Id", "a=b"), "a=b".into());
+    }
+}

@@ -1,0 +1,118 @@
+//! Services as scripts in `/etc/init.d`, and links to them for each level in which the host runs.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::CallError;
+use brine_host::programs::{argument, which};
+
+use super::names_in;
+
+/// The level in which the host runs; in a container nobody knows, and it is Debian's.
+pub fn level(context: &Context) -> Result<String, CallError> {
+    let words = [which("runlevel").map_or_else(|| "true".into(), |_| "runlevel".to_owned())];
+    let said = run(context, &words, &[])?.stdout;
+    Ok(said.split_whitespace().nth(1).unwrap_or("2").to_owned())
+}
+
+/// The names of all services.
+pub fn all(context: &Context) -> Result<Vec<String>, CallError> {
+    let mut names = names_in("/etc/init.d");
+    names.retain(|name| name != "README" && !name.starts_with('.'));
+    names.extend(enabled(context)?);
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// The names of the services that start with the host.
+pub fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
+    let links = ["S".to_owned(), level(context)?].into_iter().flat_map(|level| names_in(&format!("/etc/rc{level}.d")));
+    let mut names: Vec<String> = links.filter_map(|link| started(&link).map(str::to_owned)).collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// Whether the service starts with the host.
+pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
+    Ok(enabled(context)?.iter().any(|enabled| enabled == name))
+}
+
+/// Whether a process runs that has this in its command line. This program's own calls are none.
+pub fn has_process(sig: &str) -> bool {
+    let commands = names_in("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut commands = commands.filter_map(|number| std::fs::read(format!("/proc/{number}/cmdline")).ok());
+    commands.any(|command| {
+        let command = String::from_utf8_lossy(&command).replace('\0', " ");
+        command.contains(sig) && !command.contains("salt-call")
+    })
+}
+
+/// Does something to a service, and says whether that worked.
+pub fn act(context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
+    for words in commands(action, name, which("insserv").is_some())? {
+        let output = run(context, &words, &[])?;
+        if output.retcode != 0 {
+            if action != "status" {
+                context.set_retcode(output.retcode);
+                tracing::error!(jid = context.job.jid, service = name, action, "{}{}", output.stdout, output.stderr);
+            }
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The calls that do something to a service. Without `insserv`, `update-rc.d` makes the links by itself.
+fn commands(action: &str, name: &str, insserv: bool) -> Result<Vec<Vec<String>>, CallError> {
+    let name = argument(name)?;
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    Ok(match action {
+        "enable" => {
+            let first = if insserv { words(&["insserv", &name]) } else { words(&["update-rc.d", &name, "defaults"]) };
+            vec![first, words(&["update-rc.d", &name, "enable"])]
+        }
+        "disable" => vec![words(&["update-rc.d", &name, "disable"])],
+        action => vec![words(&["service", &name, action])],
+    })
+}
+
+/// The service that a link such as `S01redis-server` starts.
+pub fn started(link: &str) -> Option<&str> {
+    let place = link.strip_prefix('S')?;
+    let name = place.trim_start_matches(|c: char| c.is_ascii_digit());
+    (name.len() < place.len() && !name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_are_handled_by_the_programs_of_the_system() {
+        let said = |action, insserv| {
+            let lines =
+                commands(action, "web", insserv).map(|lines| lines.iter().map(|words| words.join(" ")).collect());
+            lines.map(|lines: Vec<String>| lines.join("; ")).unwrap()
+        };
+        assert_eq!(said("start", true), "service web start");
+        assert_eq!(said("status", true), "service web status");
+        assert_eq!(said("enable", true), "insserv web; update-rc.d web enable");
+        assert_eq!(said("enable", false), "update-rc.d web defaults; update-rc.d web enable");
+        assert_eq!(said("disable", true), "update-rc.d web disable");
+        assert!(commands("start", "--help", true).is_err());
+    }
+
+    #[test]
+    fn links_that_start_a_service_have_its_whole_name() {
+        for (link, service) in [
+            ("S01redis-server", Some("redis-server")),
+            ("K01dbus", None),
+            ("S02my-web7", Some("my-web7")),
+            ("Sweb", None),
+            ("S01", None),
+        ] {
+            assert_eq!(started(link), service, "{link}");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! `shadow`: passwords of users and how long they hold, from `/etc/shadow`.
+
+use base64ct::{Base64ShaCrypt, Encoding};
+use brine_context::programs::{run, succeeds};
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+use rand::distr::{Alphanumeric, SampleString};
+
+/// What stands for the password of a user who has none.
+pub const DEFAULT_HASH: &str = "!";
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `shadow`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "shadow",
+    [
+        default_hash,
+        info,
+        list_users,
+        gen_password,
+        set_password,
+        del_password,
+        lock_password,
+        unlock_password,
+        set_inactdays,
+        set_maxdays,
+        set_mindays,
+        set_warndays,
+        set_date,
+        set_expire
+    ]
+);
+
+/// What stands for the password of a user who has none.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.default_hash
+#[function]
+pub fn default_hash(_context: &Context) -> CallResult {
+    Ok(DEFAULT_HASH.into())
+}
+
+/// What is known of a user's password; with empty fields if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.info root
+#[function]
+pub fn info(_context: &Context, name: String) -> CallResult {
+    Ok(Shadow::of(&name).map_or_else(Shadow::none, |shadow| shadow.describe()).into())
+}
+
+/// The names of all users that have an entry.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.list_users
+#[function]
+pub fn list_users(_context: &Context) -> CallResult {
+    let mut names: Vec<String> = entries().into_iter().map(|shadow| shadow.name).collect();
+    names.sort();
+    Ok(names.into())
+}
+
+/// The hash of a password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.gen_password 'I_am_password'
+///     salt '*' shadow.gen_password 'I_am_password' crypt_salt='I_am_salt' algorithm=sha256
+#[function]
+pub fn gen_password(
+    _context: &Context,
+    password: String,
+    #[default] crypt_salt: Option<String>,
+    #[default("sha512".into())] algorithm: String,
+) -> CallResult {
+    Ok(hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
+}
+
+/// Gives a user a password, by its hash.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_password root '$1$UYCIxa628.9qXjpQCjM4a..'
+#[function]
+pub fn set_password(
+    context: &Context,
+    name: String,
+    password: String,
+    #[default(false)] use_usermod: bool,
+) -> CallResult {
+    // chpasswd does what usermod does, and shows the hash to nobody.
+    _ = use_usermod;
+    Ok(set(context, &name, &password)?.into())
+}
+
+/// Takes a user's password away: who is this user need not know any.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.del_password username
+#[function]
+pub fn del_password(context: &Context, name: String) -> CallResult {
+    run(context, &["passwd".into(), "-d".into(), argument(&name)?], &[])?;
+    Ok(Shadow::of(&name).is_some_and(|shadow| shadow.passwd.is_empty()).into())
+}
+
+/// Locks a user's password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.lock_password username
+#[function]
+pub fn lock_password(context: &Context, name: String) -> CallResult {
+    Ok(lock(context, &name, true)?.into())
+}
+
+/// Unlocks a user's password.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.unlock_password username
+#[function]
+pub fn unlock_password(context: &Context, name: String) -> CallResult {
+    Ok(lock(context, &name, false)?.into())
+}
+
+/// For how many days a password that is too old can still be used.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_inactdays username 7
+#[function]
+pub fn set_inactdays(context: &Context, name: String, inactdays: Value) -> CallResult {
+    age(context, &name, "-I", &inactdays, |shadow| shadow.inact)
+}
+
+/// After how many days a password must be changed.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_maxdays username 90
+#[function]
+pub fn set_maxdays(context: &Context, name: String, maxdays: Value) -> CallResult {
+    age(context, &name, "-M", &maxdays, |shadow| shadow.max)
+}
+
+/// For how many days a password cannot be changed.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_mindays username 7
+#[function]
+pub fn set_mindays(context: &Context, name: String, mindays: Value) -> CallResult {
+    age(context, &name, "-m", &mindays, |shadow| shadow.min)
+}
+
+/// How many days before a password is too old the user is told.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_warndays username 7
+#[function]
+pub fn set_warndays(context: &Context, name: String, warndays: Value) -> CallResult {
+    age(context, &name, "-W", &warndays, |shadow| shadow.warn)
+}
+
+/// When the password was last changed: a day's number or its date; `0` has the user change it now.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_date username 0
+#[function]
+pub fn set_date(context: &Context, name: String, date: Value) -> CallResult {
+    Ok(chage(context, &name, "-d", &date, |shadow| shadow.lstchg)?.into())
+}
+
+/// When the account can no longer be used: a day's number or its date, `-1` for never.
+///
+/// CLI Example:
+///
+///     salt '*' shadow.set_expire username -1
+#[function]
+pub fn set_expire(context: &Context, name: String, expire: Value) -> CallResult {
+    Ok(chage(context, &name, "-E", &expire, |shadow| shadow.expire)?.into())
+}
+
+/// A line of `/etc/shadow`. Numbers are days; what is not said is -1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// Whose.
+    pub name: String,
+    /// The hash.
+    pub passwd: String,
+    /// When it was last changed.
+    pub lstchg: i64,
+    /// How long it cannot be changed.
+    pub min: i64,
+    /// After how long it must be changed.
+    pub max: i64,
+    /// How long before that the user is told.
+    pub warn: i64,
+    /// How long it can be used after that.
+    pub inact: i64,
+    /// When the account ends.
+    pub expire: i64,
+}
+
+impl Shadow {
+    /// That of a user, as it is now.
+    pub fn of(name: &str) -> Option<Self> {
+        entries().into_iter().find(|shadow| shadow.name == name)
+    }
+
+    /// Reads a line; nothing if it is none.
+    pub fn parse(line: &str) -> Option<Self> {
+        let fields: Vec<&str> = line.split(':').collect();
+        let [name, passwd, days @ ..] = &fields[..] else { return None };
+        let day = |place: usize| days.get(place).and_then(|text| text.parse().ok()).unwrap_or(-1);
+        Some(Shadow {
+            name: (*name).to_owned(),
+            passwd: (*passwd).to_owned(),
+            lstchg: day(0),
+            min: day(1),
+            max: day(2),
+            warn: day(3),
+            inact: day(4),
+            expire: day(5),
+        })
+    }
+
+    /// As Salt tells of it.
+    pub fn describe(&self) -> Map {
+        map! {
+            "name" => &self.name, "passwd" => &self.passwd, "lstchg" => self.lstchg, "min" => self.min, "max" => self.max,
+            "warn" => self.warn, "inact" => self.inact, "expire" => self.expire,
+        }
+    }
+
+    /// As Salt tells of a user who is not there.
+    pub fn none() -> Map {
+        ["name", "passwd", "lstchg", "min", "max", "warn", "inact", "expire"]
+            .map(|key| (key.into(), "".into()))
+            .into_iter()
+            .collect()
+    }
+
+    /// Whether the password is locked.
+    pub fn is_locked(&self) -> bool {
+        self.passwd.starts_with('!')
+    }
+}
+
+fn entries() -> Vec<Shadow> {
+    let text = std::fs::read("/etc/shadow").unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(Shadow::parse).collect()
+}
+
+/// Gives a user a password, by its hash. The hash goes in by a pipe: everybody sees a program's words.
+pub fn set(context: &Context, name: &str, hash: &str) -> Result<bool, CallError> {
+    if name.contains([':', '\n']) || hash.contains([':', '\n']) {
+        return Err(CallError::Execution(format!(
+            "the name '{name}' or its password's hash has a ':' or a line end in it"
+        )));
+    }
+    let stdin = Some(format!("{}:{hash}\n", argument(name)?));
+    let program = brine_host::process::Program { command: "chpasswd -e".into(), stdin, ..Default::default() };
+    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    Ok(output.retcode == 0)
+}
+
+fn lock(context: &Context, name: &str, locked: bool) -> Result<bool, CallError> {
+    let Some(before) = Shadow::of(name) else { return Ok(false) };
+    if before.is_locked() != locked {
+        succeeds(context, &["passwd".into(), if locked { "-l" } else { "-u" }.into(), argument(name)?])?;
+    }
+    Ok(Shadow::of(name).is_some_and(|shadow| shadow.is_locked() == locked))
+}
+
+/// Sets a number of days, and says whether that is it then.
+fn age(context: &Context, name: &str, flag: &str, days: &Value, of: fn(&Shadow) -> i64) -> Result<Value, CallError> {
+    chage(context, name, flag, days, of)?;
+    Ok(Shadow::of(name).is_some_and(|shadow| Value::from(of(&shadow)) == *days).into())
+}
+
+fn chage(context: &Context, name: &str, flag: &str, days: &Value, of: fn(&Shadow) -> i64) -> Result<bool, CallError> {
+    let Some(shadow) = Shadow::of(name) else { return Ok(false) };
+    if Value::from(of(&shadow)) == *days {
+        return Ok(true);
+    }
+    let words = ["chage".to_owned(), flag.to_owned(), days.to_string(), argument(name)?];
+    Ok(succeeds(context, &words)?.is_truthy())
+}
+
+/// The hash of a password as `/etc/shadow` holds it, with this salt or a new one.
+pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<String, CallError> {
+    let salt = salt.map_or_else(|| Alphanumeric.sample_string(&mut rand::rng(), 16), str::to_owned);
+    let (rounds, text) = match salt.split_once('$') {
+        Some((rounds, text)) => (rounds.strip_prefix("rounds=").and_then(|rounds| rounds.parse().ok()), text),
+        None => (None, salt.as_str()),
+    };
+    let params = rounds.map_or(Ok(sha_crypt::Params::RECOMMENDED), sha_crypt::Params::new);
+    let params = params.map_err(|problem| CallError::Execution(format!("a password cannot be hashed: {problem}")))?;
+    let (password, bytes) = (password.as_bytes(), text.as_bytes());
+    let (kind, hash) = match algorithm {
+        "sha512" => ("6", encoded(&sha_crypt::sha512_crypt(password, bytes, params))),
+        "sha256" => ("5", encoded(&sha_crypt::sha256_crypt(password, bytes, params))),
+        other => {
+            let message = format!("passwords cannot be hashed with '{other}': use sha512 or sha256");
+            return Err(CallError::Execution(message));
+        }
+    };
+    Ok(format!("${kind}${salt}${hash}"))
+}
+
+/// A digest as text: its bytes are taken from its three thirds in turn, from another one first each time.
+fn encoded(digest: &[u8]) -> String {
+    let third = digest.len() / 3;
+    let places = (0..third).flat_map(|place| {
+        let mut three = [place + 2 * third, place + third, place];
+        // SHA-512's go round one way, SHA-256's the other.
+        if digest.len() == 64 {
+            three.rotate_right(place % 3);
+        } else {
+            three.rotate_left(place % 3);
+        }
+        three
+    });
+    let bytes: Vec<u8> = places.chain(3 * third..digest.len()).map(|place| digest[place]).collect();
+    Base64ShaCrypt::encode_string(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_those_of_the_c_library() {
+        for (salt, algorithm, expected) in [
+            (
+                "saltstring",
+                "sha512",
+                "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjl/O817G3uBnIFNjnQJuesI68u4OTLiBFdcbYEdFCoEOfaS35inz1",
+            ),
+            (
+                "rounds=10000$saltstringsaltst",
+                "sha512",
+                "$6$rounds=10000$saltstringsaltst$OW1/O6BYHV6BcXZu8QVeXbDWra3Oeqh0sbHbbMCVNSnCM/UrjmM0Dp8vOuZeHBy/YTBmSK6H9qs/y3RnOaw5v.",
+            ),
+            ("saltstring", "sha256", "$5$saltstring$5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5"),
+        ] {
+            assert_eq!(hash("Hello world!", Some(salt), algorithm).unwrap(), expected);
+        }
+        assert!(hash("x", None, "md5").is_err());
+        assert_ne!(hash("x", None, "sha512").unwrap(), hash("x", None, "sha512").unwrap());
+    }
+
+    #[test]
+    fn what_a_line_does_not_say_is_minus_one() {
+        let shadow = Shadow::parse("fred:!$6$a$b:19000:0:99999:7:::").unwrap();
+        assert_eq!((shadow.lstchg, shadow.max, shadow.inact, shadow.expire), (19000, 99999, -1, -1));
+        assert!(shadow.is_locked());
+        assert_eq!(Shadow::parse("nothing"), None);
+    }
+}

@@ -1,0 +1,421 @@
+//! `slsutil`: data for those who write SLS files: merged, written out, read.
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_sls::pillar::merge_deep;
+use brine_value::{Map, Value, json};
+use brine_yaml::Style;
+
+mod banner;
+
+use banner::Banner;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `slsutil`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "slsutil",
+    [
+        merge,
+        merge_all,
+        update,
+        serialize,
+        deserialize,
+        boolstr,
+        file_exists,
+        dir_exists,
+        path_exists,
+        findup,
+        banner,
+        renderer
+    ]
+);
+
+/// Merges a mapping into another and gives the result. Strategies: smart and recurse (deep),
+/// overwrite (top-level keys), list (values gathered in lists).
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.merge '{foo: Foo}' '{bar: Bar}'
+#[function]
+pub fn merge(
+    _context: &Context,
+    obj_a: Value,
+    obj_b: Value,
+    #[default("smart".into())] strategy: String,
+    #[default("yaml".into())] renderer: String,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    // Salt's strategies look at the renderer only for a kind of YAML that Brine does not have.
+    _ = renderer;
+    let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
+    match strategy.as_str() {
+        "smart" | "recurse" | "aggregate" => merge_deep(&mut into, &from, merge_lists),
+        "overwrite" => into.extend(from),
+        "list" => {
+            for (key, value) in from {
+                let gathered = match into.shift_remove(&key) {
+                    Some(have) => Value::List(vec![have, value]),
+                    None => value,
+                };
+                into.insert(key, gathered);
+            }
+        }
+        other => return Err(CallError::Execution(format!("Unknown merging strategy '{other}'"))),
+    }
+    Ok(into.into())
+}
+
+/// Merges several mappings, one after the other.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.merge_all '[{foo: Foo}, {foo: Bar}]'
+#[function]
+pub fn merge_all(
+    context: &Context,
+    lst: Vec<Value>,
+    #[default("smart".into())] strategy: String,
+    #[default("yaml".into())] renderer: String,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    lst.into_iter()
+        .try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
+}
+
+/// As `merge`, deep.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.update '{foo: Foo}' '{bar: Bar}'
+#[function]
+pub fn update(
+    _context: &Context,
+    dest: Map,
+    upd: Map,
+    #[default(true)] recursive_update: bool,
+    #[default(false)] merge_lists: bool,
+) -> CallResult {
+    let mut dest = dest;
+    if recursive_update {
+        merge_deep(&mut dest, &upd, merge_lists);
+    } else {
+        dest.extend(upd);
+    }
+    Ok(dest.into())
+}
+
+/// Writes data as json, yaml or python.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
+#[function]
+pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
+    match serializer.as_str() {
+        "json" => match mod_kwargs.get("indent").and_then(Value::as_i64) {
+            Some(indent) => Ok(json::to_json_pretty(&obj, indent.clamp(0, 16) as usize).into()),
+            None => Ok(json::to_json(&obj).into()),
+        },
+        "yaml" => {
+            let style = match mod_kwargs.get("default_flow_style").and_then(Value::as_bool) {
+                Some(false) => Style::BLOCK,
+                Some(true) => Style::FLOW,
+                None => Style::LEAVES,
+            };
+            let unicode = mod_kwargs.get("allow_unicode").is_some_and(Value::is_truthy);
+            let style = Style { ascii: !unicode, ..style };
+            Ok(brine_yaml::dump(&obj, style).trim_end().into())
+        }
+        "python" => Ok(brine_value::python::repr(&obj).into()),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Reads data from json or yaml.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.deserialize 'json' '{"foo": "Foo!"}'
+#[function]
+pub fn deserialize(
+    _context: &Context,
+    serializer: String,
+    stream_or_string: Value,
+    #[keywords] _mod_kwargs: Map,
+) -> CallResult {
+    let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
+    match serializer.as_str() {
+        "json" => json::from_json(&text).map_err(CallError::execution),
+        "yaml" => brine_yaml::load(&text).map_err(CallError::execution),
+        other => Err(unknown(other)),
+    }
+}
+
+/// Gives one of two texts.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
+#[function]
+pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let named = |name: &str, place: usize| kwargs.get(name).or_else(|| args.get(place)).cloned();
+    let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
+    Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
+}
+
+/// Whether there is a file at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.file_exists nginx/defaults.yaml
+#[function]
+pub fn file_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
+}
+
+/// Whether there is a folder at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.dir_exists nginx/files
+#[function]
+pub fn dir_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
+}
+
+/// Whether there is a file or a folder at a path under `salt://`.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.path_exists nginx/defaults.yaml
+#[function]
+pub fn path_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    Ok(places(context, &saltenv)?.has(&below(&path)).into())
+}
+
+/// The path of the first of these files or folders that is in a folder under `salt://`, or in one of those above it.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.findup formulas/shared/nginx map.jinja
+#[function]
+pub fn findup(
+    context: &Context,
+    startpath: Option<String>,
+    filenames: Value,
+    #[default("base".into())] saltenv: String,
+) -> CallResult {
+    let invocation = |message: String| CallError::Invocation { function: "slsutil.findup".into(), message };
+    let names = match filenames {
+        Value::Str(name) => vec![Value::Str(name)],
+        Value::List(names) => names,
+        _ => return Err(invocation("Filenames argument must be a string or list of strings".into())),
+    };
+    let place = places(context, &saltenv)?;
+    let start = startpath.unwrap_or_default();
+    let mut folder: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if !folder.is_empty() && !place.has(&folder.join("/")) {
+        return Err(invocation(format!("Starting path not found in the state tree: {}", folder.join("/"))));
+    }
+    loop {
+        let paths = names
+            .iter()
+            .map(|name| folder.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/"));
+        if let Some(found) = { paths }.find(|path| place.has(path)) {
+            return Ok(found.into());
+        }
+        if folder.pop().is_none() {
+            return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
+        }
+    }
+}
+
+/// The arguments of `slsutil.banner`.
+#[derive(Args)]
+pub struct BannerArgs {
+    /// Width in characters.
+    #[default(72)]
+    width: usize,
+    /// Text that starts each line.
+    #[default("#".into())]
+    commentchar: String,
+    /// Character of the border.
+    #[default("#".into())]
+    borderchar: String,
+    /// Line above the box.
+    #[default]
+    blockstart: Option<String>,
+    /// Line below the box.
+    #[default]
+    blockend: Option<String>,
+    /// Title within the box.
+    #[default]
+    title: Option<String>,
+    /// Text within the box.
+    #[default]
+    text: Option<String>,
+    /// Whether a newline follows.
+    #[default(false)]
+    newline: bool,
+}
+
+/// A box of comment for the top of a managed file, with a title and a text in it.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.banner commentchar='//' borderchar='*'
+#[function]
+pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
+    let banner = Banner { width: args.width, comment: &args.commentchar, border: args.borderchar.chars().next() };
+    let title = args.title.as_deref().unwrap_or(banner::TITLE);
+    let text = args.text.as_deref().unwrap_or(banner::TEXT);
+    let lines =
+        banner.lines(title, text).ok_or_else(|| CallError::Execution("Width is too small to render banner".into()))?;
+    let block: Vec<String> = args.blockstart.into_iter().chain(lines).chain(args.blockend).collect();
+    Ok(format!("{}{}", block.join("\n"), if args.newline { "\n" } else { "" }).into())
+}
+
+/// Renders a text or a file under `salt://` as an SLS, and gives the data.
+///
+/// CLI Example:
+///
+///     salt '*' slsutil.renderer salt://path/to/file
+#[function]
+pub fn renderer(
+    context: &Context,
+    #[default] path: Option<String>,
+    #[default] string: Option<String>,
+    #[default("jinja|yaml".into())] default_renderer: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let given = |text: &String| !text.is_empty();
+    let text = match (path.filter(given), string.filter(given)) {
+        (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
+        (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
+        (None, Some(text)) => text,
+        (Some(path), None) => {
+            let content = match path.strip_prefix("salt://") {
+                Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
+                None if !path.starts_with('/') => {
+                    return Err(CallError::Execution(format!("Path '{path}' is not absolute")));
+                }
+                None => std::fs::read(&path).ok(),
+            };
+            // Of a file that is empty or not there, Salt's log alone tells.
+            let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
+            String::from_utf8(content).map_err(CallError::execution)?
+        }
+    };
+    let source = brine_state::Source::new(context, context.pillar());
+    if default_renderer == "jinja" {
+        return source
+            .render_template("string", &text, &Map::new(), &saltenv)
+            .map(Value::from)
+            .map_err(CallError::Execution);
+    }
+    let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
+    source.render_text(&text, &saltenv).map_err(CallError::Execution)
+}
+
+/// What is under `salt://`.
+struct Places {
+    files: Vec<String>,
+    folders: Vec<String>,
+}
+
+impl Places {
+    fn has(&self, path: &str) -> bool {
+        [&self.files, &self.folders].iter().any(|all| all.iter().any(|have| have == path))
+    }
+}
+
+fn places(context: &Context, saltenv: &str) -> Result<Places, CallError> {
+    let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
+    let folders = context.minion.files.folders(saltenv).map_err(CallError::Execution)?;
+    Ok(Places { files, folders })
+}
+
+/// A path below `salt://`.
+fn below(path: &str) -> String {
+    path.trim_start_matches("salt://").trim_matches('/').to_owned()
+}
+
+fn unknown(serializer: &str) -> CallError {
+    CallError::Execution(format!("Unknown serializer '{serializer}': there are json, yaml and python"))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn data_is_merged_written_and_read() {
+        let context = testing::context(&[("d.sls", "a: {{ 1 + 1 }}\n")]);
+        let (a, b) = (map! {"l" => list![1], "m" => map! {"x" => 1}}, map! {"l" => list![2], "m" => map! {"y" => 2}});
+        for (fun, positional, keyword, value) in [
+            (
+                "merge",
+                vec![a.clone().into(), b.clone().into()],
+                Map::new(),
+                map! {"l" => list![2], "m" => map! {"x" => 1, "y" => 2}}.into(),
+            ),
+            (
+                "merge",
+                vec![a.clone().into(), b.clone().into()],
+                map! {"merge_lists" => true, "strategy" => "recurse"},
+                map! {"l" => list![1, 2], "m" => map! {"x" => 1, "y" => 2}}.into(),
+            ),
+            ("merge", vec![a.clone().into(), b.clone().into()], map! {"strategy" => "overwrite"}, b.clone().into()),
+            (
+                "merge",
+                vec![map! {"k" => 1}.into(), map! {"k" => 2}.into()],
+                map! {"strategy" => "list"},
+                map! {"k" => list![1, 2]}.into(),
+            ),
+            (
+                "serialize",
+                vec!["json".into(), map! {"b" => 1, "a" => list!["x"]}.into()],
+                Map::new(),
+                r#"{"b": 1, "a": ["x"]}"#.into(),
+            ),
+            (
+                "serialize",
+                vec!["yaml".into(), map! {"b" => 1}.into()],
+                map! {"default_flow_style" => false},
+                "b: 1".into(),
+            ),
+            ("deserialize", vec!["yaml".into(), "a: 1".into()], Map::new(), map! {"a" => 1}.into()),
+            ("boolstr", vec![true.into()], map! {"true" => "on", "false" => "off"}, "on".into()),
+            ("boolstr", vec!["".into(), "on".into(), "off".into()], Map::new(), "off".into()),
+            ("file_exists", vec!["d.sls".into()], Map::new(), true.into()),
+            ("path_exists", vec!["salt://d.sls".into()], Map::new(), true.into()),
+            ("findup", vec!["".into(), "d.sls".into()], Map::new(), "d.sls".into()),
+            ("path_exists", vec!["gone".into()], Map::new(), false.into()),
+            ("dir_exists", vec!["d.sls".into()], Map::new(), false.into()),
+            ("renderer", vec!["salt://d.sls".into()], Map::new(), map! {"a" => 2}.into()),
+            ("renderer", vec!["salt://gone".into()], Map::new(), Map::new().into()),
+            ("renderer", vec!["/gone/gone".into()], Map::new(), Map::new().into()),
+            ("renderer", vec![], map! {"string" => "{{ 'x' * 2 }}", "default_renderer" => "jinja"}, "xx".into()),
+        ] {
+            let args = Args { positional, keyword };
+            assert_eq!(context.call(&format!("slsutil.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+        let unknown = Args::positional(["toml2".into(), 1.into()]);
+        assert!(context.call("slsutil.serialize", unknown).is_err());
+        for (path, string, refused) in [
+            ("", "", "Must pass path or string."),
+            ("/a", "b", "Must not pass both path and string."),
+            ("gone", "", "Path 'gone' is not absolute"),
+        ] {
+            let args = Args::positional([path.into(), string.into()]);
+            assert_eq!(context.call("slsutil.renderer", args), Err(CallError::Execution(refused.into())), "{refused}");
+        }
+    }
+}

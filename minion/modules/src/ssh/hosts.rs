@@ -1,0 +1,176 @@
+//! Hosts that users know by their keys.
+
+use brine_context::Context;
+use brine_function::{Args, CallResult, function};
+use brine_value::{Value, map};
+
+use super::known;
+
+/// What a file of known hosts has of a host.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.get_known_host_entries <user> <hostname>
+#[function]
+pub fn get_known_host_entries(
+    context: &Context,
+    user: Option<String>,
+    hostname: String,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => Ok(known::describe(&file.entries(context, &host)?)),
+        Err(error) => Ok(known::Done::Failed(error).into()),
+    }
+}
+
+/// Asks a host for its keys.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.recv_known_host_entries <hostname> enc=<enc> port=<port>
+#[function]
+pub fn recv_known_host_entries(
+    context: &Context,
+    hostname: String,
+    #[default] enc: Option<String>,
+    #[default] port: Option<u16>,
+    #[default(true)] hash_known_hosts: bool,
+    #[default(5)] timeout: u32,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
+    Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
+}
+
+/// Whether a host would have to be added to a file of known hosts (`add`), changed (`update`), or neither
+/// (`exists`).
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_known_host <user> <hostname> key='AAAA...FAaQ=='
+#[function]
+pub fn check_known_host(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] hostname: Option<String>,
+    #[default] key: Option<String>,
+    #[default] fingerprint: Option<String>,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
+    let file = match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => file,
+        Err(error) => return Ok(known::Done::Failed(error).into()),
+    };
+    let needs = match file.knows(context, &host)? {
+        None => "add",
+        Some(false) => "update",
+        Some(true) => "exists",
+    };
+    Ok(needs.into())
+}
+
+/// The arguments of `ssh.set_known_host`.
+#[derive(Args)]
+pub struct SetKnownHostArgs {
+    /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
+    #[default]
+    user: Option<String>,
+    /// Name of the host.
+    #[default]
+    hostname: Option<String>,
+    /// Fingerprint that the key of the host must have.
+    #[default]
+    fingerprint: Option<String>,
+    /// Public key of the host; asked of the host by default.
+    #[default]
+    key: Option<String>,
+    /// Port of the host's SSH server.
+    #[default]
+    port: Option<u16>,
+    /// Type of the key, such as `ssh-ed25519`.
+    #[default]
+    enc: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    #[default]
+    config: Option<String>,
+    /// Whether host names are stored as hashes.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+}
+
+/// Has a host be known by its key.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_known_host <user> fingerprint='xx:xx:..:xx' enc='ssh-rsa'
+#[function]
+pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> CallResult {
+    let Some(name) = args.hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    let host = known::Host {
+        name,
+        port: args.port,
+        enc: args.enc,
+        key: args.key,
+        fingerprint: args.fingerprint,
+        hash: args.fingerprint_hash_type,
+    };
+    match known::File::of(args.user.as_deref(), args.config.as_deref()) {
+        Ok(file) => Ok(file.set(context, &host, args.hash_known_hosts, args.timeout)?.into()),
+        Err(error) => Ok(known::Done::Failed(error).into()),
+    }
+}
+
+/// Has a host not be known.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_known_host <user> <hostname>
+#[function]
+pub fn rm_known_host(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] hostname: Option<String>,
+    #[default] config: Option<String>,
+    #[default] port: Option<u16>,
+) -> CallResult {
+    let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => Ok(file.remove(context, &known::Host { name, port, ..Default::default() })?.into()),
+        Err(error) => Ok(known::Done::Failed(error).into()),
+    }
+}
+
+/// Writes hashes in the place of names in a file of known hosts.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.hash_known_hosts
+#[function]
+pub fn hash_known_hosts(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] config: Option<String>,
+) -> CallResult {
+    match known::File::of(user.as_deref(), config.as_deref()) {
+        Ok(file) => file.hash_names(context),
+        Err(error) => Ok(known::Done::Failed(error).into()),
+    }
+}
+
+fn no_hostname() -> Value {
+    map! {"status" => "error", "error" => "hostname argument required"}.into()
+}

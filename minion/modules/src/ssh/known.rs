@@ -1,0 +1,356 @@
+//! Files of hosts whose keys are known: `known_hosts`, by `ssh-keygen` and `ssh-keyscan`.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_host::accounts::{Account, Accounts};
+use brine_host::programs::{argument, program};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
+
+use super::{authorized, own};
+
+/// How often a host that does not answer is asked.
+const ATTEMPTS: usize = 5;
+
+/// The key of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The host, or the hash of its name.
+    pub hostname: String,
+    /// The kind of the key.
+    pub enc: String,
+    /// The key, in Base64.
+    pub key: String,
+    /// Its hash; nothing of a key that was given.
+    pub fingerprint: Option<String>,
+    /// The port, if the file is to name it.
+    pub port: Option<u16>,
+}
+
+impl Entry {
+    /// As Salt tells of it.
+    pub fn describe(&self) -> Map {
+        let mut told = map! {"hostname" => &self.hostname, "enc" => &self.enc, "key" => &self.key};
+        told.extend(self.fingerprint.iter().map(|fingerprint| ("fingerprint".into(), fingerprint.into())));
+        told.extend(self.port.map(|port| ("port".into(), port.into())));
+        told
+    }
+}
+
+/// As Salt tells of entries: nothing if there are none.
+pub fn describe(entries: &[Entry]) -> Value {
+    if entries.is_empty() { Value::Nil } else { entries.iter().map(Entry::describe).collect() }
+}
+
+/// A host, and how its key is to be known.
+#[derive(Debug, Default)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// Its port, if it is not that of SSH.
+    pub port: Option<u16>,
+    /// The kind of key that is wanted.
+    pub enc: Option<String>,
+    /// The key.
+    pub key: Option<String>,
+    /// The hash of the key.
+    pub fingerprint: Option<String>,
+    /// The kind of that hash.
+    pub hash: Option<String>,
+}
+
+impl Host {
+    /// The name in a file.
+    fn written(&self) -> Result<String, CallError> {
+        let name = argument(&self.name)?;
+        Ok(match self.port.filter(|port| *port != 22) {
+            Some(port) => format!("[{name}]:{port}"),
+            None => name,
+        })
+    }
+}
+
+/// What was done with a host.
+#[derive(Debug)]
+pub enum Done {
+    /// Its key was known: the keys.
+    Exists(Vec<String>),
+    /// It has other entries now.
+    Updated {
+        /// Those before.
+        old: Vec<Entry>,
+        /// Those now.
+        new: Vec<Entry>,
+    },
+    /// It is not known now: what `ssh-keygen` says.
+    Removed(String),
+    /// It could not be done.
+    Failed(String),
+}
+
+impl From<Done> for Value {
+    fn from(done: Done) -> Self {
+        match done {
+            Done::Exists(keys) => map! {"status" => "exists", "keys" => keys}.into(),
+            Done::Updated { old, new } => {
+                map! {"status" => "updated", "old" => describe(&old), "new" => describe(&new)}.into()
+            }
+            Done::Removed(comment) => map! {"status" => "removed", "comment" => comment}.into(),
+            Done::Failed(error) => map! {"status" => "error", "error" => error}.into(),
+        }
+    }
+}
+
+/// A file of known hosts.
+#[derive(Debug)]
+pub struct File {
+    user: Option<Account>,
+    path: PathBuf,
+}
+
+/// What both outputs of a program say.
+fn told(context: &Context, words: &[String]) -> Result<String, CallError> {
+    let mut program = program(words, &[]);
+    program.merge = true;
+    Ok(program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?.stdout)
+}
+
+fn parse(text: &str, hash: Option<&str>) -> Result<Vec<Entry>, CallError> {
+    let mut entries = Vec::new();
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [hostname, enc, key] = words[..] else { continue };
+        if let Some(fingerprint) = authorized::fingerprint(key, hash)? {
+            let [hostname, enc, key] = [hostname, enc, key].map(str::to_owned);
+            entries.push(Entry { hostname, enc, key, fingerprint: Some(fingerprint), port: None });
+        }
+    }
+    Ok(entries)
+}
+
+/// Asks a host for its keys.
+pub fn scan(context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Vec<Entry>, CallError> {
+    let mut words = vec!["ssh-keyscan".to_owned()];
+    words.extend(host.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
+    words.extend(host.enc.iter().flat_map(|enc| ["-t".to_owned(), enc.clone()]));
+    words.extend(hashed.then(|| "-H".to_owned()));
+    words.extend(["-T".to_owned(), timeout.to_string(), argument(&host.name)?]);
+    let mut text = String::new();
+    for _ in 0..ATTEMPTS {
+        text = told(context, &words)?;
+        if !text.is_empty() {
+            break;
+        }
+    }
+    parse(&text, host.hash.as_deref())
+}
+
+impl File {
+    /// A user's file, or that of the host. An error is in Salt's words.
+    pub fn of(user: Option<&str>, config: Option<&str>) -> Result<Self, String> {
+        let user = user.filter(|user| !user.is_empty());
+        let path = match (user, config.filter(|config| !config.is_empty())) {
+            (_, Some(config)) => config,
+            (Some(_), None) => ".ssh/known_hosts",
+            (None, None) => "/etc/ssh/ssh_known_hosts",
+        };
+        let account = user.and_then(|user| Accounts::read().user(user).cloned());
+        let path = match (&account, user) {
+            (Some(account), _) => Path::new(&account.home).join(path),
+            (None, _) if path.starts_with('/') => path.into(),
+            (None, Some(user)) => return Err(format!("User {user} does not exist")),
+            (None, None) => return Err("Cannot determine absolute path to file.".into()),
+        };
+        Ok(File { user: account, path })
+    }
+
+    fn missing(&self) -> Option<Done> {
+        let missing = || Done::Failed(format!("Known hosts file {} does not exist", self.path.display()));
+        (!self.path.is_file()).then(missing)
+    }
+
+    fn keygen(&self, context: &Context, option: &str, host: Option<&Host>) -> Result<String, CallError> {
+        let mut words = vec!["ssh-keygen".to_owned(), option.to_owned()];
+        words.extend(host.map(Host::written).transpose()?);
+        words.extend(["-f".to_owned(), self.path.display().to_string()]);
+        told(context, &words)
+    }
+
+    /// The entries of a host.
+    pub fn entries(&self, context: &Context, host: &Host) -> Result<Vec<Entry>, CallError> {
+        parse(&self.keygen(context, "-F", Some(host))?, host.hash.as_deref())
+    }
+
+    /// Whether a host is known as it should be; nothing if it is not known at all.
+    pub fn knows(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
+        let entries = self.entries(context, host)?;
+        let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
+            (Some(key), _) => entry.key == *key,
+            (None, Some(wanted)) => entry.fingerprint.as_ref() == Some(wanted),
+            (None, None) => true,
+        };
+        Ok((!entries.is_empty()).then(|| entries.iter().any(fits)))
+    }
+
+    /// Has a host not be known.
+    pub fn remove(&self, context: &Context, host: &Host) -> Result<Done, CallError> {
+        if let Some(missing) = self.missing() {
+            return Ok(missing);
+        }
+        let comment = self.keygen(context, "-R", Some(host))?;
+        self.give();
+        Ok(Done::Removed(comment))
+    }
+
+    /// Writes hashes in the place of names: what `ssh-keygen` says.
+    pub fn hash_names(&self, context: &Context) -> Result<Value, CallError> {
+        if let Some(missing) = self.missing() {
+            return Ok(missing.into());
+        }
+        let before = std::fs::metadata(&self.path).map(|status| status.permissions());
+        let comment = self.keygen(context, "-H", None)?;
+        if let Ok(before) = before {
+            std::fs::set_permissions(&self.path, before)
+                .map_err(FileError::at("change the mode of", &self.path))
+                .map_err(CallError::execution)?;
+        }
+        self.give();
+        Ok(map! {"status" => "updated", "comment" => comment}.into())
+    }
+
+    fn give(&self) {
+        if let Some(user) = &self.user {
+            own(&self.path, user);
+        }
+    }
+
+    /// Has a host be known by its key: the given one, or what the host itself says.
+    pub fn set(&self, context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Done, CallError> {
+        if hashed && host.port.is_some_and(|port| port != 22) {
+            let error = "argument port can not be used in conjunction with argument hash_known_hosts";
+            return Ok(Done::Failed(error.into()));
+        }
+        let old = self.entries(context, host)?;
+        let of_kind = old.iter().filter(|entry| host.enc.as_ref().is_none_or(|enc| *enc == entry.enc));
+        let stored: Vec<String> = of_kind.map(|entry| entry.key.clone()).collect();
+        let is_known = match (&host.fingerprint, &host.key) {
+            _ if old.is_empty() => false,
+            (Some(wanted), _) if old.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) => false,
+            (_, Some(key)) if !stored.contains(key) => false,
+            // What the host says may be another key by now.
+            (None, None) => false,
+            _ => true,
+        };
+        if is_known {
+            return Ok(Done::Exists(stored));
+        }
+        let mut new = match &host.key {
+            Some(key) => vec![Entry {
+                hostname: host.name.clone(),
+                enc: host.enc.clone().unwrap_or_default(),
+                key: key.clone(),
+                fingerprint: None,
+                port: None,
+            }],
+            None => scan(context, host, hashed, timeout)?,
+        };
+        if new.is_empty() {
+            return Ok(Done::Failed("Unable to receive remote host keys".into()));
+        }
+        if let (Some(wanted), None) = (&host.fingerprint, &host.key) {
+            if new.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) {
+                return Ok(Done::Failed(
+                    "Remote host public keys found but none of their fingerprints match the one you have provided"
+                        .into(),
+                ));
+            }
+        } else if host.key.is_none()
+            && !old.is_empty()
+            && new.iter().all(|entry| stored.contains(&entry.key))
+            && stored.iter().all(|key| new.iter().any(|entry| entry.key == *key))
+        {
+            return Ok(Done::Exists(stored));
+        }
+        for entry in new.iter_mut().filter(|entry| !hashed && !entry.hostname.contains(':')) {
+            entry.port = host.port.filter(|port| *port != 22);
+        }
+        self.write(context, host, &new, hashed)?;
+        Ok(Done::Updated { old, new })
+    }
+
+    /// Puts new entries of a host in the place of its old ones.
+    fn write(&self, context: &Context, host: &Host, new: &[Entry], hashed: bool) -> Result<(), CallError> {
+        let mut text = String::new();
+        let is_new = !self.path.is_file();
+        if is_new {
+            let folder = self.path.parent().unwrap_or(Path::new("/"));
+            match &self.user {
+                _ if folder.is_dir() => {}
+                Some(user) => {
+                    files::create_private_dir(folder).map_err(CallError::execution)?;
+                    own(folder, user);
+                }
+                None => std::fs::create_dir_all(folder)
+                    .map_err(FileError::at("create", folder))
+                    .map_err(CallError::execution)?,
+            }
+        } else {
+            let gone = line_numbers(&self.keygen(context, "-F", Some(host))?, host.enc.as_deref());
+            let have = files::read_to_string(&self.path).map_err(CallError::execution)?;
+            let kept = have.split_inclusive('\n').enumerate().filter(|(at, _)| !gone.contains(&(at + 1)));
+            text = kept.map(|(_, line)| line).collect();
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+        }
+        for entry in new {
+            let name = match entry.port {
+                Some(port) => format!("[{}]:{port}", entry.hostname),
+                None => entry.hostname.clone(),
+            };
+            text = format!("{text}{name} {} {}\n", entry.enc, entry.key);
+        }
+        files::rewrite(&self.path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
+        self.give();
+        if host.key.is_some() && hashed {
+            self.hash_names(context)?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the lines that `ssh-keygen -F` tells of, each above the line itself.
+fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
+    let lines: Vec<&str> = text.lines().collect();
+    let number = |pair: &[&str]| {
+        let [told, line] = pair else { return None };
+        let kind = line.split_whitespace().rev().nth(1);
+        if enc.is_some() && kind != enc { None } else { told.split_whitespace().last()?.parse().ok() }
+    };
+    lines.chunks(2).filter_map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_found_by_what_ssh_keygen_says() {
+        let text = "# Host h found: line 2\nh ssh-rsa AAAA\n# Host h found: line 5\nh ssh-ed25519 BBBB\n";
+        assert_eq!(line_numbers(text, None), [2, 5]);
+        assert_eq!(line_numbers(text, Some("ssh-ed25519")), [5]);
+        assert_eq!(parse(text, None).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn files_are_of_users_or_of_the_host() {
+        let path = |user, config| File::of(user, config).map(|file| file.path.display().to_string());
+        assert_eq!(path(None, None).unwrap(), "/etc/ssh/ssh_known_hosts");
+        assert_eq!(path(Some("root"), None).unwrap(), "/root/.ssh/known_hosts");
+        assert_eq!(path(Some("root"), Some("/known")).unwrap(), "/known");
+        assert_eq!(path(None, Some("known")).unwrap_err(), "Cannot determine absolute path to file.");
+        assert_eq!(path(Some("nobody_here"), None).unwrap_err(), "User nobody_here does not exist");
+    }
+}

@@ -1,0 +1,283 @@
+//! `ssh_auth`: keys that users log in with as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, map};
+use indexmap::IndexMap;
+
+use crate::ssh::authorized::{Done, File, Key};
+use crate::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_key};
+
+/// State functions of `ssh_auth`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
+
+/// The arguments of `ssh_auth.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Public key, or a whole line of a file of keys.
+    name: String,
+    /// User who logs in with the key.
+    user: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// URL of a file of keys.
+    #[default]
+    source: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// A key that a user logs in with, or with `source` all keys of a file. The name may be a whole line: options, the
+/// kind of the key, the key, and a comment.
+#[function]
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
+    let done = if args.source.is_empty() {
+        whose.have(context, &args.name, key(&args.name, args.enc, args.comment, args.options))
+    } else {
+        whose.have_all(context, &args.name, &args.source, &args.options)
+    };
+    done.map(Into::into)
+}
+
+/// A key that a user does not log in with, or with `source` all keys of a file.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    user: String,
+    #[default] source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let whose = Whose { user, config, hash: fingerprint_hash_type };
+    let done = if source.is_empty() {
+        whose.lack(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
+    } else {
+        whose.lack_all(context, &name, &source)
+    };
+    done.map(Into::into)
+}
+
+/// The arguments of `ssh_auth.manage`.
+#[derive(Args)]
+pub struct ManageArgs {
+    /// Name of the state.
+    name: String,
+    /// Exact list of keys.
+    ssh_keys: Vec<String>,
+    /// User who logs in with the key.
+    user: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// Accepted and ignored.
+    #[default]
+    source: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// The keys that a user logs in with: these and no others.
+#[function]
+pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
+    _ = (args.name, args.source);
+    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
+    let mut done = StateReturn::ok("", "");
+    for have in whose.keys()?.keys() {
+        if args.ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
+            continue;
+        }
+        if context.test {
+            done.comment = format!("{have} Key set for removal");
+            done.result = None;
+        } else {
+            let removed = remove_key(&whose.user, &whose.config, have)?;
+            done.changes.insert(have.as_str().into(), removed.as_str().into());
+        }
+    }
+    for line in &args.ssh_keys {
+        let one = whose.have(context, line, key(line, args.enc.clone(), args.comment.clone(), args.options.clone()))?;
+        if one.changes.is_empty() {
+            done.comment = [done.comment, one.comment].join("\n").trim().into();
+        }
+        done.changes.extend(one.changes);
+        if one.result != Some(true) {
+            done.result = one.result;
+        }
+    }
+    Ok(done.into())
+}
+
+/// The key that a name means: a whole line, or a key and a comment.
+fn key(name: &str, enc: String, comment: String, options: Vec<String>) -> Key {
+    if let Some(mut whole) = Key::parse(name) {
+        if whole.options.is_empty() {
+            whole.options = options;
+        }
+        if whole.comment.is_empty() {
+            whole.comment = comment;
+        }
+        return whole;
+    }
+    let (key, own) = name.trim().split_once(char::is_whitespace).unwrap_or((name.trim(), ""));
+    let comment = if own.is_empty() { comment } else { own.trim_start().to_owned() };
+    Key { options, enc, key: key.to_owned(), comment }
+}
+
+/// A user and his file of keys.
+struct Whose {
+    user: String,
+    config: String,
+    hash: Option<String>,
+}
+
+impl Whose {
+    fn keys(&self) -> Result<IndexMap<String, Key>, CallError> {
+        File::of(&self.user, &self.config).ok().flatten().map_or(Ok(IndexMap::default()), |file| file.keys())
+    }
+
+    fn have(&self, context: &StateContext, name: &str, key: Key) -> Result<StateReturn, CallError> {
+        let (user, shown) = (&self.user, key.key.clone());
+        if context.test {
+            let verb = match would_set_key(user, &self.config, &key)? {
+                Done::New => "added",
+                Done::Replaced => "updated",
+                _ => {
+                    let comment = format!("The authorized host key {shown} is already present for user {user}");
+                    return Ok(StateReturn::ok(name, comment));
+                }
+            };
+            return Ok(StateReturn::would(name, format!("Key {shown} for user {user} is set to be {verb}")));
+        }
+        let done = set_key(user, &self.config, key, self.hash.as_deref())?;
+        Ok(self.told(name, &shown, done))
+    }
+
+    fn have_all(
+        &self,
+        context: &StateContext,
+        name: &str,
+        source: &str,
+        options: &[String],
+    ) -> Result<StateReturn, CallError> {
+        let Some(keys) = keys_of(&context.call, source, &context.saltenv)? else {
+            let comment = format!("Failed to add the ssh key. Source file {source} is missing");
+            return Ok(StateReturn::failed(name, comment));
+        };
+        if keys.is_empty() {
+            return Ok(StateReturn::failed(name, no_keys(source)));
+        }
+        if context.test {
+            let mut comment = String::new();
+            for key in keys.values() {
+                match would_set_key(&self.user, &self.config, key)? {
+                    Done::New => comment = format!("{comment}Set to add: {}\n", key.key),
+                    Done::Replaced => comment = format!("{comment}Set to update: {}\n", key.key),
+                    _ => {}
+                }
+            }
+            return Ok(if comment.is_empty() {
+                StateReturn::ok(name, format!("All host keys in file {source} are already present"))
+            } else {
+                StateReturn::would(name, comment)
+            });
+        }
+        Ok(self.told(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
+    }
+
+    fn told(&self, name: &str, key: &str, done: Done) -> StateReturn {
+        let user = &self.user;
+        match done {
+            Done::New => StateReturn::ok(name, format!("The authorized host key {key} for user {user} was added"))
+                .with_changes(map! {key => "New"}),
+            Done::Replaced => {
+                StateReturn::ok(name, format!("The authorized host key {key} for user {user} was updated"))
+                    .with_changes(map! {key => "Updated"})
+            }
+            Done::Failed => StateReturn::failed(
+                name,
+                "Failed to add the ssh key. Is the home directory available, and/or does the key file exist?",
+            ),
+            Done::Invalid | Done::NoKey => {
+                StateReturn::failed(name, "Invalid public ssh key, most likely has spaces or invalid syntax")
+            }
+            Done::Unchanged | Done::Removed | Done::Absent | Done::Kept => {
+                StateReturn::ok(name, format!("The authorized host key {key} is already present for user {user}"))
+            }
+        }
+    }
+
+    fn lack(&self, context: &StateContext, name: &str, key: &str) -> Result<StateReturn, CallError> {
+        if context.test {
+            return Ok(if self.keys()?.contains_key(key) {
+                StateReturn::would(name, format!("Key {key} for user {} is set for removal", self.user))
+            } else {
+                StateReturn::ok(name, "Key is already absent")
+            });
+        }
+        Ok(removed(name, key, remove_key(&self.user, &self.config, key)?))
+    }
+
+    fn lack_all(&self, context: &StateContext, name: &str, source: &str) -> Result<StateReturn, CallError> {
+        let Some(keys) = keys_of(&context.call, source, &context.saltenv)? else {
+            let comment = format!("Failed to remove the ssh key. Source file {source} is missing");
+            return Ok(StateReturn::failed(name, comment));
+        };
+        if !context.test {
+            return Ok(removed(name, name, remove_keys(&self.user, &self.config, &keys)?));
+        }
+        if keys.is_empty() {
+            return Ok(StateReturn::failed(name, no_keys(source)));
+        }
+        let have = self.keys()?;
+        let going = keys.keys().filter(|key| have.contains_key(*key)).map(|key| format!("Set to remove: {key}\n"));
+        let comment: String = going.collect();
+        Ok(if comment.is_empty() {
+            StateReturn::ok(name, format!("All host keys in file {source} are already absent"))
+        } else {
+            StateReturn::would(name, comment)
+        })
+    }
+}
+
+fn no_keys(source: &str) -> String {
+    format!("No keys detected in {source}. Is file properly formatted?")
+}
+
+fn removed(name: &str, key: &str, done: Done) -> StateReturn {
+    let changes = if done == Done::Removed {
+        map! {key => "Removed"}
+    } else {
+        Map::new()
+    };
+    StateReturn::ok(name, done.as_str()).with_changes(changes)
+}

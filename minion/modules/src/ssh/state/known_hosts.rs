@@ -1,0 +1,154 @@
+//! `ssh_known_hosts`: hosts whose keys are known as states.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use crate::ssh::known::{self, Done, File, Host};
+
+/// State functions of `ssh_known_hosts`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_known_hosts", [present, absent]);
+
+/// The arguments of `ssh_known_hosts.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Name of the host.
+    name: String,
+    /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
+    #[default]
+    user: Option<String>,
+    /// Fingerprint that the key of the host must have.
+    #[default]
+    fingerprint: Option<String>,
+    /// Public key of the host; asked of the host by default.
+    #[default]
+    key: Option<String>,
+    /// Port of the host's SSH server.
+    #[default]
+    port: Option<u16>,
+    /// Type of the key, such as `ssh-ed25519`.
+    #[default]
+    enc: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    #[default]
+    config: Option<String>,
+    /// Whether host names are stored as hashes.
+    #[default(true)]
+    hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+}
+
+/// A host that a user, or all, know by this key, by the key of this fingerprint, or by what the host itself says.
+#[function]
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let known = place(args.user.as_deref(), args.config).and_then(|config| {
+        if context.test && args.key.is_some() && args.fingerprint.is_some() {
+            return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
+        }
+        Ok((File::of(given(args.user.as_deref()), Some(&config))?, config))
+    });
+    let (file, config) = match known {
+        Ok(found) => found,
+        Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
+    };
+    if args.key.is_some() && args.enc.is_none() {
+        return Ok(StateReturn::failed(&args.name, "Required argument \"enc\" if using \"key\" argument.").into());
+    }
+    let host = Host {
+        name: args.name,
+        port: args.port,
+        enc: args.enc,
+        key: args.key,
+        fingerprint: args.fingerprint,
+        hash: args.fingerprint_hash_type,
+    };
+    if context.test {
+        return would(context, &file, &host, &config).map(Into::into);
+    }
+    let name = &host.name;
+    let (old, new) = match file.set(&context.call, &host, args.hash_known_hosts, args.timeout)? {
+        Done::Updated { old, new } => (old, new),
+        Done::Failed(error) => return Ok(StateReturn::failed(name, error).into()),
+        Done::Exists(_) | Done::Removed(_) => {
+            return Ok(StateReturn::ok(name, format!("{name} already exists in {config}")).into());
+        }
+    };
+    let first = new.first();
+    let saved = first.map(|entry| entry.key.as_str()).unwrap_or_default();
+    let print = first.and_then(|entry| entry.fingerprint.as_deref()).unwrap_or_default();
+    let comment = match (&host.key, &host.fingerprint, &host.enc) {
+        (Some(_), _, _) => format!("{name}'s key saved to {config} (key: {saved})"),
+        (None, Some(_), _) => format!("{name}'s key saved to {config} (fingerprint: {print})"),
+        (None, None, Some(enc)) => format!("{name}'s {enc} key saved to {config} (key: {saved})"),
+        (None, None, None) => format!("{name}'s key(s) saved to {config}"),
+    };
+    let changes = map! {"old" => known::describe(&old), "new" => known::describe(&new)};
+    Ok(StateReturn::ok(name, comment).with_changes(changes).into())
+}
+
+/// A host that a user, or all, do not know.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default] user: Option<String>,
+    #[default] config: Option<String>,
+) -> CallResult {
+    let config = match place(user.as_deref(), config) {
+        Ok(config) => config,
+        Err(error) => return Ok(StateReturn::failed(&name, error).into()),
+    };
+    let host = Host { name, ..Host::default() };
+    let name = &host.name;
+    let would = || StateReturn::would(name, format!("Key for {name} is set to be removed from {config}"));
+    let file = match File::of(given(user.as_deref()), Some(&config)) {
+        Ok(file) => file,
+        // The user may be one whom a state before would make.
+        Err(_) if context.test => return Ok(would().into()),
+        Err(error) => return Ok(StateReturn::failed(name, error).into()),
+    };
+    let entries = file.entries(&context.call, &host)?;
+    if entries.is_empty() {
+        return Ok(StateReturn::ok(name, "Host is already absent").into());
+    }
+    if context.test {
+        return Ok(would().into());
+    }
+    let done = match file.remove(&context.call, &host)? {
+        Done::Removed(comment) => {
+            StateReturn::ok(name, comment).with_changes(map! {"old" => known::describe(&entries), "new" => Value::Nil})
+        }
+        Done::Failed(error) => StateReturn::failed(name, error),
+        Done::Exists(_) | Done::Updated { .. } => StateReturn::ok(name, ""),
+    };
+    Ok(done.into())
+}
+
+/// A user that is named at all.
+fn given(user: Option<&str>) -> Option<&str> {
+    user.filter(|user| !user.is_empty())
+}
+
+/// The name of the file that is meant, as it is told.
+fn place(user: Option<&str>, config: Option<String>) -> Result<String, String> {
+    let usual = if given(user).is_some() { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
+    let config = config.filter(|config| !config.is_empty()).unwrap_or_else(|| usual.into());
+    if given(user).is_none() && !config.starts_with('/') {
+        return Err("If not specifying a \"user\", specify an absolute \"config\".".into());
+    }
+    Ok(config)
+}
+
+fn would(context: &StateContext, file: &File, host: &Host, config: &str) -> Result<StateReturn, CallError> {
+    let name = &host.name;
+    Ok(match file.knows(&context.call, host)? {
+        Some(true) => StateReturn::ok(name, format!("Host {name} is already in {config}")),
+        None => StateReturn::would(name, format!("Key for {name} is set to be added to {config}")),
+        Some(false) => StateReturn::would(name, format!("Key for {name} is set to be updated in {config}")),
+    })
+}

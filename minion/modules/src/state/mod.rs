@@ -1,0 +1,421 @@
+//! `state`: bringing this host to the state that SLS files describe, and looking at them.
+
+pub(super) mod disabled;
+pub(super) mod package;
+pub(super) mod pauses;
+pub(super) mod requests;
+pub(super) mod show;
+
+use std::path::PathBuf;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_state::{NoPillar, Options, Queue, StateRun, Top};
+use brine_value::{FromValue, Map, Value, map};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room {
+    functions: &[
+        FUNCTIONS,
+        disabled::FUNCTIONS,
+        package::FUNCTIONS,
+        pauses::FUNCTIONS,
+        requests::FUNCTIONS,
+        show::FUNCTIONS,
+    ],
+    ..Room::EMPTY
+};
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("state", [apply, sls, highstate, top, test, single, high, low, template, template_str, sls_id, running]);
+
+/// Brings the host to its highstate, or to what the named SLS files describe.
+///
+/// Takes test, pillar, exclude, saltenv, queue and concurrent.
+///
+/// CLI Example:
+///
+///     salt '*' state.apply
+///     salt '*' state.apply nginx,users test=True
+#[function(out = "highstate")]
+pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+    let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
+    context.call(fun, Args { positional, keyword: kwargs })
+}
+
+/// Brings the host to what the named SLS files describe.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls core,edit.vim
+#[function(out = "highstate")]
+pub fn sls(
+    context: &Context,
+    mods: Value,
+    #[default] test: Value,
+    #[default] exclude: Value,
+    #[default] queue: Value,
+    #[default] sync_mods: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if sync_mods.is_truthy() {
+        tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
+    }
+    let refusals = disabled::refusals(context, &names(&mods));
+    if !refusals.is_empty() {
+        return brine_state::errors(context, refusals);
+    }
+    let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
+    applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
+}
+
+/// Brings the host to what the top file assigns to it.
+///
+/// CLI Example:
+///
+///     salt '*' state.highstate
+#[function(out = "highstate")]
+pub fn highstate(
+    context: &Context,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if let Some(refusal) = disabled::highstate(context) {
+        return Ok(refusal);
+    }
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    of_top_file(context, None, kwargs)
+}
+
+/// Brings the host to what another top file assigns to it.
+///
+/// CLI Example:
+///
+///     salt '*' state.top reverse_top.sls
+#[function(out = "highstate")]
+pub fn top(
+    context: &Context,
+    topfn: String,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
+}
+
+/// As `apply`, and only says what would be done.
+///
+/// CLI Example:
+///
+///     salt '*' state.test nginx
+#[function(out = "highstate")]
+pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let mut keyword = kwargs;
+    keyword.insert("test".into(), true.into());
+    context.call("state.apply", Args { positional: args, keyword })
+}
+
+/// Runs one state function.
+///
+/// CLI Example:
+///
+///     salt '*' state.single pkg.installed name=vim
+#[function(out = "highstate")]
+pub fn single(
+    context: &Context,
+    fun: String,
+    name: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
+    let Some((module, function)) = fun.split_once('.') else {
+        context.set_retcode(1);
+        return Ok("Invalid function passed".into());
+    };
+    // A single state is always called: `mock` is refused as an argument that it does not have.
+    let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
+    let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
+    let run = match started(context, own)? {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    let mut low = map! {"state" => module, "fun" => function, "name" => name};
+    low.extend(args);
+    one(context, &run, &low)
+}
+
+/// Runs high data that is given as it is.
+///
+/// CLI Example:
+///
+///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
+#[function]
+pub fn high(
+    context: &Context,
+    data: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
+}
+
+/// Runs one low chunk that is given as it is: its result.
+///
+/// CLI Example:
+///
+///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
+#[function]
+pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    let results = match started(context, with(kwargs, [("queue", queue)]))? {
+        Ok(run) => one(context, &run, &data)?,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    Ok(match results {
+        Value::Map(results) => results.into_iter().next().map(|(_, result)| result).unwrap_or_default(),
+        errors => errors,
+    })
+}
+
+/// Renders a file of this host as an SLS and runs it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template /srv/other/web.sls
+#[function(out = "highstate")]
+pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
+}
+
+/// Renders a text as an SLS and runs it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template_str 'a: test.nop'
+#[function(out = "highstate")]
+pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
+}
+
+/// Runs one id of SLS files, with all that it needs.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls_id my_state my_module
+#[function(out = "highstate")]
+pub fn sls_id(
+    context: &Context,
+    id_: String,
+    mods: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    // As in Salt, who names an id means it: nothing is left out.
+    let run = match started(context, in_environment(context, kwargs))? {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    let high = run.sls(names(&mods)).map(|mut high| {
+        high.exclude.clear();
+        high
+    });
+    let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
+        Ok(low) => low.only(|chunk| chunk.id == id_),
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    if low.steps.is_empty() {
+        let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
+        let message = format!("No matches for ID '{id_}' found in SLS '{mods}' within saltenv '{saltenv}'");
+        return Err(CallError::Invocation { function: "state.sls_id".into(), message });
+    }
+    ran(context, &run, Ok(low))
+}
+
+/// The state runs under way, in words.
+///
+/// CLI Example:
+///
+///     salt '*' state.running
+#[function]
+pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
+    let told = brine_state::only_run(context, &Options { concurrent, ..Options::default() });
+    Ok(told.err().unwrap_or_default().into())
+}
+
+/// Names as a list, or as text with commas.
+pub(crate) fn names(mods: &Value) -> Vec<String> {
+    match mods {
+        Value::List(names) => names.iter().map(ToString::to_string).collect(),
+        text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+/// Keyword arguments, with those that were given by their place.
+fn with<const N: usize>(mut kwargs: Map, given: [(&str, Value); N]) -> Map {
+    kwargs.extend(given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
+    kwargs
+}
+
+/// Keyword arguments of a run of SLS files by name: they are of one environment.
+fn in_environment(context: &Context, mut kwargs: Map) -> Map {
+    if kwargs.get("saltenv").is_none_or(Value::is_nil) {
+        let saltenv = context.config().saltenv.clone().unwrap_or_else(|| "base".to_owned());
+        kwargs.insert("saltenv".into(), saltenv.into());
+    }
+    kwargs
+}
+
+/// Arguments of the run, which are not those of a single state.
+fn is_option(name: &str) -> bool {
+    const OPTIONS: [&str; 11] = [
+        "test",
+        "saltenv",
+        "pillarenv",
+        "pillar",
+        "exclude",
+        "queue",
+        "concurrent",
+        "force",
+        "mock",
+        "state_events",
+        "localconfig",
+    ];
+    OPTIONS.contains(&name) || name.starts_with("__pub_")
+}
+
+fn options(mut kwargs: Map) -> Result<Options, CallError> {
+    fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
+        match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
+            None => Ok(None),
+            Some(value) => T::try_from_value(&value)
+                .map(Some)
+                .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
+        }
+    }
+    let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
+    let [concurrent, force, mock, state_events] = ["concurrent", "force", "mock", "state_events"].map(&mut flag);
+    Ok(Options {
+        test: take(&mut kwargs, "test")?,
+        saltenv: take(&mut kwargs, "saltenv")?,
+        pillarenv: take(&mut kwargs, "pillarenv")?,
+        pillar: match kwargs.shift_remove("pillar") {
+            None | Some(Value::Nil) => Map::new(),
+            Some(Value::Map(pillar)) => pillar,
+            Some(_) => {
+                let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.";
+                return Err(CallError::Invocation { function: "state".into(), message: message.into() });
+            }
+        },
+        exclude: match kwargs.shift_remove("exclude") {
+            None | Some(Value::Nil) => Vec::new(),
+            Some(Value::List(items)) => items,
+            Some(text) => names(&text).into_iter().map(Value::from).collect(),
+        },
+        queue: kwargs.get("queue").map(Queue::of).unwrap_or_default(),
+        concurrent,
+        force,
+        mock,
+        state_events,
+        state_top: None,
+        // As in Salt, one that is not there says nothing.
+        localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
+    })
+}
+
+/// A run, which is alone.
+fn started(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
+    Ok(started_with(context, options(kwargs)?))
+}
+
+fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
+    if options.queue == Queue::Refuse {
+        options.queue = context.config().opts.get("state_queue").map(Queue::of).unwrap_or_default();
+    }
+    brine_state::only_run(context, &options)?;
+    StateRun::new(context, options).map_err(NoPillar::lines)
+}
+
+/// Runs the high data that `high` gives.
+fn applied(
+    context: &Context,
+    kwargs: Map,
+    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
+) -> Result<Value, CallError> {
+    match started(context, kwargs)? {
+        Ok(run) => ran(context, &run, high(&run).and_then(|high| run.compile(high))),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Result<Value, CallError> {
+    match low {
+        Ok(low) => Ok(brine_state::run(&run.context, &low, &run.settings())?.into()),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+/// Runs one low chunk. One that cannot be called is told as errors.
+fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
+    let Some(chunk) = Chunk::from_value(low) else {
+        let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
+        return brine_state::errors(context, missing.map(|name| format!("Missing \"{name}\" data")).collect());
+    };
+    if let Some(wrong) = brine_state::unfit(&run.context, &chunk) {
+        return brine_state::errors(context, wrong.lines().map(str::to_owned).collect());
+    }
+    let step = Step { chunk: 0, check: false, needs: Vec::new() };
+    ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
+}
+
+/// Runs what a top file has for this minion.
+fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
+    let options = Options { state_top, ..options(kwargs)? };
+    let run = match started_with(context, options) {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    match of_top(&run) {
+        Ok(None) => {
+            context.set_retcode(2);
+            Ok(no_states().into())
+        }
+        Ok(Some(high)) => ran(context, &run, run.compile(high)),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+/// The high data of the highstate, or nothing if no top file has anything for this minion.
+fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
+    let Top { matches, errors, .. } = run.top();
+    if errors.is_empty() && matches.is_empty() {
+        return Ok(None);
+    }
+    // What is wrong with the top file and with what it names is told at once.
+    match (run.high(&matches), errors.is_empty()) {
+        (Ok(high), true) => Ok(Some(high)),
+        (Ok(_), false) => Err(errors),
+        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
+    }
+}
+
+/// What a highstate returns that has nothing to do.
+fn no_states() -> Map {
+    let entry = map! {
+        "result" => false,
+        "comment" => "No Top file or master_tops data matches found. Please see master log for details.",
+        "name" => "No States",
+        "changes" => map! {},
+        "__run_num__" => 0,
+    };
+    map! {"no_|-states_|-states_|-None" => entry}
+}

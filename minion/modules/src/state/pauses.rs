@@ -1,0 +1,67 @@
+//! `state.pause` and what belongs to it: runs that are held up or ended between two states.
+
+use brine_context::{Context, jobs};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_state::pause;
+use brine_value::Value;
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pause, resume, soft_kill, get_pauses]);
+
+/// Holds up a run before a state, or before its next one, for so many seconds or until it is resumed.
+///
+/// CLI Example:
+///
+///     salt '*' state.pause 20261120235852025555
+///     salt '*' state.pause 20261120235852025555 vim duration=20
+#[function]
+pub fn pause(
+    context: &Context,
+    jid: Value,
+    #[default] state_id: Option<String>,
+    #[default] duration: Option<f64>,
+) -> CallResult {
+    pause::pause(&context.minion, &jid.to_string(), state_id.as_deref(), duration).map_err(CallError::execution)?;
+    Ok(Value::Nil)
+}
+
+/// Lets a run that is held up go on.
+///
+/// CLI Example:
+///
+///     salt '*' state.resume 20261120235852025555
+#[function]
+pub fn resume(context: &Context, jid: Value, #[default] state_id: Option<String>) -> CallResult {
+    pause::resume(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
+    Ok(Value::Nil)
+}
+
+/// Ends a run before a state, or before its next one: what runs comes to its end.
+///
+/// CLI Example:
+///
+///     salt '*' state.soft_kill 20261120235852025555
+///     salt '*' state.soft_kill 20261120235852025555 vim
+#[function]
+pub fn soft_kill(context: &Context, jid: Value, #[default] state_id: Option<String>) -> CallResult {
+    pause::soft_kill(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
+    Ok(Value::Nil)
+}
+
+/// What is said about the state runs under way, or about one of them.
+///
+/// CLI Example:
+///
+///     salt '*' state.get_pauses
+#[function]
+pub fn get_pauses(context: &Context, #[default] jid: Value) -> CallResult {
+    let minion = &context.minion;
+    let running: Vec<String> =
+        jobs::running(minion).into_iter().filter(|job| job.fun.starts_with("state.")).map(|job| job.jid).collect();
+    pause::forget_all_but(minion, &running);
+    let wanted = |run: &String| jid.is_nil() || jid.to_string() == **run;
+    let marks = running.iter().filter(|run| wanted(run)).map(|run| (run, pause::marks(minion, run)));
+    Ok(Value::Map(
+        marks.filter(|(_, marks)| !marks.is_empty()).map(|(run, marks)| (run.into(), marks.into())).collect(),
+    ))
+}

@@ -1,0 +1,116 @@
+//! `state.request` and what belongs to it: state runs that are tried out now, and run when somebody asks for them.
+//! As in Salt they wait in `req_state.p` in the cache.
+
+use std::path::PathBuf;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
+
+/// The name of a request that has none.
+const DEFAULT: &str = "default";
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [request, check_request, clear_request, run_request]);
+
+/// Tries out what `state.apply` would do, and keeps the call for `state.run_request`.
+///
+/// CLI Example:
+///
+///     salt '*' state.request
+///     salt '*' state.request nginx name=web
+#[function(out = "highstate")]
+pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.insert("test".into(), true.into());
+    let test_run = apply(context, &mods, kwargs.clone())?;
+    let name = kwargs.get("name").map_or_else(|| DEFAULT.to_owned(), ToString::to_string);
+    let mut requests = requests(context);
+    requests.insert(name.into(), map! {"test_run" => test_run.clone(), "mods" => mods, "kwargs" => kwargs}.into());
+    keep(context, &requests)?;
+    Ok(test_run)
+}
+
+/// The requests that wait, or one of them.
+///
+/// CLI Example:
+///
+///     salt '*' state.check_request
+#[function]
+pub fn check_request(context: &Context, #[default] name: Option<String>) -> CallResult {
+    let requests = requests(context);
+    match name {
+        None => Ok(requests.into()),
+        Some(name) => requests.get(name.as_str()).cloned().ok_or_else(|| no_request(&name)),
+    }
+}
+
+/// Forgets all requests, or one of them.
+///
+/// CLI Example:
+///
+///     salt '*' state.clear_request
+#[function]
+pub fn clear_request(context: &Context, #[default] name: Option<String>) -> CallResult {
+    let mut requests = requests(context);
+    if requests.is_empty() {
+        return Ok(true.into());
+    }
+    match name {
+        None => requests.clear(),
+        Some(name) if requests.shift_remove(name.as_str()).is_none() => return Ok(false.into()),
+        Some(_) => {}
+    }
+    keep(context, &requests)?;
+    Ok(true.into())
+}
+
+/// Runs a request, which is forgotten then. What is said here counts over what was said with the request.
+///
+/// CLI Example:
+///
+///     salt '*' state.run_request
+///     salt '*' state.run_request web
+#[function(out = "highstate")]
+pub fn run_request(context: &Context, #[default(DEFAULT.into())] name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut requests = requests(context);
+    let Some(request) = requests.shift_remove(name.as_str()) else { return Ok(Value::map()) };
+    let mut said = request.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+    said.shift_remove("test");
+    said.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
+    said.extend(kwargs);
+    let done = apply(context, request.get("mods").unwrap_or(&Value::Nil), said)?;
+    keep(context, &requests)?;
+    Ok(done)
+}
+
+/// The call as it was asked for; the name of the request is none of its arguments.
+fn apply(context: &Context, mods: &Value, mut keyword: Map) -> Result<Value, CallError> {
+    keyword.shift_remove("name");
+    context.call("state.apply", Args { positional: vec![mods.clone()], keyword })
+}
+
+fn no_request(name: &str) -> CallError {
+    CallError::Execution(format!("there is no request '{name}': see state.check_request"))
+}
+
+fn path(context: &Context) -> PathBuf {
+    context.config().cachedir.join("req_state.p")
+}
+
+fn requests(context: &Context) -> Map {
+    let packed = std::fs::read(path(context)).unwrap_or_default();
+    msgpack::unpack_map(&packed).unwrap_or_default()
+}
+
+fn keep(context: &Context, requests: &Map) -> Result<(), CallError> {
+    let path = path(context);
+    if requests.is_empty() {
+        return match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
+            _ => Ok(()),
+        };
+    }
+    files::write_atomic(&path, &msgpack::pack_map(requests), 0o600).map_err(CallError::execution)
+}

@@ -1,0 +1,145 @@
+//! `status`: whether this host is connected to a master, and whether a master answers.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::time::Duration;
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+use brine_wire::Envelope;
+use brine_zmtp::{Endpoint, Limits, RequestClient};
+
+/// The port for publishes that Salt's masters have by default.
+const PUBLISH_PORT: u16 = 4505;
+/// The state of an established connection in the tables of the kernel.
+const ESTABLISHED: &str = "01";
+
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("status", [master, ping_master]);
+
+/// Return whether this host has a connection to the publish port of a master, by its name or address; nothing if
+/// it has none. An event on the minion's bus tells if that is not as `connected` says.
+///
+/// CLI Example:
+///
+///     salt '*' status.master salt.example.com
+#[function]
+pub fn master(context: &Context, #[default] master: Option<String>, #[default(true)] connected: bool) -> CallResult {
+    let port = context.minion.upstream.publish_port().or(context.config().publish_port).unwrap_or(PUBLISH_PORT);
+    let addresses = master.as_deref().map(resolved).unwrap_or_default();
+    let Some(master) = master.filter(|_| !addresses.is_empty()) else { return Ok(Value::Nil) };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let is_connected = tables.iter().flat_map(|table| peers(table, port)).any(|peer| addresses.contains(&peer));
+    if is_connected != connected {
+        tell(context, &master, if is_connected { "connected" } else { "disconnected" });
+    }
+    Ok(is_connected.into())
+}
+
+/// Return whether the master at a host answers. If so, an event on the minion's bus tells it.
+///
+/// CLI Example:
+///
+///     salt '*' status.ping_master salt.example.com
+#[function]
+pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
+    let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
+    let config = context.config();
+    let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());
+    let timeout = Duration::from_secs(config.auth_timeout.max(1));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CallError::execution)?;
+    let answered = runtime.block_on(client.request(Envelope::clear(map! {"cmd" => "ping"}), timeout)).is_ok();
+    if answered {
+        tell(context, &master, "failback");
+    }
+    Ok(answered.into())
+}
+
+/// Fires an event about a master, by Salt's tags.
+fn tell(context: &Context, master: &str, what: &str) {
+    let tag = format!("__master_{what}");
+    if let Err(error) = context.minion.local.fire(&tag, &map! {"master" => master}) {
+        tracing::debug!(tag, %error, "no minion was told of its master");
+    }
+}
+
+/// The addresses of a host.
+fn resolved(host: &str) -> Vec<IpAddr> {
+    (host, 0).to_socket_addrs().map(|found| found.map(|found| found.ip()).collect()).unwrap_or_default()
+}
+
+/// The peers of connections to a port, in a table of the kernel.
+fn peers(table: &str, port: u16) -> impl Iterator<Item = IpAddr> {
+    table.lines().skip(1).filter_map(move |line| {
+        let mut fields = line.split_whitespace().skip(2);
+        let (peer, state) = (fields.next()?, fields.next()?);
+        let (address, own) = peer.split_once(':')?;
+        (state == ESTABLISHED && u16::from_str_radix(own, 16) == Ok(port)).then(|| address_of(address))?
+    })
+}
+
+/// An address as the kernel writes it: words of 32 bits in the byte order of the host.
+fn address_of(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    match hex.len() {
+        8 => Some(Ipv4Addr::from(word(0)?).into()),
+        32 => {
+            let words: Option<Vec<[u8; 4]>> = (0..4).map(|at| word(at * 8)).collect();
+            let bytes: [u8; 16] = words?.concat().try_into().ok()?;
+            // A connection of an IPv6 socket to an IPv4 address.
+            Some(Ipv6Addr::from(bytes).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    use brine_config::MinionConfig;
+    use brine_function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn tables_of_the_kernel_are_read() {
+        let table = "  sl  local_address rem_address   st\n   \
+            0: 0100007F:8AE2 0100007F:1199 01 00000000:00000000\n   \
+            1: 0100007F:8AE3 0200007F:1199 06 00000000:00000000\n   \
+            2: 0100007F:8AE4 0300007F:119A 01 00000000:00000000\n   \
+            3: 0000000000000000FFFF00000100007F:A1 0000000000000000FFFF00000400007F:1199 01 x\n   \
+            4: 00000000000000000000000001000000:A2 00000000000000000000000001000000:1199 01 x\n";
+        let found: Vec<String> = peers(table, 4505).map(|peer| peer.to_string()).collect();
+        assert_eq!(found, ["127.0.0.1", "127.0.0.4", "::1"]);
+    }
+
+    #[test]
+    fn status_master_tells_of_a_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut context = testing::context(&[]);
+        let config = MinionConfig { publish_port: Some(port), ..Default::default() };
+        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
+        let call = |args: Vec<Value>| context.call("status.master", Args::positional(args)).unwrap();
+        assert_eq!(call(vec![]), Value::Nil);
+        assert_eq!(call(vec!["127.0.0.1".into()]), false.into());
+        let _connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        assert_eq!(call(vec!["127.0.0.1".into()]), true.into());
+        assert_eq!(call(vec!["127.0.0.9".into()]), false.into());
+    }
+
+    #[test]
+    fn ping_master_without_an_answer_is_false() {
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut context = testing::context(&[]);
+        let config = MinionConfig { master_port: unused, ..Default::default() };
+        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
+        for host in ["", "127.0.0.1"] {
+            assert_eq!(context.call("status.ping_master", Args::positional([host.into()])), Ok(false.into()), "{host}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! `status`: how this host is doing.
+
+use std::path::Path;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
+use jiff::{Timestamp, Zoned};
+use nix::sys::statvfs::statvfs;
+
+pub mod master;
+pub mod tables;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("status", [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version]);
+
+/// The load averages of the last 1, 5 and 15 minutes.
+///
+/// CLI Example:
+///
+///     salt '*' status.loadavg
+#[function]
+pub fn loadavg(_context: &Context) -> CallResult {
+    let text = read("/proc/loadavg")?;
+    Ok(["1-min", "5-min", "15-min"].into_iter().zip(text.split_whitespace()).map(pair).collect::<Map>().into())
+}
+
+/// What the processors have done since the start, in ticks, and how many interrupts there were.
+///
+/// CLI Example:
+///
+///     salt '*' status.cpustats
+#[function]
+pub fn cpustats(_context: &Context) -> CallResult {
+    Ok(processor_times(&read("/proc/stat")?).into())
+}
+
+/// The memory of this host.
+///
+/// CLI Example:
+///
+///     salt '*' status.meminfo
+#[function]
+pub fn meminfo(_context: &Context) -> CallResult {
+    Ok(memory(&read("/proc/meminfo")?).into())
+}
+
+/// The processors of this host; of several, what the last says.
+///
+/// CLI Example:
+///
+///     salt '*' status.cpuinfo
+#[function]
+pub fn cpuinfo(_context: &Context) -> CallResult {
+    let one = |(name, value): (&str, &str)| {
+        let (name, value) = (name.trim(), value.trim());
+        let words = || value.split_whitespace().collect::<Value>();
+        (name.into(), if name == "flags" { words() } else { value.into() })
+    };
+    Ok(read("/proc/cpuinfo")?.lines().filter_map(|line| line.split_once(':')).map(one).collect::<Map>().into())
+}
+
+/// The virtual memory's counters.
+///
+/// CLI Example:
+///
+///     salt '*' status.vmstats
+#[function]
+pub fn vmstats(_context: &Context) -> CallResult {
+    Ok(read("/proc/vmstat")?.lines().filter_map(|line| line.split_once(' ')).map(pair).collect::<Map>().into())
+}
+
+/// How many processors can be used.
+///
+/// CLI Example:
+///
+///     salt '*' status.nproc
+#[function]
+pub fn nproc(_context: &Context) -> CallResult {
+    Ok(std::thread::available_parallelism().map_err(CallError::execution)?.get().into())
+}
+
+/// For how long this host has been up, and how many users are logged in.
+///
+/// CLI Example:
+///
+///     salt '*' status.uptime
+#[function]
+pub fn uptime(context: &Context) -> CallResult {
+    let text = read("/proc/uptime")?;
+    let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
+    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime cannot be understood".into()))?;
+    let mut told = up_for(seconds, Timestamp::now());
+    if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
+        told.insert("users".into(), who.stdout.split('\n').count().into());
+    }
+    Ok(told.into())
+}
+
+/// Bytes available and in all, for paths or for kinds of file systems, which may be globs; of all file
+/// systems without either.
+///
+/// CLI Example:
+///
+///     salt '*' status.diskusage /var ext4
+#[function]
+pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let (mut paths, kinds): (Vec<String>, Vec<String>) = args.into_iter().partition(|arg| arg.starts_with('/'));
+    let all = paths.is_empty() && kinds.is_empty();
+    for line in read("/proc/mounts")?.lines() {
+        let mut words = line.split_whitespace().skip(1);
+        let (Some(path), Some(kind)) = (words.next(), words.next()) else { continue };
+        if (all || kinds.iter().any(|wanted| fnmatch(wanted, kind))) && !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    let usage = |path: String| {
+        let (available, total) = match statvfs(path.as_str()) {
+            Ok(status) => {
+                (Some(status.blocks_available() * status.block_size()), Some(status.blocks() * status.block_size()))
+            }
+            Err(error) => {
+                tracing::warn!(path, %error, "a file system cannot be asked for its usage");
+                (None, None)
+            }
+        };
+        (path.into(), map! {"available" => available, "total" => total}.into())
+    };
+    Ok(paths.into_iter().filter(|path| Path::new(path).exists()).map(usage).collect::<Map>().into())
+}
+
+/// The processes of this host by number, each with its `user` and `cmd`.
+///
+/// CLI Example:
+///
+///     salt '*' status.procs
+#[function]
+pub fn procs(context: &Context) -> CallResult {
+    let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
+    Ok(processes(&output.stdout).into())
+}
+
+/// The time, in a form of strftime's.
+///
+/// CLI Example:
+///
+///     salt '*' status.time '%s'
+#[function]
+pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] format: String) -> CallResult {
+    let text = jiff::fmt::strtime::format(format.as_bytes(), &Zoned::now()).map_err(CallError::execution)?;
+    Ok(text.into())
+}
+
+/// The kernel's version.
+///
+/// CLI Example:
+///
+///     salt '*' status.version
+#[function]
+pub fn version(_context: &Context) -> CallResult {
+    Ok(read("/proc/version")?.trim().into())
+}
+
+/// The text of a file of the kernel's.
+pub(super) fn read(path: &str) -> Result<String, CallError> {
+    std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("{path} cannot be read: {error}")))
+}
+
+/// A number, or whatever else it is.
+fn number(text: &str) -> Value {
+    let text = text.trim();
+    let whole = || text.parse::<u64>().map(Value::from).or_else(|_| text.parse::<i64>().map(Value::from));
+    whole().or_else(|_| text.parse::<f64>().map(Value::from)).unwrap_or_else(|_| text.into())
+}
+
+fn pair((name, value): (&str, &str)) -> (Value, Value) {
+    (name.into(), number(value))
+}
+
+fn processor_times(text: &str) -> Map {
+    const NAMES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+    let mut told = Map::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(name) = words.next() else { continue };
+        let mut numbers = words.map(number);
+        let counted = |mut numbers: Box<dyn Iterator<Item = Value>>, each: &str| {
+            map! {"total" => numbers.next(), each => numbers.collect::<Value>()}.into()
+        };
+        let numbers_of = |numbers: Vec<Value>| Box::new(numbers.into_iter()) as Box<dyn Iterator<Item = Value>>;
+        let value: Value = match name {
+            "cpu" => NAMES.into_iter().map(Value::from).zip(numbers).collect::<Map>().into(),
+            "intr" => counted(numbers_of(numbers.collect()), "irqs"),
+            "softirq" => counted(numbers_of(numbers.collect()), "softirqs"),
+            _ => numbers.next().unwrap_or_default(),
+        };
+        told.insert(name.into(), value);
+    }
+    told
+}
+
+fn memory(text: &str) -> Map {
+    let one = |line: &str| {
+        let (name, rest) = line.split_once(':')?;
+        let mut words = rest.split_whitespace();
+        let mut amount = map! {"value" => words.next()?};
+        if let Some(unit) = words.next() {
+            amount.insert("unit".into(), unit.into());
+        }
+        Some((name.into(), amount.into()))
+    };
+    text.lines().filter_map(one).collect()
+}
+
+fn up_for(seconds: i64, now: Timestamp) -> Map {
+    let since = now - jiff::SignedDuration::from_secs(seconds);
+    let rest = seconds % 86_400;
+    map! {
+        "seconds" => seconds,
+        "since_iso" => since.strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string(),
+        "since_t" => since.as_second(),
+        "days" => seconds / 86_400,
+        "time" => format!("{}:{}", rest / 3600, rest % 3600 / 60),
+    }
+}
+
+fn processes(text: &str) -> Map {
+    let one = |line: &str| {
+        let mut words = line.split_whitespace();
+        let (user, pid) = (words.next()?, words.next()?);
+        let cmd = words.collect::<Vec<_>>().join(" ");
+        Some((pid.into(), map! {"user" => user, "cmd" => cmd}.into()))
+    };
+    text.lines().skip(1).filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn the_kernels_tables_are_read() {
+        let told = processor_times("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 11 2\nintr 9 4 5\nctxt 77\nsoftirq 3 1 2\n");
+        let cpu = map! {"user" => 1, "nice" => 2, "system" => 3, "idle" => 4, "iowait" => 5, "irq" => 6, "softirq" => 7, "steal" => 8};
+        let expected = map! {
+            "cpu" => cpu,
+            "cpu0" => 11,
+            "intr" => map! {"total" => 9, "irqs" => list![4, 5]},
+            "ctxt" => 77,
+            "softirq" => map! {"total" => 3, "softirqs" => list![1, 2]},
+        };
+        assert_eq!(told, expected);
+        let told = memory("MemTotal:  5 kB\nHugePages_Total:       0\n");
+        let expected =
+            map! {"MemTotal" => map! {"value" => "5", "unit" => "kB"}, "HugePages_Total" => map! {"value" => "0"}};
+        assert_eq!(told, expected);
+        let told = processes("USER PID COMMAND\nroot   1 /sbin/init  splash\n");
+        assert_eq!(told, map! {"1" => map! {"user" => "root", "cmd" => "/sbin/init splash"}});
+        let told = up_for(90_061, "2026-11-21T01:01:02.5Z".parse().unwrap());
+        insta::assert_snapshot!(Value::from(told), @"{'seconds': 90061, 'since_iso': '2026-11-20T00:00:01.500000', 'since_t': 1795132801, 'days': 1, 'time': '1:1'}");
+    }
+
+    #[test]
+    fn this_host_answers() {
+        let context = testing::context(&[]);
+        for fun in [
+            "loadavg",
+            "cpustats",
+            "meminfo",
+            "cpuinfo",
+            "vmstats",
+            "nproc",
+            "uptime",
+            "diskusage",
+            "procs",
+            "time",
+            "version",
+        ] {
+            let told = context.call(&format!("status.{fun}"), Args::default());
+            assert!(told.as_ref().is_ok_and(Value::is_truthy), "{fun}: {told:?}");
+        }
+        let root = context.call("status.diskusage", Args::positional(["/".into()])).unwrap();
+        assert!(root.get("/").unwrap().get("total").unwrap().as_i64().unwrap() > 0);
+    }
+}

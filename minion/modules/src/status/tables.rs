@@ -1,0 +1,226 @@
+//! `status`: what the kernel counts for networks and block devices, and everything at once.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use fancy_regex::Regex;
+
+use super::{number, processes, read};
+
+/// What `all_status` asks, in its order.
+const ALL: [&str; 11] = [
+    "cpuinfo",
+    "cpustats",
+    "diskstats",
+    "diskusage",
+    "loadavg",
+    "meminfo",
+    "netdev",
+    "netstats",
+    "uptime",
+    "vmstats",
+    "w",
+];
+
+/// Execution functions of `status`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("status", [netstats, netdev, diskstats, pid, w, all_status]);
+
+/// What the kernel counts of its network protocols.
+///
+/// CLI Example:
+///
+///     salt '*' status.netstats
+#[function]
+pub fn netstats(_context: &Context) -> CallResult {
+    Ok(protocols(&read("/proc/net/netstat")?).into())
+}
+
+/// What the kernel counts for each network interface.
+///
+/// CLI Example:
+///
+///     salt '*' status.netdev
+#[function]
+pub fn netdev(_context: &Context) -> CallResult {
+    Ok(read("/proc/net/dev")?.lines().filter_map(interface).collect::<Map>().into())
+}
+
+/// What the kernel counts for each block device.
+///
+/// CLI Example:
+///
+///     salt '*' status.diskstats
+#[function]
+pub fn diskstats(_context: &Context) -> CallResult {
+    Ok(read("/proc/diskstats")?.lines().filter_map(device).collect::<Map>().into())
+}
+
+/// The numbers of the processes whose line in `ps` has something that fits, a line each.
+///
+/// CLI Example:
+///
+///     salt '*' status.pid sshd
+#[function]
+pub fn pid(context: &Context, sig: String) -> CallResult {
+    let regex = Regex::new(&sig).map_err(CallError::execution)?;
+    let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
+    let own = std::process::id().to_string();
+    let fits = |(pid, told): &(Value, Value)| {
+        let cmd = told.get("cmd").map(ToString::to_string).unwrap_or_default();
+        pid.as_str() != Some(&*own) && !cmd.contains("status.pid") && regex.is_match(&cmd).unwrap_or(false)
+    };
+    let found = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());
+    Ok(found.collect::<Vec<_>>().join("\n").into())
+}
+
+/// Who is logged in, and what they do.
+///
+/// CLI Example:
+///
+///     salt '*' status.w
+#[function]
+pub fn w(context: &Context) -> CallResult {
+    Ok(run(context, &["w".into(), "-h".into()], &[])?.stdout.lines().filter_map(logged_in).collect())
+}
+
+/// What most functions of this module tell, together.
+///
+/// CLI Example:
+///
+///     salt '*' status.all_status
+#[function]
+pub fn all_status(context: &Context) -> CallResult {
+    let told = ALL.into_iter().map(|name| Ok((name.into(), context.call(&format!("status.{name}"), Args::default())?)));
+    told.collect::<Result<Map, CallError>>().map(Value::from)
+}
+
+/// Reads pairs of lines: one with names, one with numbers.
+fn protocols(text: &str) -> Map {
+    let lines: Vec<&str> = text.lines().collect();
+    let pair = |pair: &[&str]| {
+        let [names, numbers] = pair else { return None };
+        let ((protocol, names), (_, numbers)) = (names.split_once(':')?, numbers.split_once(':')?);
+        let counted = names.split_whitespace().zip(numbers.split_whitespace());
+        let counted: Map = counted.map(|(name, counted)| (name.into(), number(counted))).collect();
+        Some((protocol.into(), counted.into()))
+    };
+    lines.chunks(2).filter_map(pair).collect()
+}
+
+fn interface(line: &str) -> Option<(Value, Value)> {
+    const NAMES: [&str; 16] = [
+        "rx_bytes",
+        "rx_packets",
+        "rx_errs",
+        "rx_drop",
+        "rx_fifo",
+        "rx_frame",
+        "rx_compressed",
+        "rx_multicast",
+        "tx_bytes",
+        "tx_packets",
+        "tx_errs",
+        "tx_drop",
+        "tx_fifo",
+        "tx_colls",
+        "tx_carrier",
+        "tx_compressed",
+    ];
+    let (name, numbers) = line.split_once(':')?;
+    let name = name.trim();
+    let mut told = map! {"iface" => name};
+    told.extend(
+        NAMES.into_iter().zip(numbers.split_whitespace()).map(|(name, counted)| (name.into(), number(counted))),
+    );
+    Some((name.into(), told.into()))
+}
+
+fn device(line: &str) -> Option<(Value, Value)> {
+    const NAMES: [&str; 14] = [
+        "major",
+        "minor",
+        "device",
+        "reads_issued",
+        "reads_merged",
+        "sectors_read",
+        "ms_spent_reading",
+        "writes_completed",
+        "writes_merged",
+        "sectors_written",
+        "ms_spent_writing",
+        "io_in_progress",
+        "ms_spent_in_io",
+        "weighted_ms_spent_in_io",
+    ];
+    let words = || line.split_whitespace();
+    let name = words().nth(2)?;
+    let mut told: Map = NAMES.into_iter().zip(words()).map(|(name, counted)| (name.into(), number(counted))).collect();
+    // A name is a name also where it looks like a number.
+    told.insert("device".into(), name.into());
+    Some((name.into(), told.into()))
+}
+
+/// Reads a line of `w -h`. Salt's names are for a `w` that does not tell from where somebody came, so that one more
+/// column moves them; who reads this knows them so.
+fn logged_in(line: &str) -> Option<Value> {
+    let mut rest = line.trim_start();
+    let mut told = Map::new();
+    for name in ["user", "tty", "login", "idle", "jcpu", "pcpu"] {
+        let (word, after) = rest.split_once(char::is_whitespace)?;
+        told.insert(name.into(), word.into());
+        rest = after.trim_start();
+    }
+    told.insert("what".into(), rest.into());
+    Some(told.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{self, Scripted};
+
+    #[test]
+    fn the_kernels_counters_are_read() {
+        let told = protocols("TcpExt: A B\nTcpExt: 1 -2\nIpExt: C\nIpExt: 3\ncut\n");
+        assert_eq!(told, map! {"TcpExt" => map! {"A" => 1, "B" => -2}, "IpExt" => map! {"C" => 3}});
+        let (name, told) = interface("  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
+        assert_eq!(name, "eth0".into());
+        insta::assert_snapshot!(told, @"{'iface': 'eth0', 'rx_bytes': 1, 'rx_packets': 2, 'rx_errs': 3, 'rx_drop': 4, 'rx_fifo': 5, 'rx_frame': 6, 'rx_compressed': 7, 'rx_multicast': 8, 'tx_bytes': 9, 'tx_packets': 10, 'tx_errs': 11, 'tx_drop': 12, 'tx_fifo': 13, 'tx_colls': 14, 'tx_carrier': 15, 'tx_compressed': 16}");
+        assert_eq!(interface("Inter-|   Receive  |  Transmit"), None);
+        let (name, told) = device(" 254 0 7 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
+        assert_eq!(name, "7".into());
+        insta::assert_snapshot!(told, @"{'major': 254, 'minor': 0, 'device': '7', 'reads_issued': 1, 'reads_merged': 2, 'sectors_read': 3, 'ms_spent_reading': 4, 'writes_completed': 5, 'writes_merged': 6, 'sectors_written': 7, 'ms_spent_writing': 8, 'io_in_progress': 9, 'ms_spent_in_io': 10, 'weighted_ms_spent_in_io': 11}");
+    }
+
+    #[test]
+    fn programs_tell_who_and_what_is_there() {
+        let programs = Scripted::new(
+            "
+            $ w -h
+            | root     pts/0    10.1.2.3         09:01    2:00   0.03s  0.01s vim a b
+            | cut
+            $ ps -eo user:64,pid,args
+            | USER PID COMMAND
+            | root   1 /sbin/init  splash
+            | root  20 sshd: root
+            | tom  300 sshd -D
+            | tom  301 brine salt-call status.pid sshd
+            ",
+        );
+        let context = testing::context_with(map! {}, programs);
+        let told = context.call("status.w", Args::default()).unwrap();
+        insta::assert_snapshot!(told, @"[{'user': 'root', 'tty': 'pts/0', 'login': '10.1.2.3', 'idle': '09:01', 'jcpu': '2:00', 'pcpu': '0.03s', 'what': '0.01s vim a b'}]");
+        for (sig, pids) in [("sshd", "20\n300"), ("^/sbin", "1"), ("nothing", "")] {
+            assert_eq!(context.call("status.pid", Args::positional([sig.into()])).unwrap(), pids.into(), "{sig}");
+        }
+    }
+
+    #[test]
+    fn this_host_tells_everything() {
+        let told = testing::context(&[]).call("status.all_status", Args::default()).unwrap();
+        let names: Vec<String> = told.as_map().unwrap().keys().map(ToString::to_string).collect();
+        assert_eq!(names, ALL);
+        assert!(told.get("netdev").and_then(|all| all.get("lo")).is_some());
+    }
+}

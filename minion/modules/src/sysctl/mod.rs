@@ -1,0 +1,180 @@
+//! `sysctl`: parameters of the kernel, as they are and as a file sets them when the host starts.
+
+pub(crate) mod state;
+
+use std::path::Path;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::{argument, program};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, map};
+
+use super::service::Init;
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `sysctl`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("sysctl", [default_config, show, get, assign, persist]);
+
+/// The file that parameters are kept in.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.default_config
+#[function]
+pub fn default_config(_context: &Context) -> CallResult {
+    Ok(default_file().into())
+}
+
+/// All parameters: those of a file, or those that the kernel has.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.show
+#[function]
+pub fn show(context: &Context, #[default(false.into())] config_file: Value) -> CallResult {
+    if config_file.is_truthy() {
+        let path = config_file.to_string();
+        if !Path::new(&path).exists() {
+            return Ok(Vec::<Value>::new().into());
+        }
+        let Ok(text) = files::read_to_string(&path) else { return Ok(Value::Nil) };
+        return Ok(configured(&text).map(|(name, value)| (name.into(), value.into())).collect::<Map>().into());
+    }
+    let output = run(context, &["sysctl".into(), "-a".into()], &[])?;
+    let pairs = output.stdout.lines().filter_map(|line| line.split_once(" = "));
+    Ok(pairs.map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
+}
+
+/// The value that the kernel has for a parameter.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.get net.ipv4.ip_forward
+#[function]
+pub fn get(context: &Context, name: String) -> CallResult {
+    Ok(current(context, &name)?.into())
+}
+
+/// Gives the kernel a value for a parameter, until the host starts again.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.assign net.ipv4.ip_forward 1
+#[function]
+pub fn assign(context: &Context, name: String, value: String) -> CallResult {
+    let (name, value) = set(context, &name, &value)?;
+    Ok(map! {name => value}.into())
+}
+
+/// Gives the kernel a value for a parameter, and keeps it in a file.
+///
+/// CLI Example:
+///
+///     salt '*' sysctl.persist net.ipv4.ip_forward 1
+#[function]
+pub fn persist(context: &Context, name: String, value: String, #[default] config: Option<String>) -> CallResult {
+    let config = config.unwrap_or_else(|| default_file().into());
+    Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
+}
+
+/// The file that is read last of those for parameters.
+pub fn default_file() -> &'static str {
+    match Init::of_host() {
+        Init::Systemd => "/etc/sysctl.d/99-salt.conf",
+        Init::Offline | Init::SysV => "/etc/sysctl.conf",
+    }
+}
+
+/// The parameters that a file's text sets.
+pub fn configured(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.trim_end(), value.trim_start()))
+}
+
+/// The value that the kernel has for a parameter, or what `sysctl` says of one that it has not.
+pub fn current(context: &Context, name: &str) -> Result<String, CallError> {
+    let mut program = program(&["sysctl".into(), "-n".into(), argument(name)?], &[]);
+    program.merge = true;
+    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    if output.retcode != 0 {
+        context.set_retcode(output.retcode);
+    }
+    Ok(output.stdout)
+}
+
+fn set(context: &Context, name: &str, value: &str) -> Result<(String, String), CallError> {
+    let swapped = name.chars().map(|c| match c {
+        '.' => '/',
+        '/' => '.',
+        other => other,
+    });
+    if !Path::new("/proc/sys").join(swapped.collect::<String>()).exists() {
+        return Err(CallError::Execution(format!("sysctl {name} does not exist")));
+    }
+    let output = run(context, &["sysctl".into(), "-w".into(), argument(&format!("{name}={value}"))?], &[])?;
+    let told = output.stdout.split_once('=').map(|(name, value)| (name.trim_end(), value.trim_start()));
+    if told == Some((name, value)) && !output.stderr.contains("Invalid argument") {
+        return Ok((name.to_owned(), value.to_owned()));
+    }
+    let error = if output.retcode != 0 && !output.stderr.is_empty() { output.stderr } else { output.stdout };
+    Err(CallError::Execution(format!("sysctl -w failed: {error}")))
+}
+
+/// Whether two values are the same but for blanks.
+fn same(one: &str, other: &str) -> bool {
+    one.split_whitespace().eq(other.split_whitespace())
+}
+
+/// Has a parameter have a value now and in a file: whether anything had to be changed.
+pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<bool, CallError> {
+    let path = Path::new(config);
+    let text = files::read_if_exists(path).map_err(CallError::execution)?;
+    if text.is_none() {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(folder).map_err(FileError::at("create", folder)).map_err(CallError::execution)?;
+    }
+    let text = text.unwrap_or_else(|| "#\n# Kernel sysctl configuration\n#\n".into());
+    match with_parameter(&text, name, value) {
+        None if same(&current(context, name)?, value) => return Ok(false),
+        None => {}
+        Some(text) => files::rewrite(path, text.as_bytes(), 0o644).map_err(CallError::execution)?,
+    }
+    set(context, name, value)?;
+    Ok(true)
+}
+
+/// A file's text with a parameter set; nothing if it is set so.
+fn with_parameter(text: &str, name: &str, value: &str) -> Option<String> {
+    let (mut edited, mut found) = (String::new(), false);
+    for line in text.lines() {
+        match configured(line).next().filter(|(have, _)| *have == name) {
+            Some((_, have)) if same(have, value) => return None,
+            Some(_) => {
+                found = true;
+                edited = format!("{edited}{name} = {value}\n");
+            }
+            None => edited = format!("{edited}{line}\n"),
+        }
+    }
+    Some(if found { edited } else { format!("{edited}{name} = {value}\n") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_set_where_they_stand() {
+        let text = "# a = 1\na=1\n b  =  1 2\n\nlast = x";
+        let set = |name: &str, value: &str| with_parameter(text, name, value);
+        assert_eq!(set("a", "1"), None);
+        assert_eq!(set("b", "1\t2"), None);
+        assert_eq!(set("a", "2").unwrap(), "# a = 1\na = 2\n b  =  1 2\n\nlast = x\n");
+        assert_eq!(set("c", "3").unwrap(), format!("{text}\nc = 3\n"));
+        assert_eq!(configured(text).collect::<Vec<_>>(), [("a", "1"), ("b", "1 2"), ("last", "x")]);
+    }
+}

@@ -1,0 +1,86 @@
+//! `system`: the system's date and time.
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `system`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("system", [get_system_date_time, get_system_time, get_system_date]);
+
+/// The date and the time, those of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_date_time "'-0500'"
+#[function]
+pub fn get_system_date_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
+}
+
+/// The time, that of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_time "'-0500'"
+#[function]
+pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
+}
+
+/// The date, that of this host or of an offset from UTC.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_system_date "'-0500'"
+#[function]
+pub fn get_system_date(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+    Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
+}
+
+fn now(utc_offset: Option<&str>) -> Result<DateTime, CallError> {
+    let Some(offset) = utc_offset else { return Ok(Zoned::now().datetime()) };
+    let minutes = minutes(offset).ok_or_else(|| CallError::Execution("Invalid UTC offset".into()))?;
+    let utc = Timestamp::now().to_zoned(TimeZone::UTC).datetime();
+    utc.checked_add(Span::new().minutes(minutes)).map_err(CallError::execution)
+}
+
+/// The minutes that `+hhmm` stands for.
+fn minutes(offset: &str) -> Option<i64> {
+    let (sign, digits) = match offset.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, offset.strip_prefix('+').unwrap_or(offset)),
+    };
+    if digits.len() != 4 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let (hours, minutes) = digits.split_at(2);
+    Some(sign * (hours.parse::<i64>().ok()? * 60 + minutes.parse::<i64>().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_four_digits_with_or_without_a_sign() {
+        for (offset, expected) in [
+            ("+0130", Some(90)),
+            ("-0500", Some(-300)),
+            ("0000", Some(0)),
+            ("+9900", Some(5940)),
+            ("+01:00", None),
+            ("UTC", None),
+            ("--100", None),
+            ("", None),
+        ] {
+            assert_eq!(minutes(offset), expected, "{offset}");
+            assert_eq!(now(Some(offset)).is_ok(), expected.is_some(), "{offset}");
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! `test`: for trying out.
+
+pub(crate) mod state;
+mod versions;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map, python};
+use sha2::{Digest, Sha256};
+
+/// All functions of this room.
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `test`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "test",
+    [
+        ping,
+        echo,
+        arg,
+        kwarg,
+        arg_type,
+        sleep,
+        versions::version,
+        versions::versions_report,
+        versions::versions,
+        versions::versions_information,
+        arg_repr,
+        arg_clean,
+        attr_call,
+        conf_test,
+        collatz,
+        true_,
+        false_,
+        retcode,
+        exception,
+        fib,
+        outputter,
+        rand_sleep,
+        random_hash,
+        rand_str,
+        provider,
+        assertion,
+        cross_test,
+        try_,
+        not_loaded,
+        raise_exception,
+        get_opts
+    ]
+);
+
+/// Gives true: the minion is there and answers.
+///
+/// CLI Example:
+///
+///     salt '*' test.ping
+#[function]
+pub fn ping(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Gives back its text.
+///
+/// CLI Example:
+///
+///     salt '*' test.echo 'foo bar baz'
+#[function]
+pub fn echo(_context: &Context, text: Value) -> CallResult {
+    Ok(text)
+}
+
+/// Gives back all it was called with.
+///
+/// CLI Example:
+///
+///     salt '*' test.arg 1 "two" 3.1 txt="hello" wow='{a: 1}'
+#[function]
+pub fn arg(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    Ok(map! {"args" => args, "kwargs" => kwargs}.into())
+}
+
+/// Gives back the keyword arguments.
+///
+/// CLI Example:
+///
+///     salt '*' test.kwarg num=1 txt="two"
+#[function]
+pub fn kwarg(_context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    Ok(kwargs.into())
+}
+
+/// Gives Python's names of the types of its arguments.
+///
+/// CLI Example:
+///
+///     salt '*' test.arg_type 1 'int'
+#[function]
+pub fn arg_type(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let name = |value: &Value| Value::from(format!("<class '{}'>", value.type_name()));
+    let kwargs: Map = kwargs.iter().map(|(key, value)| (key.clone(), name(value))).collect();
+    Ok(map! {"args" => args.iter().map(name).collect::<Value>(), "kwargs" => kwargs}.into())
+}
+
+/// Waits for a number of seconds, and gives true.
+///
+/// CLI Example:
+///
+///     salt '*' test.sleep 20
+#[function]
+pub fn sleep(context: &Context, length: f64) -> CallResult {
+    wait(context, length)?;
+    Ok(Value::Bool(true))
+}
+
+/// Gives back all it was called with, as Python writes it.
+///
+/// CLI Example:
+///
+///     salt '*' test.arg_repr 1 "two" 3.1 txt="hello" wow='{a: 1}'
+#[function]
+pub fn arg_repr(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let comma = if args.len() == 1 { "," } else { "" };
+    let args = args.iter().map(python::repr).collect::<Vec<_>>().join(", ");
+    Ok(map! {"args" => format!("({args}{comma})"), "kwargs" => python::repr(&kwargs.into())}.into())
+}
+
+/// Gives back all it was called with, but for what publishing adds.
+///
+/// CLI Example:
+///
+///     salt '*' test.arg_clean 1 "two" txt="hello"
+#[function]
+pub fn arg_clean(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let kwargs: Map = kwargs.into_iter().filter(|(name, _)| !name.to_string().starts_with("__")).collect();
+    Ok(map! {"args" => args, "kwargs" => kwargs}.into())
+}
+
+/// Gives all grains.
+///
+/// CLI Example:
+///
+///     salt '*' test.attr_call
+#[function]
+pub fn attr_call(context: &Context) -> CallResult {
+    Ok(Value::Map((*context.grains()).clone()))
+}
+
+/// Gives the option `test.foo`.
+///
+/// CLI Example:
+///
+///     salt '*' test.conf_test
+#[function]
+pub fn conf_test(context: &Context) -> CallResult {
+    Ok(context.opts().get("test.foo").cloned().unwrap_or_else(|| "unconfigured".into()))
+}
+
+/// Gives the steps of Collatz from a number down to 1, and the seconds it took.
+///
+/// CLI Example:
+///
+///     salt '*' test.collatz 3
+#[function]
+pub fn collatz(_context: &Context, start: u64) -> CallResult {
+    let begun = Instant::now();
+    let next = |n: &u64| Some(if n.is_multiple_of(2) { n / 2 } else { n.checked_mul(3)?.checked_add(1)? });
+    let steps = std::iter::successors(Some(start).filter(|n| *n > 0), next).take_while(|n| *n != 1);
+    Ok(list![steps.map(Value::from).collect::<Value>(), begun.elapsed().as_secs_f64()])
+}
+
+/// Gives true.
+///
+/// CLI Example:
+///
+///     salt '*' test.true
+#[function(name = "true")]
+pub fn true_(_context: &Context) -> CallResult {
+    Ok(Value::Bool(true))
+}
+
+/// Gives false.
+///
+/// CLI Example:
+///
+///     salt '*' test.false
+#[function(name = "false")]
+pub fn false_(_context: &Context) -> CallResult {
+    Ok(Value::Bool(false))
+}
+
+/// Sets the retcode of the job, and gives true.
+///
+/// CLI Example:
+///
+///     salt '*' test.retcode 42
+#[function]
+pub fn retcode(context: &Context, #[default(42)] code: i64) -> CallResult {
+    context.set_retcode(code);
+    Ok(Value::Bool(true))
+}
+
+/// Fails.
+///
+/// CLI Example:
+///
+///     salt '*' test.exception 'Oh noes!'
+#[function]
+pub fn exception(_context: &Context, #[default("Test Exception".into())] message: String) -> CallResult {
+    Err(CallError::Exception(message))
+}
+
+/// Gives the number of Fibonacci at a place, and the seconds it took.
+///
+/// CLI Example:
+///
+///     salt '*' test.fib 3
+#[function]
+pub fn fib(_context: &Context, num: u32) -> CallResult {
+    let start = Instant::now();
+    let (mut a, mut b) = (0i64, 1i64);
+    for _ in 0..num.min(90) {
+        (a, b) = (b, a + b);
+    }
+    Ok(list![a, start.elapsed().as_secs_f64()])
+}
+
+/// Gives some data, for trying out outputters.
+///
+/// CLI Example:
+///
+///     salt '*' test.outputter foobar
+#[function]
+pub fn outputter(_context: &Context, data: Value) -> CallResult {
+    Ok(data)
+}
+
+/// Waits for a number of seconds by chance, at most the one given, and gives true.
+///
+/// CLI Example:
+///
+///     salt '*' test.rand_sleep 60
+#[function]
+pub fn rand_sleep(context: &Context, #[default(60.0)] max: f64) -> CallResult {
+    wait(context, rand::random::<f64>() * max)?;
+    Ok(Value::Bool(true))
+}
+
+/// Gives a text by chance: a hash of the type given, in hex.
+///
+/// CLI Example:
+///
+///     salt '*' test.random_hash
+#[function]
+pub fn random_hash(
+    _context: &Context,
+    #[default(9_999_999_999)] size: u64,
+    #[default] hash_type: Option<String>,
+) -> CallResult {
+    let kind = hash_type.as_deref().unwrap_or("sha256");
+    if kind != "sha256" {
+        return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
+    }
+    let number = rand::random_range(0..=size).to_string();
+    Ok(brine_digest::hex(Sha256::digest(number)).into())
+}
+
+/// As `random_hash`.
+///
+/// CLI Example:
+///
+///     salt '*' test.rand_str
+#[function]
+pub fn rand_str(
+    context: &Context,
+    #[default(9_999_999_999)] size: u64,
+    #[default] hash_type: Option<String>,
+) -> CallResult {
+    random_hash(context, size, hash_type)
+}
+
+/// Gives Salt's name of what is behind a module on this host, or false.
+///
+/// CLI Example:
+///
+///     salt '*' test.provider pkg
+#[function]
+pub fn provider(context: &Context, module: String) -> CallResult {
+    let known = context.minion.functions.iter().any(|function| function.module == module);
+    let name = match module.as_str() {
+        "pkg" => "aptpkg",
+        "cmd" => "cmdmod",
+        "service" => "systemd_service",
+        "user" => "useradd",
+        "group" => "groupadd",
+        other => other,
+    };
+    Ok(if known { name.into() } else { Value::Bool(false) })
+}
+
+/// Fails unless its argument says something.
+///
+/// CLI Example:
+///
+///     salt '*' test.assertion False
+#[function]
+pub fn assertion(_context: &Context, assertion: Value) -> CallResult {
+    if assertion.is_truthy() { Ok(Value::Nil) } else { Err(CallError::Execution("AssertionError".into())) }
+}
+
+/// Calls another function.
+///
+/// CLI Example:
+///
+///     salt '*' test.cross_test file.file_exists /etc/hostname
+#[function]
+pub fn cross_test(context: &Context, func: String, #[rest] args: Vec<Value>) -> CallResult {
+    context.call(&func, Args::positional(args))
+}
+
+/// Calls another function, and gives nothing when that fails, or with `return_try_exception` the error.
+///
+/// CLI Example:
+///
+///     salt '*' test.try module=test.exception
+#[function(name = "try")]
+pub fn try_(
+    context: &Context,
+    module: String,
+    #[default(false)] return_try_exception: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    match context.call(&module, Args::keyword(kwargs)) {
+        Err(error) if return_try_exception => Ok(error.to_string().into()),
+        Err(_) => Ok(Value::Nil),
+        done => done,
+    }
+}
+
+/// List the modules that could not be loaded: none, modules are part of Brine.
+///
+/// CLI Example:
+///
+///     salt '*' test.not_loaded
+#[function]
+pub fn not_loaded(_context: &Context) -> CallResult {
+    Ok(list![])
+}
+
+/// Fail as by an exception of Python or Salt of this name, with its arguments as the message. Returns false if
+/// there is no such exception.
+///
+/// CLI Example:
+///
+///     salt '*' test.raise_exception TypeError 'An integer is required'
+///     salt '*' test.raise_exception salt.exceptions.CommandExecutionError 'Something went wrong'
+#[function]
+pub fn raise_exception(
+    _context: &Context,
+    name: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let message = match &args[..] {
+        [one] => one.to_string(),
+        several => several.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let function = || "test.raise_exception".to_owned();
+    match name.as_str() {
+        "salt.exceptions.CommandExecutionError" => Err(CallError::Execution(message)),
+        "salt.exceptions.SaltInvocationError" => Err(CallError::Invocation { function: function(), message }),
+        "TypeError" => Err(CallError::Arguments { function: function(), message }),
+        name if name.ends_with("Error") || name.ends_with("Exception") || EXCEPTIONS.contains(&name) => {
+            Err(CallError::Exception(format!("{}: {message}", name.rsplit('.').next().unwrap_or(name))))
+        }
+        name => {
+            tracing::error!("there is no exception {name}");
+            Ok(false.into())
+        }
+    }
+}
+
+/// Gives all options of the minion.
+///
+/// CLI Example:
+///
+///     salt '*' test.get_opts
+#[function]
+pub fn get_opts(context: &Context) -> CallResult {
+    Ok(Arc::unwrap_or_clone(context.opts()).into())
+}
+
+/// Exceptions of Python whose names do not say so.
+const EXCEPTIONS: &[&str] = &["KeyboardInterrupt", "StopAsyncIteration", "StopIteration", "SystemExit"];
+
+/// Waits, unless the job is ended.
+fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
+    let time = brine_runtime::seconds::within(0.0..=1e9, seconds);
+    if brine_host::process::cancelled_within(&context.job.cancel, time) {
+        return Err(CallError::Execution("the job was ended".into()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn functions_answer_as_salts_do() {
+        let context = testing::context(&[]);
+        for (fun, positional, keyword, expected) in [
+            ("test.ping", vec![], Map::new(), Value::Bool(true)),
+            ("test.echo", vec!["hi".into()], Map::new(), "hi".into()),
+            (
+                "test.arg",
+                vec![1.into()],
+                map! {"a" => 2},
+                map! {"args" => list![1], "kwargs" => map! {"a" => 2}}.into(),
+            ),
+            (
+                "test.arg_type",
+                vec![1.into(), "a".into()],
+                map! {"x" => 1.5},
+                map! {"args" => list!["<class 'int'>", "<class 'str'>"], "kwargs" => map! {"x" => "<class 'float'>"}}
+                    .into(),
+            ),
+            ("test.true", vec![], Map::new(), Value::Bool(true)),
+            ("test.false", vec![], Map::new(), Value::Bool(false)),
+            ("test.provider", vec!["cmd".into()], Map::new(), "cmdmod".into()),
+            ("test.provider", vec!["nosuch".into()], Map::new(), Value::Bool(false)),
+            ("test.assertion", vec![true.into()], Map::new(), Value::Nil),
+            ("test.cross_test", vec!["test.echo".into(), "x".into()], Map::new(), "x".into()),
+            ("test.try", vec!["test.exception".into()], Map::new(), Value::Nil),
+            (
+                "test.arg_repr",
+                vec![1.into()],
+                map! {"a" => "x"},
+                map! {"args" => "(1,)", "kwargs" => "{'a': 'x'}"}.into(),
+            ),
+            ("test.arg_clean", vec![], map! {"__pub_x" => 1}, map! {"args" => list![], "kwargs" => map! {}}.into()),
+            ("test.conf_test", vec![], Map::new(), "unconfigured".into()),
+            ("test.version", vec![], Map::new(), brine_config::SALT_VERSION.into()),
+            ("test.not_loaded", vec![], Map::new(), list![]),
+            ("test.sleep", vec![0.into()], Map::new(), Value::Bool(true)),
+        ] {
+            assert_eq!(context.call(fun, Args { positional, keyword }), Ok(expected), "{fun}");
+        }
+        assert_eq!(context.call("test.random_hash", Args::default()).unwrap().to_string().len(), 64);
+        let steps = context.call("test.collatz", Args::positional([3.into()])).unwrap();
+        assert_eq!(steps.as_list().unwrap()[0], list![3, 10, 5, 16, 8, 4, 2]);
+        assert_eq!(context.call("test.fib", Args::positional([10.into()])).unwrap().as_list().unwrap()[0], 55.into());
+    }
+
+    #[test]
+    fn a_job_that_is_ended_wakes_up() {
+        let context = testing::context(&[]);
+        context.job.cancel.cancel();
+        let woken = context.call("test.sleep", Args::positional([1000.into()]));
+        assert_eq!(woken, Err(CallError::Execution("the job was ended".into())));
+    }
+
+    #[test]
+    fn failures_are_errors_and_retcodes_are_set() {
+        let context = testing::context(&[]);
+        let error = context.call("test.exception", Args::positional(["Oh noes!".into()])).unwrap_err();
+        assert_eq!(error.to_string(), "The minion function caused an exception: Oh noes!");
+        for (name, message) in [
+            ("ValueError", "The minion function caused an exception: ValueError: no"),
+            ("TypeError", "Passed invalid arguments to test.raise_exception: no"),
+            ("salt.exceptions.CommandExecutionError", "ERROR: no"),
+            ("salt.exceptions.MinionError", "The minion function caused an exception: MinionError: no"),
+        ] {
+            let error = context.call("test.raise_exception", Args::positional([name.into(), "no".into()])).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        assert_eq!(context.call("test.raise_exception", Args::positional(["dict".into()])), Ok(false.into()));
+        assert!(context.call("test.assertion", Args::positional([false.into()])).is_err());
+        assert_eq!(context.call("test.retcode", Args::positional([7.into()])), Ok(Value::Bool(true)));
+        assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 7);
+    }
+}

@@ -1,0 +1,220 @@
+//! `test`: states that do nothing, for trying out requisites and outputters.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::traverse;
+
+/// What `configurable_test_state` is told by True, False, or by the word `random`.
+fn yes_or_random(name: &str, value: &Value) -> Result<bool, CallError> {
+    match value {
+        Value::Bool(yes) => Ok(*yes),
+        Value::Str(word) if word.eq_ignore_ascii_case("random") => Ok(rand::random()),
+        _ => Err(CallError::Execution(format!("option '{name}' must be True, False or 'Random'"))),
+    }
+}
+
+/// State functions of `test`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+    "test",
+    [
+        nop,
+        succeed_without_changes,
+        succeed_with_changes,
+        fail_without_changes,
+        fail_with_changes,
+        configurable_test_state,
+        check_pillar,
+        show_notification,
+        mod_watch
+    ]
+);
+
+/// Does nothing, and succeeds.
+#[function]
+pub fn nop(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(StateReturn::ok(&name, "Success!").into())
+}
+
+/// Succeeds without changes.
+#[function]
+pub fn succeed_without_changes(
+    _context: &StateContext,
+    name: String,
+    #[default("Success!".into())] comment: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(StateReturn::ok(&name, comment).into())
+}
+
+/// Succeeds with changes.
+#[function]
+pub fn succeed_with_changes(
+    context: &StateContext,
+    name: String,
+    #[default("Success!".into())] comment: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let done = if context.test {
+        StateReturn::would(&name, "If we weren't testing, this would be successful with changes")
+    } else {
+        StateReturn::ok(&name, comment)
+    };
+    Ok(done.with_changes(pretended()).into())
+}
+
+/// Fails without changes.
+#[function]
+pub fn fail_without_changes(
+    context: &StateContext,
+    name: String,
+    #[default("Failure!".into())] comment: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let comment = if context.test { "If we weren't testing, this would be a failure!".to_owned() } else { comment };
+    Ok(StateReturn::failed(&name, comment).into())
+}
+
+/// Fails with changes.
+#[function]
+pub fn fail_with_changes(
+    context: &StateContext,
+    name: String,
+    #[default("Failure!".into())] comment: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let done = if context.test {
+        StateReturn::would(&name, "If we weren't testing, this would be failed with changes")
+    } else {
+        StateReturn::failed(&name, comment)
+    };
+    Ok(done.with_changes(pretended()).into())
+}
+
+/// Returns what it is told to.
+#[function]
+pub fn configurable_test_state(
+    context: &StateContext,
+    name: String,
+    #[default(true.into())] changes: Value,
+    #[default(true.into())] result: Value,
+    #[default] comment: String,
+    #[default] warnings: Value,
+    #[default(false)] allow_test_mode_failure: bool,
+) -> CallResult {
+    let changes = yes_or_random("changes", &changes)?;
+    let mut done = StateReturn::ok(&name, comment);
+    done.result = Some(yes_or_random("result", &result)?);
+    match warnings {
+        Value::Nil => {}
+        Value::List(_) => _ = done.more.insert("warnings".into(), warnings),
+        Value::Str(_) => _ = done.more.insert("warnings".into(), list![warnings]),
+        _ => return Err(CallError::execution("option 'warnings' must be a string or a list of strings")),
+    }
+    if context.test {
+        // Only a state that is asked to fails in test mode.
+        done.result = match done.result {
+            Some(false) if allow_test_mode_failure => Some(false),
+            _ => (!changes).then_some(true),
+        };
+        if done.comment.is_empty() {
+            done.comment = "This is a test".into();
+        }
+    }
+    Ok(if changes { done.with_changes(pretended()) } else { done }.into())
+}
+
+/// Looks whether the pillar has keys, and has values of a type for them: `present`, `boolean`, `integer`, `string`,
+/// `listing`, `dictionary`, each one key or several.
+#[function]
+pub fn check_pillar(
+    context: &StateContext,
+    name: String,
+    #[default] present: Value,
+    #[default] boolean: Value,
+    #[default] integer: Value,
+    #[default] string: Value,
+    #[default] listing: Value,
+    #[default] dictionary: Value,
+    #[default(false)] verbose: bool,
+) -> CallResult {
+    _ = verbose;
+    let pillar = Value::Map((*context.call.pillar()).clone());
+    let has = |key: &str, test: Test| traverse(&pillar, key, ":").map(test);
+    // In this order, as the first key that is wrong is told.
+    let kinds: [(&Value, &str, Test); 6] = [
+        (&present, "", |_| true),
+        (&boolean, "bool", |value| value.as_bool().is_some()),
+        (&integer, "int", |value| matches!(value, Value::Int(_) | Value::UInt(_) | Value::Big(_))),
+        (&string, "str", |value| value.as_str().is_some()),
+        (&listing, "list", |value| value.as_list().is_some()),
+        (&dictionary, "dict", |value| value.as_map().is_some()),
+    ];
+    let mut wrong = String::new();
+    for (keys, kind, test) in kinds {
+        let one = [keys.clone()];
+        for key in keys.as_list().unwrap_or(&one).iter().filter(|key| key.is_truthy()).map(ToString::to_string) {
+            match has(&key, test) {
+                Some(true) => {}
+                Some(false) => wrong.push_str(&format!("Pillar key \"{key}\" is not <class '{kind}'>.\n")),
+                None => wrong.push_str(&format!("Pillar key \"{key}\" is missing.\n")),
+            }
+        }
+    }
+    Ok(if wrong.is_empty() { StateReturn::ok(&name, "") } else { StateReturn::failed(&name, wrong) }.into())
+}
+
+/// Shows a text.
+#[function]
+pub fn show_notification(
+    _context: &StateContext,
+    name: String,
+    #[default] text: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if text.is_empty() {
+        return Err(CallError::execution("option 'text' is missing"));
+    }
+    Ok(StateReturn::ok(&name, text).into())
+}
+
+/// What is done when something watched has changed. The state's own `result`, `comment` and `changes` are taken.
+#[function]
+pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let requisites = context.chunk.get("__reqs__").and_then(|requisites| requisites.get("watch"));
+    let changed = requisites
+        .and_then(Value::as_list)
+        .unwrap_or_default()
+        .iter()
+        .filter(|one| one.get("changes").is_some_and(Value::is_truthy));
+    let text = |one: &Value, key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
+    let told: Value =
+        changed.map(|one| Value::from(format!("{}: {}", text(one, "state"), text(one, "__id__")))).collect();
+    let mut done = map! {
+        "name" => name,
+        "result" => true,
+        "comment" => "Watch statement fired.",
+        "changes" => map! {"Requisites with changes" => told},
+    };
+    for (key, value) in
+        kwargs.into_iter().filter(|(key, _)| matches!(key.as_str(), Some("result" | "comment" | "changes")))
+    {
+        let fits = match key.as_str() {
+            Some("result") => value.is_nil() || value.as_bool().is_some(),
+            Some("changes") => value.as_map().is_some(),
+            _ => true,
+        };
+        if !fits {
+            return Err(CallError::Execution(format!("option '{key}' cannot be {value}")));
+        }
+        done.insert(key, value);
+    }
+    Ok(done.into())
+}
+
+/// Whether a value is of a type.
+type Test = fn(&Value) -> bool;
+
+fn pretended() -> Map {
+    map! {"testing" => map!{"old" => "Unchanged", "new" => "Something pretended to change"}}
+}

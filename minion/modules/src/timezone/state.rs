@@ -1,0 +1,56 @@
+//! `timezone`: the time zone of the system as a state.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::Map;
+
+/// State functions of `timezone`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("timezone", [system]);
+
+/// The time zone of the system, and with `utc` that its clock runs in UTC.
+#[function]
+pub fn system(context: &StateContext, name: String, #[default(true)] utc: bool) -> CallResult {
+    let call = |function: &str, word: &str| context.call.call(function, Args::positional([word.into()]));
+    let is_zone = match call("timezone.zone_compare", &name) {
+        Ok(same) => same.is_truthy(),
+        Err(CallError::Execution(error)) => {
+            let comment = format!("Unable to compare desired timezone '{name}' to system timezone: {error}");
+            return Ok(StateReturn::failed(&name, comment).into());
+        }
+        Err(error) => return Err(error),
+    };
+    let clock = context.call.call("timezone.get_hwclock", Args::default())?;
+    let set_clock = utc && clock.as_str() == Some("localtime");
+    let mut told = Vec::new();
+    if is_zone && !set_clock {
+        told.push(format!("Timezone {name} already set"));
+        told.extend(utc.then(|| format!("UTC already set to {name}")));
+        return Ok(StateReturn::ok(&name, told.join(", ")).into());
+    }
+    if context.test {
+        told.extend((!is_zone).then(|| format!("Timezone {name} needs to be set")));
+        told.extend(set_clock.then(|| "UTC needs to be set to True".to_owned()));
+        return Ok(StateReturn::would(&name, told.join(", ")).into());
+    }
+    let (mut changes, mut result) = (Map::new(), true);
+    if !is_zone {
+        let done = call("timezone.set_zone", &name)?;
+        if done == true.into() {
+            changes.insert("timezone".into(), name.as_str().into());
+            told.push(format!("Set timezone {name}"));
+        } else {
+            result = false;
+            told.push("Failed to set timezone".into());
+        }
+    }
+    if set_clock {
+        if call("timezone.set_hwclock", "UTC")?.is_truthy() {
+            changes.insert("utc".into(), true.into());
+            told.push("Set UTC to True".into());
+        } else {
+            result = false;
+            told.push("Failed to set UTC to True".into());
+        }
+    }
+    Ok(StateReturn { result: Some(result), changes, ..StateReturn::ok(&name, told.join(", ")) }.into())
+}

@@ -1,0 +1,350 @@
+//! `user`: users as states.
+
+mod present;
+mod wanted;
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::accounts::{Account, Accounts};
+use brine_value::{Map, Value, map};
+
+use self::wanted::{GECOS, Wanted};
+use crate::shadow::{self, Shadow};
+use crate::user::describe;
+
+/// What stands for a hash in what is returned.
+const HIDDEN: &str = "XXX-REDACTED-XXX";
+
+/// State functions of `user`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("user", [present::present, absent]);
+
+/// No user of this name; `purge` takes the home folder too.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default(false)] purge: bool,
+    #[default(false)] force: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let before = Accounts::read();
+    if before.user(&name).is_none() {
+        return Ok(StateReturn::ok(&name, format!("User {name} is not present")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("User {name} set for removal")).into());
+    }
+    let args = map! {"remove" => purge, "force" => force, "local" => local};
+    let removed = context.call.call("user.delete", Args { positional: vec![name.as_str().into()], keyword: args })?;
+    if !removed.is_truthy() {
+        return Ok(StateReturn::failed(&name, format!("Failed to remove user {name}")).into());
+    }
+    let after = Accounts::read();
+    let gone = before.groups_of(&name).into_iter().filter(|group| after.group(group).is_none());
+    let mut changes: Map = gone.map(|group| (format!("{group} group").into(), "removed".into())).collect();
+    changes.insert(name.as_str().into(), "removed".into());
+    Ok(StateReturn::ok(&name, format!("Removed user {name}")).with_changes(changes).into())
+}
+
+fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, CallError> {
+    Ok(context.call.call(function, Args::positional(args.iter().cloned()))?.is_truthy())
+}
+
+fn present_state(
+    context: &StateContext,
+    name: &str,
+    mut wanted: Wanted,
+    accounts: &Accounts,
+) -> Result<StateReturn, CallError> {
+    let groups = wanted.groups.iter().flatten();
+    let missing: Vec<String> = groups.filter(|group| accounts.group(group).is_none()).cloned().collect();
+    let missing = missing.join(",");
+    if !missing.is_empty() && !context.test {
+        return Ok(StateReturn::failed(name, format!("The following group(s) are not present: {missing}")));
+    }
+    // In test mode, a state before this one may be the one that makes them.
+    wanted.groups.iter_mut().for_each(|groups| groups.retain(|group| accounts.group(group).is_some()));
+    let Some(user) = accounts.user(name) else {
+        if context.test {
+            let pending = if missing.is_empty() { String::new() } else { format!(" (pending groups: {missing})") };
+            return Ok(StateReturn::would(name, format!("User {name} set to be added{pending}")));
+        }
+        return add(context, name, &wanted);
+    };
+    let own = Some(name).filter(|name| wanted.usergroup == Some(true) && accounts.group(name).is_some());
+    let first = Wanted { gid: own.map_or_else(|| wanted.gid.clone(), Value::from), ..wanted.clone() };
+    let changes = match first.differences(user, accounts, Shadow::of(name).as_ref()) {
+        Ok(changes) => changes,
+        Err(comment) => return Ok(StateReturn::failed(name, comment)),
+    };
+    if changes.is_empty() {
+        return Ok(StateReturn::ok(name, format!("User {name} is present and up to date")));
+    }
+    if context.test {
+        let mut comment = "The following user attributes are set to be changed:\n".to_owned();
+        comment.extend(changes.iter().map(|(key, value)| format!("{key}: {value}\n")));
+        if !missing.is_empty() {
+            comment.push_str(&format!("groups (pending creation): {missing}\n"));
+        }
+        return Ok(StateReturn::would(name, comment));
+    }
+    update(context, user, &wanted, accounts, changes)
+}
+
+/// Changes what differs, and looks whether that is all.
+fn update(
+    context: &StateContext,
+    user: &Account,
+    wanted: &Wanted,
+    accounts: &Accounts,
+    mut changes: Map,
+) -> Result<StateReturn, CallError> {
+    let name = user.name.as_str();
+    let (before, shadow_before) = (describe(user, accounts), Shadow::of(name));
+    let mut take = |key: &str| changes.shift_remove(key);
+    if let (Some(_), Some(password)) = (take("passwd"), &wanted.password) {
+        shadow::set(&context.call, name, password)?;
+    }
+    if take("empty_password").is_some() {
+        call(context, "shadow.del_password", &[name.into()])?;
+    }
+    if let Some(lock) = take("password_lock") {
+        let function = if lock.is_truthy() { "shadow.lock_password" } else { "shadow.unlock_password" };
+        call(context, function, &[name.into()])?;
+    }
+    if let Some(date) = take("date") {
+        call(context, "shadow.set_date", &[name.into(), date])?;
+    }
+    let (home, no_home) = (take("home"), take("homeDoesNotExist"));
+    if let Some(home) = no_home.as_ref().or(home.as_ref()) {
+        call(context, "user.chhome", &[name.into(), home.clone(), wanted.persist_home.into()])?;
+    }
+    if let Some(home) = no_home {
+        make_home(&home.to_string(), user).map_err(CallError::execution)?;
+    }
+    for key in ["mindays", "maxdays", "inactdays", "warndays", "expire"] {
+        if let Some(days) = take(key) {
+            call(context, &format!("shadow.set_{key}"), &[name.into(), days])?;
+        }
+    }
+    for key in ["uid", "gid", "shell"].into_iter().chain(GECOS) {
+        if let Some(value) = take(key) {
+            call(context, &format!("user.ch{key}"), &[name.into(), value])?;
+        }
+    }
+    // Last, as which groups are further ones depends on the own group.
+    if let Some(groups) = take("groups") {
+        call(context, "user.chgroups", &[name.into(), groups, (!wanted.remove_groups).into()])?;
+    }
+    let now = Accounts::read();
+    let Some(user) = now.user(name) else {
+        return Ok(StateReturn::failed(name, format!("User {name} is gone")));
+    };
+    let mut done = differing(&before, &describe(user, &now));
+    let (shadow_before, shadow_now) =
+        (shadow_before.map(|shadow| shadow.describe()).unwrap_or_default(), Shadow::of(name));
+    if shadow_before.get("passwd").and_then(Value::as_str) != wanted.password.as_deref() {
+        let shadow = shadow_now.as_ref().map(Shadow::describe).unwrap_or_default();
+        done.extend(differing(&shadow_before, &shadow));
+        if let Some(hash) = done.get_mut("passwd") {
+            *hash = HIDDEN.into();
+        }
+    }
+    let word = if done.is_empty() { "is present and up to date" } else { "" };
+    let comment = if word.is_empty() { format!("Updated user {name}") } else { format!("User {name} {word}") };
+    let allowed = Wanted { allow_uid_change: true, allow_gid_change: true, ..wanted.clone() };
+    let left = allowed.differences(user, &now, shadow_now.as_ref()).map_err(CallError::Execution)?;
+    if !left.is_empty() {
+        let comment = format!("These values could not be changed: {}", Value::from(left));
+        return Ok(StateReturn::failed(name, comment).with_changes(done));
+    }
+    Ok(StateReturn::ok(name, comment).with_changes(done))
+}
+
+/// What is other now than it was.
+fn differing(before: &Map, now: &Map) -> Map {
+    now.iter()
+        .filter(|(key, value)| before.get(*key) != Some(value))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// Makes a home folder, and the folders above it that are not there.
+fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
+    let home = Path::new(home);
+    let mut missing: Vec<&Path> = home.ancestors().take_while(|folder| !folder.is_dir()).collect();
+    while let Some(folder) = missing.pop() {
+        std::fs::create_dir(folder)?;
+        std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        std::os::unix::fs::chown(folder, Some(user.uid), Some(user.gid))?;
+    }
+    Ok(())
+}
+
+fn add(context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
+    let groups: Value = wanted.groups.iter().flatten().chain(&wanted.optional_groups).collect();
+    let mut args = map! {
+        "uid" => wanted.uid.clone(), "gid" => wanted.gid.clone(), "groups" => groups, "home" => wanted.home.clone(),
+        "shell" => wanted.shell.clone(), "unique" => wanted.unique, "system" => wanted.system,
+        "createhome" => wanted.createhome, "nologinit" => wanted.nologinit, "usergroup" => wanted.usergroup,
+        "local" => wanted.local,
+    };
+    for (key, text) in GECOS.iter().zip(&wanted.gecos) {
+        args.insert((*key).into(), text.clone().unwrap_or_default().into());
+    }
+    let added = context.call.call("user.add", Args { positional: vec![name.into()], keyword: args })?;
+    if !added.is_truthy() {
+        return Ok(StateReturn::failed(name, format!("Failed to create new user {name}")));
+    }
+    let now = Accounts::read();
+    let mut changes = now.user(name).map(|user| describe(user, &now)).unwrap_or_default();
+    if !wanted.createhome {
+        changes.insert("home".into(), "".into());
+    }
+    let mut failure = None;
+    let password = wanted.password.as_ref().filter(|password| !password.is_empty());
+    if let Some(password) = password.filter(|_| !wanted.empty_password) {
+        if !shadow::set(&context.call, name, password)? {
+            failure = Some(format!("User {name} created but failed to set password to {HIDDEN}"));
+        }
+        changes.insert("password".into(), HIDDEN.into());
+    }
+    if wanted.empty_password && password.is_none() {
+        if !call(context, "shadow.del_password", &[name.into()])? {
+            failure = Some(format!("User {name} created but failed to empty password"));
+        }
+        changes.insert("password".into(), "".into());
+    }
+    let said = |days: &Value| !days.is_nil();
+    for (key, days, is_said, words, of) in [
+        ("date", &wanted.date, said as fn(&Value) -> bool, "last change date", (|s| s.lstchg) as fn(&Shadow) -> i64),
+        ("mindays", &wanted.mindays, Value::is_truthy, "minimum days", |s| s.min),
+        ("maxdays", &wanted.maxdays, Value::is_truthy, "maximum days", |s| s.max),
+        ("inactdays", &wanted.inactdays, Value::is_truthy, "inactive days", |s| s.inact),
+        ("warndays", &wanted.warndays, Value::is_truthy, "warn days", |s| s.warn),
+        ("expire", &wanted.expire, Value::is_truthy, "expire days", |s| s.expire),
+    ] {
+        if !is_said(days) {
+            continue;
+        }
+        call(context, &format!("shadow.set_{key}"), &[name.into(), days.clone()])?;
+        if Shadow::of(name).is_none_or(|shadow| Value::from(of(&shadow)) != *days) {
+            failure = Some(format!("User {name} created but failed to set {words} to {days}"));
+        }
+        changes.insert(key.into(), days.clone());
+    }
+    let done = match failure {
+        Some(comment) => StateReturn::failed(name, comment),
+        None => StateReturn::ok(name, format!("New user {name} created")),
+    };
+    Ok(done.with_changes(changes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn accounts() -> Accounts {
+        Accounts::parse(
+            "root:x:0:0:root:/root:/bin/bash\nfred:x:1000:1000:Fred,1:/tmp:/bin/sh\n",
+            "root:x:0:\nfred:x:1000:\nadm:x:4:fred\nweb:x:5:\n",
+        )
+    }
+
+    fn would(name: &str, wanted: &Wanted) -> String {
+        let done = present_state(&testing::state_context(true, &[]), name, wanted.clone(), &accounts()).unwrap();
+        assert_eq!(done.changes, Map::new());
+        format!("{}: {}", Value::from(done.result), done.comment)
+    }
+
+    fn full(name: &str) -> [Option<String>; 5] {
+        [Some(name.into()), None, None, None, None]
+    }
+
+    fn list(names: &[&str]) -> Option<Vec<String>> {
+        Some(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn users_are_told_as_salt_tells_them() {
+        let base = || Wanted { remove_groups: true, createhome: true, enforce_password: true, ..Wanted::default() };
+        let mut told = String::new();
+        for (name, wanted) in [
+            ("fred", base()),
+            ("fred", Wanted { groups: list(&["adm"]), gecos: full("Fred"), home: Some("/tmp".into()), ..base() }),
+            ("fred", Wanted { groups: list(&["web"]), ..base() }),
+            ("fred", Wanted { groups: list(&["web"]), remove_groups: false, ..base() }),
+            ("fred", Wanted { groups: list(&["adm"]), optional_groups: vec!["web".into()], ..base() }),
+            (
+                "fred",
+                Wanted { shell: Some("/bin/bash".into()), home: Some("/no/such".into()), gecos: full("F"), ..base() },
+            ),
+            ("fred", Wanted { uid: 5.into(), ..base() }),
+            (
+                "fred",
+                Wanted { uid: 5.into(), gid: "adm".into(), allow_uid_change: true, allow_gid_change: true, ..base() },
+            ),
+            ("fred", Wanted { gid: "nosuch".into(), ..base() }),
+            ("fred", Wanted { groups: list(&["nosuch"]), ..base() }),
+            ("fred", Wanted { password: Some("$6$secret".into()), ..base() }),
+            ("ann", base()),
+            ("ann", Wanted { groups: list(&["adm", "nosuch"]), ..base() }),
+        ] {
+            told = format!("{told}{}\n", would(name, &wanted));
+        }
+        insta::assert_snapshot!(told, @r#"
+        True: User fred is present and up to date
+        True: User fred is present and up to date
+        None: The following user attributes are set to be changed:
+        groups: ['web']
+
+        None: The following user attributes are set to be changed:
+        groups: ['adm', 'web']
+
+        None: The following user attributes are set to be changed:
+        groups: ['adm', 'web']
+
+        None: The following user attributes are set to be changed:
+        home: /no/such
+        homeDoesNotExist: /no/such
+        shell: /bin/bash
+        fullname: F
+
+        False: Encountered error checking for needed changes. Additional info follows:
+
+        - Changing uid (1000 -> 5) not permitted, set allow_uid_change to True to force this change. Note that this will not change file ownership.
+        None: The following user attributes are set to be changed:
+        uid: 5
+        gid: adm
+        groups: ['fred']
+
+        False: Encountered error checking for needed changes. Additional info follows:
+
+        - Changing gid (1000 -> nosuch) not permitted, set allow_gid_change to True to force this change. Note that this will not change file ownership.
+        None: The following user attributes are set to be changed:
+        groups: []
+        groups (pending creation): nosuch
+
+        None: The following user attributes are set to be changed:
+        passwd: XXX-REDACTED-XXX
+
+        None: User ann set to be added
+        None: User ann set to be added (pending groups: nosuch)
+        "#);
+    }
+
+    #[test]
+    fn users_of_this_host_are_left_alone_in_test_mode() {
+        let context = testing::state_context(true, &[]);
+        for (name, comment) in
+            [("root", "User root set for removal"), ("nobody_here", "User nobody_here is not present")]
+        {
+            let args = Args::keyword(map! {"name" => name});
+            let done = context.call.minion.states.call(&context, "user.absent", args).unwrap();
+            assert_eq!(done.get("comment"), Some(&comment.into()));
+        }
+    }
+}

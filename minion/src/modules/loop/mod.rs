@@ -1,8 +1,0 @@
-//! `loop`: state functions only.
-
-pub(crate) mod state;
-
-use super::Room;
-
-/// All functions of this room.
-pub(super) static ROOM: Room = Room { states: &[state::FUNCTIONS], ..Room::EMPTY };

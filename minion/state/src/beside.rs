@@ -1,0 +1,193 @@
+//! States with `parallel: True`: each runs on a thread of its own.
+
+use std::sync::Arc;
+use std::thread::{Scope, ScopedJoinHandle};
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_host::process::cancelled_within;
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+
+use super::call::{Caller, Clock, Retry, attempt_told, text};
+
+type Outcome = Result<Map, CallError>;
+
+/// What every state has: as in Salt, it is there while the state runs, and so it comes first.
+const FIRST: [&str; 4] = ["name", "result", "changes", "comment"];
+/// What comes next, in the order in which it was told.
+const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
+
+/// The states that run beside the others.
+pub(super) struct Beside<'scope, 'a> {
+    scope: &'scope Scope<'scope, 'a>,
+    /// By the chunk's place, oldest first.
+    running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
+    /// How many there may be; 0 for no limit.
+    most: usize,
+}
+
+impl<'scope, 'a> Beside<'scope, 'a> {
+    pub fn new(scope: &'scope Scope<'scope, 'a>, most: usize) -> Self {
+        Beside { scope, running: IndexMap::new(), most }
+    }
+
+    pub fn has(&self, place: usize) -> bool {
+        self.running.contains_key(&place)
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.most > 0 && self.running.len() >= self.most
+    }
+
+    pub fn oldest(&self) -> Option<usize> {
+        self.running.first().map(|(place, _)| *place)
+    }
+
+    /// Starts a state; its result has the number that the caller has now.
+    pub fn start(&mut self, place: usize, chunk: &'a Chunk, caller: Caller<'a>) {
+        let handle = self.scope.spawn(move || {
+            let number = caller.number;
+            // What its commands return is not for the conditions of the others.
+            let job = Arc::new(caller.context.job.beside());
+            let context = Context { job, ..caller.context.clone() };
+            let mut result = call(&mut Caller { context: &context, ..caller }, chunk)?;
+            result.insert("__run_num__".into(), number.into());
+            Ok(result)
+        });
+        self.running.insert(place, (chunk, handle));
+    }
+
+    /// Waits for a state to end: what came of it, if it was running.
+    pub fn join(&mut self, place: usize) -> Option<Outcome> {
+        let (chunk, handle) = self.running.shift_remove(&place)?;
+        Some(handle.join().unwrap_or_else(|_| {
+            Ok(map! {
+                "name" => chunk.written_name(),
+                "result" => false,
+                "changes" => map! {},
+                "comment" => "Parallel process failed to return",
+                "__sls__" => &chunk.sls,
+                "__id__" => &chunk.id,
+            })
+        }))
+    }
+}
+
+/// Calls a state, with its retries if it is one that runs beside others.
+pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
+    let result = caller.call(chunk)?;
+    if !result.contains_key("__parallel__") {
+        // It does not, or was not called at all.
+        return Ok(result);
+    }
+    let result = again(caller, chunk, result)?;
+    let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
+    let mut told: Map = first.collect();
+    let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT.contains(&key)));
+    told.extend(next.map(|(key, value)| (key.clone(), value.clone())));
+    told.extend(result);
+    Ok(told)
+}
+
+/// Calls a state again as its `retry` says. Unlike elsewhere, all attempts are told behind the first result, there is
+/// one more of them, and conditions count once.
+fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
+    let Some(retry) = chunk.args.get("retry").map(Retry::read) else { return Ok(first) };
+    let mut result = first;
+    if caller.settings.test {
+        retry.announce(&mut result);
+        return Ok(result);
+    }
+    let duration = |result: &Map| result.get("duration").and_then(Value::as_f64).unwrap_or_default();
+    for attempt in 1..=retry.attempts {
+        let pause = retry.pause();
+        if result.get("result") == Some(&retry.until.into()) || cancelled_within(&caller.context.job.cancel, pause) {
+            break;
+        }
+        let clock = Clock::start();
+        let mut next = caller.again(chunk)?;
+        next.shift_remove("__parallel__");
+        let told = match text(&next, "comment") {
+            nothing if nothing.is_empty() => nothing,
+            comment => attempt_told(attempt, &next, &comment),
+        };
+        next.insert("comment".into(), format!("{}\n{told}", text(&result, "comment")).into());
+        for key in NEXT {
+            next.extend(result.get(key).map(|value| (key.into(), value.clone())));
+        }
+        let spent = duration(&result) + pause.as_secs_f64() * 1e3 + clock.spent();
+        next.insert("duration".into(), spent.into());
+        result = next;
+    }
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use super::*;
+    use crate::{Options, Settings, StateRun, run, testing};
+
+    #[test]
+    fn states_run_beside_each_other_up_to_a_limit() {
+        // Each waits for what the other makes: one after the other they would wait for ever.
+        let folder = tempfile::tempdir().unwrap();
+        let meet = |mine: &str, other: &str| {
+            let path = |name: &str| folder.path().join(name).display().to_string();
+            format!(
+                "{mine}: {{cmd.run: [name: 'touch {}; until test -e {}; do sleep 0.01; done', parallel: True, timeout: 60]}}\n",
+                path(mine),
+                path(other)
+            )
+        };
+        let sls = meet("a", "b") + &meet("b", "a") + "c: {test.nop: [require: [cmd: a]]}\n";
+        let context = testing::context(&[("t.sls", &sls)]);
+        let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+        let results: Vec<_> = done
+            .as_map()
+            .unwrap()
+            .values()
+            .map(|one| (one.get("result").cloned(), one.get("__run_num__").cloned()))
+            .collect();
+        assert_eq!(results, [0, 1, 2].map(|number| (Some(true.into()), Some(Value::from(number)))));
+
+        let nops = "nops: {test.nop: [parallel: True, names: [a, b, c, d, e]]}\n";
+        let context = testing::context(&[("t.sls", nops)]);
+        let prepared = StateRun::new(&context, Options::default()).unwrap();
+        let low = prepared.compile(prepared.sls(vec!["t".into()]).unwrap()).unwrap();
+        let done = run(&context, &low, &Settings { max_parallel: 2, ..Settings::default() }).unwrap();
+        assert!(done.len() == 5 && done.values().all(|one| one.get("__parallel__") == Some(&true.into())), "{done:?}");
+    }
+
+    #[test]
+    fn entries_stand_in_the_order_in_which_they_came_to_be() {
+        let sls = "tried: {test.fail_without_changes: [parallel: True, retry: {attempts: 1, interval: 0}]}\n\
+                   checked: {test.nop: [parallel: True, check_cmd: ['true']]}\n\
+                   skipped: {test.nop: [parallel: True, unless: 'true']}\n";
+        let context = testing::context(&[("t.sls", sls)]);
+        let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
+        let told = |tag: &str| {
+            let keys = done.get(tag).unwrap().as_map().unwrap().keys().map(ToString::to_string);
+            keys.collect::<Vec<_>>().join(" ")
+        };
+        for (tag, keys) in [
+            (
+                "test_|-tried_|-tried_|-fail_without_changes",
+                "name result changes comment __sls__ __run_num__ start_time duration __id__",
+            ),
+            (
+                "test_|-checked_|-checked_|-nop",
+                "name result changes comment __sls__ __id__ __run_num__ start_time duration __parallel__",
+            ),
+            (
+                "test_|-skipped_|-skipped_|-nop",
+                "result name changes comment __sls__ __id__ skip_watch __run_num__ start_time duration",
+            ),
+        ] {
+            assert_eq!(told(tag), keys, "{tag}");
+        }
+    }
+}

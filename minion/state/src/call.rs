@@ -1,0 +1,462 @@
+//! One call of a state function: what must be right before, conditions, retries, and what every result has.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use brine_context::redact::Redactor;
+use brine_context::{Context, StateContext, suggest};
+use brine_function::{Args, CallError, Function, ParamKind};
+use brine_host::paths::expand;
+use brine_host::process::cancelled_within;
+use brine_sls::compile::{Chunk, RequisiteKind};
+use brine_value::{Map, Value, map};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::Mode;
+
+use super::{Settings, conditions, slots};
+
+/// Arguments that are the run's. A function gets them only if it has a parameter of that name.
+const OWN_ARGS: &[&str] = &[
+    "aggregate",
+    "check_cmd",
+    "cmd_opts_exclude",
+    "failhard",
+    "onlyif",
+    "unless",
+    "creates",
+    "retry",
+    "order",
+    "parallel",
+    "reload_modules",
+    "reload_grains",
+    "reload_pillar",
+    "runas",
+    "runas_password",
+    "no_log",
+    "fire_event",
+    "saltenv",
+    "umask",
+    "use",
+    "use_in",
+    "onfail_stop",
+    "require_in",
+    "watch_in",
+    "onchanges_in",
+    "onfail_in",
+    "prereq_in",
+    "listen_in",
+];
+
+/// What stands for a value that must not be seen.
+const MASK: &str = "**********";
+
+/// Whether nothing of a state may be shown or logged (`no_log`).
+fn is_hidden(chunk: &Chunk) -> bool {
+    chunk.args.get("no_log").is_some_and(Value::is_truthy)
+}
+
+/// Logs that a state starts.
+fn log_start(chunk: &Chunk) {
+    let name = if is_hidden(chunk) { MASK } else { &chunk.id };
+    tracing::info!(sls = chunk.sls, "running state [{name}] {}.{}", chunk.state, chunk.fun);
+}
+
+/// Logs the result of a state: a failed one as an error, with its comment.
+fn log_end(context: &Context, chunk: &Chunk, result: &Map) {
+    let name = if is_hidden(chunk) { MASK } else { &chunk.id };
+    let function = format_args!("{}.{}", chunk.state, chunk.fun);
+    let duration = result.get("duration").map(ToString::to_string).unwrap_or_default();
+    let changes = result.get("changes");
+    match result.get("result") {
+        Some(Value::Bool(false)) => {
+            let comment = Redactor::of(&context.pillar()).hide(&text(result, "comment"));
+            tracing::error!(sls = chunk.sls, duration_ms = duration, "state [{name}] {function} failed: {comment}");
+        }
+        value => {
+            let result = value.map(ToString::to_string).unwrap_or_default();
+            let changed = changes.is_some_and(Value::is_truthy);
+            tracing::info!(duration_ms = duration, result, changed, "state [{name}] {function} completed");
+        }
+    }
+}
+
+/// Calls state functions, and numbers the calls.
+pub(super) struct Caller<'a> {
+    pub context: &'a Context,
+    pub settings: &'a Settings,
+    /// All chunks of the run.
+    pub chunks: &'a [Chunk],
+    /// The number of the next call.
+    pub number: i64,
+}
+
+impl Caller<'_> {
+    /// Calls the function of a chunk, again if its `retry` says so. An error ends the whole run: it is about
+    /// arguments that the function does not have.
+    pub fn call(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
+        let mut result = self.attempt(chunk)?;
+        // What runs beside the others is tried again there.
+        let retry = chunk.args.get("retry").filter(|_| !chunk.args.contains_key("parallel")).map(Retry::read);
+        let Some(retry) = retry.filter(|_| result.contains_key("start_time")) else { return Ok(result) };
+        if self.settings.test {
+            retry.announce(&mut result);
+            return Ok(result);
+        }
+        let (mut told, mut spent) = (String::new(), 0.0);
+        let started = result.get("start_time").cloned().unwrap_or_default();
+        for attempt in 1..retry.attempts {
+            if result.get("result") == Some(&Value::Bool(retry.until)) {
+                break;
+            }
+            told += &attempt_told(attempt, &result, &text(&result, "comment"));
+            told.push('\n');
+            let pause = retry.pause();
+            spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
+            if cancelled_within(&self.context.job.cancel, pause) {
+                break;
+            }
+            result = self.attempt(chunk)?;
+        }
+        if !told.is_empty() {
+            let comment = format!("{told}{}", text(&result, "comment"));
+            let duration = result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + spent;
+            result.extend(map! {"comment" => comment, "duration" => duration, "start_time" => started});
+        }
+        Ok(result)
+    }
+
+    /// The states that a chunk requires, by module and name.
+    fn required(&self, chunk: &Chunk) -> Vec<(String, String)> {
+        let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
+        let chunks = required.flat_map(|requisite| &requisite.chunks).filter_map(|place| self.chunks.get(*place));
+        chunks.map(|chunk| (chunk.state.clone(), chunk.name.clone())).collect()
+    }
+
+    /// One attempt.
+    fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
+        let clock = Clock::start();
+        log_start(chunk);
+        if let Some(comment) = unfit(self.context, chunk) {
+            let number = self.next_number();
+            return Ok(map! {
+                "result" => false,
+                "name" => chunk.written_name(),
+                "changes" => map! {},
+                "comment" => comment,
+                "__run_num__" => number,
+            });
+        }
+        let mut result = self.try_out(chunk, self.settings.test)?;
+        let number = self.next_number();
+        result.extend(map! {"__sls__" => sls_of(chunk), "__run_num__" => number});
+        if is_hidden(chunk) {
+            for key in ["name", "changes", "comment"] {
+                result.get_mut(key).into_iter().for_each(mask);
+            }
+        }
+        clock.write(&mut result);
+        result.insert("__id__".into(), (&chunk.id).into());
+        log_end(self.context, chunk, &result);
+        Ok(result)
+    }
+
+    /// The number of a call, which is then spent.
+    pub fn next_number(&mut self) -> i64 {
+        self.number += 1;
+        self.number - 1
+    }
+
+    /// Calls a function with its conditions, without what only results have that are told. `test`: it only
+    /// says what it would do.
+    pub fn try_out(&self, chunk: &Chunk, test: bool) -> Result<Map, CallError> {
+        if unfit(self.context, chunk).is_some() {
+            return Ok(failure(chunk, String::new()));
+        }
+        let name = full_name(chunk);
+        let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
+        // Outside of what becomes the state's failure: such a run must not go on.
+        let args = arguments(function, chunk)?;
+        let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
+            let mut result = match skipped {
+                Some(comment) => map! {
+                    "result" => true,
+                    "name" => chunk.written_name(),
+                    "changes" => map! {},
+                    "comment" => comment,
+                    "__sls__" => sls_of(chunk),
+                    "__id__" => &chunk.id,
+                    "skip_watch" => true,
+                },
+                None => self.function(function, chunk, args, test)?,
+            };
+            let own_check = function.params.iter().any(|param| param.name == "check_cmd");
+            if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
+                let good = conditions::check_cmd(self.context, commands)?;
+                // As in Salt, what a state that runs beside the others says itself counts in the end.
+                let beside = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
+                if !beside {
+                    result.insert("result".into(), good.unwrap_or(false).into());
+                }
+                if let Some(good) = good.filter(|_| !beside) {
+                    let word = if good { "succeeded" } else { "failed" };
+                    result.insert("comment".into(), format!("check_cmd determined the state {word}").into());
+                }
+                let name = chunk.written_name();
+                result.extend(map! {"__sls__" => sls_of(chunk), "__id__" => &chunk.id, "name" => name});
+            }
+            Ok(result)
+        });
+        Ok(done.unwrap_or_else(|error| excepted(chunk, error)))
+    }
+
+    /// Calls a function whatever its conditions are.
+    pub fn again(&self, chunk: &Chunk) -> Result<Map, CallError> {
+        let Some(function) = self.context.minion.states.get(&full_name(chunk)) else {
+            return Ok(failure(chunk, String::new()));
+        };
+        let args = arguments(function, chunk)?;
+        Ok(self.function(function, chunk, args, self.settings.test).unwrap_or_else(|error| excepted(chunk, error)))
+    }
+
+    fn function(
+        &self,
+        function: &Function<StateContext>,
+        chunk: &Chunk,
+        mut args: Args,
+        test: bool,
+    ) -> Result<Map, CallError> {
+        if self.settings.mock {
+            return Ok(map! {
+                "name" => chunk.written_name(),
+                "comment" => "Not called, mocked",
+                "changes" => map! {},
+                "result" => true,
+            });
+        }
+        if slots::are_in(&args.keyword) {
+            slots::fill(self.context, &mut args)?;
+        }
+        let saltenv = chunk.args.get("saltenv").map_or_else(|| chunk.saltenv.clone(), ToString::to_string);
+        let context = StateContext {
+            call: self.context.clone(),
+            test,
+            saltenv: if saltenv.is_empty() { "base".to_owned() } else { saltenv },
+            sls: chunk.sls.clone(),
+            id: chunk.id.clone(),
+            chunk: Arc::new(chunk.args.clone()),
+            required: self.required(chunk),
+        };
+        let before = self.context.job.retcode.load(Ordering::Relaxed);
+        let result = match chunk.args.get("umask").and_then(mode) {
+            Some(umask) => with_umask(umask, || function.call(&context, args)),
+            None => function.call(&context, args),
+        };
+        // What a state's commands return is told by the state's result.
+        self.context.set_retcode(before);
+        let result = result.and_then(|result| match result {
+            Value::Map(result) => Ok(result),
+            other => Err(CallError::Execution(format!("{} returned {other}, not a state's result", full_name(chunk)))),
+        });
+        if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
+            return result;
+        }
+        let mut result = result.unwrap_or_else(|error| excepted(chunk, error));
+        result.insert("__parallel__".into(), true.into());
+        Ok(result)
+    }
+}
+
+/// Why a chunk cannot be called, if so: one line each, as a comment of the state.
+pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
+    let mut wrong = Vec::new();
+    let name = chunk.written_name();
+    let place = if chunk.sls.is_empty() { String::new() } else { format!("in SLS '{}' ", chunk.sls) };
+    if name.is_truthy() && name.as_str().is_none() {
+        wrong.push(format!("ID '{name}' {place}is not formed as a string, but is a {}", name.type_name()));
+    }
+    if let Some(umask) = chunk.args.get("umask")
+        && mode(umask).is_none()
+    {
+        wrong.push(format!("Invalid umask: {umask}"));
+    }
+    if wrong.is_empty() {
+        let full = full_name(chunk);
+        let function = context.minion.states.get(&full);
+        let missing = match context.minion.rooms.unavailable(context, &chunk.state) {
+            Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
+            None => function.is_none().then(|| suggest::no_state(&context.minion.states, &full)),
+        };
+        match (missing, function) {
+            (Some(_), _) if chunk.sls.is_empty() => wrong.push(suggest::no_single_state(&context.minion.states, &full)),
+            (Some(reason), _) => {
+                wrong.push(format!("State '{full}' was not found in SLS '{}'", chunk.sls));
+                wrong.push(format!("Reason: {reason}"));
+            }
+            (None, Some(function)) => {
+                let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+                let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
+                wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
+            }
+            (None, None) => {}
+        }
+    }
+    (!wrong.is_empty()).then(|| wrong.join("\n") + "\n")
+}
+
+/// A mode as it is written: octal digits.
+fn mode(value: &Value) -> Option<u32> {
+    u32::from_str_radix(value.to_string().trim_start_matches("0o"), 8).ok()
+}
+
+/// Calls with another umask, on a thread that does not share it with the process.
+fn with_umask<T: Send>(umask: u32, call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            unshare(CloneFlags::CLONE_FS)
+                .map_err(|error| CallError::execution(format!("umask cannot be set: {error}")))?;
+            nix::sys::stat::umask(Mode::from_bits_truncate(umask));
+            call()
+        });
+        thread.join().unwrap_or_else(|_| Err(CallError::Execution("the state panicked".into())))
+    })
+}
+
+fn full_name(chunk: &Chunk) -> String {
+    format!("{}.{}", chunk.state, chunk.fun)
+}
+
+/// The result of a state that an exception ended.
+fn excepted(chunk: &Chunk, error: CallError) -> Map {
+    let error = match error {
+        CallError::Execution(message) | CallError::Exception(message) => message,
+        other => other.to_string(),
+    };
+    failure(chunk, format!("An exception occurred in this state: {error}"))
+}
+
+pub(super) fn sls_of(chunk: &Chunk) -> Value {
+    if chunk.sls.is_empty() { Value::Nil } else { (&chunk.sls).into() }
+}
+
+fn failure(chunk: &Chunk, comment: String) -> Map {
+    map! {"result" => false, "name" => chunk.written_name(), "changes" => map! {}, "comment" => comment}
+}
+
+pub(super) fn text(result: &Map, key: &str) -> String {
+    result.get(key).map(ToString::to_string).unwrap_or_default()
+}
+
+/// The arguments that a function takes out of a chunk. Others than it knows are an error in Salt's words.
+fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
+    let takes_all = function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords));
+    let name = match chunk.written_name() {
+        Value::Str(path) if chunk.state == "file" => expand(&path).display().to_string().into(),
+        name => name,
+    };
+    let (mut keyword, mut unknown) = (map! {"name" => name}, Vec::new());
+    for (key, value) in &chunk.args {
+        let name = key.to_string();
+        let named = function
+            .params
+            .iter()
+            .any(|param| param.name == name && matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
+        let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
+        if name == "name" {
+            continue;
+        }
+        if named || takes_all && !own {
+            keyword.insert(key.clone(), value.clone());
+        } else if !own {
+            unknown.push(format!("'{name}'"));
+        }
+    }
+    let full = full_name(chunk);
+    let message = match &unknown[..] {
+        [] => return Ok(Args::keyword(keyword)),
+        [one] => format!("{one} is an invalid keyword argument for '{full}'."),
+        [more @ .., last] => format!("{} and {last} are invalid keyword arguments for '{full}'.", more.join(", ")),
+    };
+    Err(CallError::Arguments { function: full, message })
+}
+
+/// What an attempt came to, in a line.
+pub(super) fn attempt_told(attempt: i64, result: &Map, comment: &str) -> String {
+    let result = text(result, "result");
+    format!("Attempt {attempt}: Returned a result of \"{result}\", with the following comment: \"{comment}\"")
+}
+
+/// Hides all that is in a value.
+fn mask(value: &mut Value) {
+    match value {
+        Value::Map(map) => map.values_mut().for_each(mask),
+        Value::List(list) => list.iter_mut().for_each(mask),
+        other if other.is_truthy() => *other = MASK.into(),
+        _ => {}
+    }
+}
+
+/// When a call began.
+pub(super) struct Clock(jiff::Zoned, Instant);
+
+impl Clock {
+    pub fn start() -> Self {
+        Clock(jiff::Zoned::now(), Instant::now())
+    }
+
+    /// Writes when the call began, and how many milliseconds it took.
+    pub fn write(&self, result: &mut Map) {
+        let micros = self.0.subsec_nanosecond() / 1000;
+        let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
+        result.extend(map! {"start_time" => start_time, "duration" => self.spent()});
+    }
+
+    /// How many milliseconds it has taken so far.
+    pub fn spent(&self) -> f64 {
+        (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3
+    }
+}
+
+/// How often a state is run again.
+pub(super) struct Retry {
+    pub until: bool,
+    pub attempts: i64,
+    interval: i64,
+    splay: i64,
+}
+
+impl Retry {
+    /// Reads a `retry` argument. What is of a wrong type is as if it were not there.
+    pub fn read(value: &Value) -> Self {
+        let number = |name: &str, default: i64| value.get(name).and_then(Value::as_i64).unwrap_or(default);
+        Retry {
+            until: value.get("until").and_then(Value::as_bool).unwrap_or(true),
+            attempts: if value == &Value::Bool(false) { 0 } else { number("attempts", 2) },
+            interval: number("interval", 30),
+            splay: number("splay", 0),
+        }
+    }
+
+    pub fn pause(&self) -> Duration {
+        let more = if self.splay > 0 { rand::random_range(0..=self.splay) } else { 0 };
+        Duration::from_secs(u64::try_from(self.interval.saturating_add(more)).unwrap_or(0))
+    }
+
+    /// Says in test mode what would be.
+    pub fn announce(&self, result: &mut Map) {
+        let comment = text(result, "comment");
+        result.insert("comment".into(), format!("{comment}  {self}").into());
+    }
+}
+
+/// What test mode says.
+impl std::fmt::Display for Retry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Retry { until, attempts, interval, splay } = self;
+        let until = Value::from(*until);
+        write!(
+            f,
+            "The state would be retried every {interval} seconds (with a splay of up to {splay} seconds) a maximum of {attempts} times or until a result of {until} is returned"
+        )
+    }
+}

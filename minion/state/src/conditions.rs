@@ -1,0 +1,159 @@
+//! `onlyif`, `unless`, `creates`: whether a state runs at all; `check_cmd`: whether it did what it should.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use brine_context::Context;
+use brine_function::{Args, CallError};
+use brine_sls::compile::Chunk;
+use brine_value::{Map, Value};
+
+/// Arguments of a state that its conditions' commands get too.
+const COMMAND_ARGS: [&str; 9] =
+    ["cwd", "root", "runas", "env", "prepend_path", "umask", "timeout", "success_retcodes", "shell"];
+
+/// What one condition says.
+struct Said {
+    comment: String,
+    skip: bool,
+}
+
+impl Said {
+    fn of(skip: bool, comment: &str) -> Self {
+        Said { comment: comment.to_owned(), skip }
+    }
+}
+
+/// How an entry of `onlyif` or `unless` comes out.
+enum Entry {
+    /// It succeeded or failed.
+    Was(bool),
+    /// It is a mapping without `fun`: the state runs.
+    NoFunction,
+    /// It is neither a command nor a mapping: the state runs.
+    BadType,
+}
+
+/// Why a state is not run, if its conditions say so. An error is an exception of the state.
+pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>, CallError> {
+    let mut said = Vec::new();
+    if let Some(condition) = chunk.args.get("onlyif") {
+        said.push(onlyif(context, chunk, condition)?);
+    }
+    if let Some(condition) = chunk.args.get("unless") {
+        said.push(unless(context, chunk, condition)?);
+    }
+    if let Some(paths) = chunk.args.get("creates") {
+        said.push(creates(paths));
+    }
+    if !said.iter().any(|said| said.skip) {
+        return Ok(None);
+    }
+    let comments: Vec<String> = said.into_iter().map(|said| said.comment).collect();
+    Ok(Some(comments.join("\n")))
+}
+
+/// All must succeed.
+fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
+    for entry in entries("onlyif", condition)? {
+        match outcome(context, chunk, entry, false)? {
+            Entry::Was(true) => {}
+            Entry::Was(false) => return Ok(Said::of(true, "onlyif condition is false")),
+            Entry::NoFunction => return Ok(Said::of(false, &format!("no `fun` argument in onlyif: {entry}"))),
+            Entry::BadType => return Ok(Said::of(false, "onlyif execution failed, bad type passed")),
+        }
+    }
+    Ok(Said::of(false, "onlyif condition is true"))
+}
+
+/// The state is skipped only if all succeed.
+fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
+    let mut said = Said::of(true, "unless condition is true");
+    for entry in entries("unless", condition)? {
+        match outcome(context, chunk, entry, true)? {
+            Entry::Was(true) => said = Said::of(true, "unless condition is true"),
+            Entry::Was(false) => return Ok(Said::of(false, "unless condition is false")),
+            Entry::NoFunction => return Ok(Said::of(false, &format!("no `fun` argument in unless: {entry}"))),
+            Entry::BadType => said = Said::of(false, "unless condition is false, bad type passed"),
+        }
+    }
+    Ok(said)
+}
+
+fn creates(paths: &Value) -> Said {
+    match paths {
+        Value::Str(path) if Path::new(path).exists() => Said::of(true, &format!("{path} exists")),
+        Value::List(paths) if paths.iter().all(|path| Path::new(&path.to_string()).exists()) => {
+            Said::of(true, "All files in creates exist")
+        }
+        _ => Said::of(false, "Creates files not found"),
+    }
+}
+
+/// Whether all commands of `check_cmd` succeed; nothing if there is none.
+pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<Option<bool>, CallError> {
+    let commands = match commands {
+        Value::List(commands) => &commands[..],
+        Value::Str(_) => std::slice::from_ref(commands),
+        odd => return Err(CallError::execution(format!("check_cmd is {}, not a command or a list", odd.type_name()))),
+    };
+    for command in commands {
+        if !succeeds(context, &command.to_string(), Map::new())? {
+            return Ok(Some(false));
+        }
+    }
+    Ok((!commands.is_empty()).then_some(true))
+}
+
+fn entries<'a>(name: &str, condition: &'a Value) -> Result<&'a [Value], CallError> {
+    match condition {
+        Value::List(entries) if entries.is_empty() => Err(CallError::execution(format!("{name} is an empty list"))),
+        Value::List(entries) => Ok(entries),
+        one => Ok(std::slice::from_ref(one)),
+    }
+}
+
+/// A text is a shell command, a mapping with `fun` a call. A command that cannot be started counts as
+/// `not_started`: in either case the state is then skipped.
+fn outcome(context: &Context, chunk: &Chunk, entry: &Value, not_started: bool) -> Result<Entry, CallError> {
+    match entry {
+        Value::Str(command) => {
+            let without: Vec<String> = match chunk.args.get("cmd_opts_exclude") {
+                Some(Value::List(names)) => names.iter().map(ToString::to_string).collect(),
+                Some(name) => vec![name.to_string()],
+                None => Vec::new(),
+            };
+            let options = COMMAND_ARGS.iter().filter(|name| !without.iter().any(|other| other == *name));
+            let options = options.filter_map(|name| Some((Value::from(*name), chunk.args.get(*name)?.clone())));
+            Ok(Entry::Was(succeeds(context, command, options.collect()).unwrap_or(not_started)))
+        }
+        Value::Map(call) => match call.get("fun") {
+            Some(fun) => function(context, &fun.to_string(), call).map(Entry::Was),
+            None => Ok(Entry::NoFunction),
+        },
+        _ => Ok(Entry::BadType),
+    }
+}
+
+fn succeeds(context: &Context, command: &str, mut options: Map) -> Result<bool, CallError> {
+    options.insert("ignore_retcode".into(), true.into());
+    options.insert("python_shell".into(), true.into());
+    let args = Args { positional: vec![command.into()], keyword: options };
+    Ok(context.call("cmd.retcode", args)? == Value::Int(0))
+}
+
+/// What a function returns decides, or the retcode that it sets.
+fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError> {
+    let positional = call.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));
+    let args = Args { positional, keyword: keyword.map(|(key, value)| (key.clone(), value.clone())).collect() };
+    let retcode = &context.job.retcode;
+    let before = retcode.swap(0, Ordering::Relaxed);
+    let value = context.call(fun, args);
+    let set = retcode.swap(before, Ordering::Relaxed);
+    let value = match (value?, call.get("get_return").and_then(Value::as_str)) {
+        (value, Some(path)) => brine_yaml::traverse(&value, path, ":").cloned().unwrap_or_default(),
+        (value, None) => value,
+    };
+    Ok(if set == 0 { value.is_truthy() } else { false })
+}

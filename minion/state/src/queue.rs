@@ -1,0 +1,125 @@
+//! One state run at a time on a minion.
+
+use std::time::Duration;
+
+use brine_context::Context;
+use brine_context::jobs::{self, Running};
+use brine_value::Value;
+
+use super::Options;
+
+/// How often a run that waits looks whether it may start.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Queue {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It waits.
+    Wait,
+    /// It waits unless so many wait already.
+    WaitIfFewer(usize),
+}
+
+impl Queue {
+    /// As it is written: True, or how many may wait.
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Int(most) => {
+                usize::try_from(*most).ok().filter(|most| *most > 0).map_or(Queue::Refuse, Queue::WaitIfFewer)
+            }
+            other if other.is_truthy() => Queue::Wait,
+            _ => Queue::Refuse,
+        }
+    }
+
+    /// Whether one more may wait where these have the say: one that runs, the others waiting for it.
+    fn takes(self, before: usize) -> bool {
+        match self {
+            Queue::Refuse => false,
+            Queue::Wait => true,
+            Queue::WaitIfFewer(most) => before <= most,
+        }
+    }
+}
+
+/// Waits for, refuses or ignores another state run, as the options say. A refusal is in Salt's words.
+pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>> {
+    if options.concurrent {
+        return Ok(());
+    }
+    let mut waits = false;
+    loop {
+        let others = before(context);
+        if others.is_empty() {
+            return Ok(());
+        }
+        if !waits && !options.queue.takes(others.len()) {
+            return Err(others.iter().map(told).collect());
+        }
+        waits = true;
+        if context.job.cancel.is_cancelled() {
+            return Err(vec!["The job was ended while it waited for another state run".into()]);
+        }
+        // A run ends on its own thread or in its own process, which knows nothing of those that wait.
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// The state runs under way that began before this job: of two, the later one gives way.
+fn before(context: &Context) -> Vec<Running> {
+    let mut running = jobs::running(&context.minion);
+    running.retain(|job| job.jid < context.job.jid && is_state_run(&job.fun));
+    running
+}
+
+fn told(job: &Running) -> String {
+    let started = job.jid.parse::<brine_ids::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
+    format!(
+        "The function \"{}\" is running as PID {} and was started at {started} with jid {}",
+        job.fun, job.pid, job.jid
+    )
+}
+
+/// Whether a function changes the host by states: those that only show do not.
+fn is_state_run(fun: &str) -> bool {
+    matches!(
+        fun,
+        "state.apply"
+            | "state.sls"
+            | "state.sls_id"
+            | "state.highstate"
+            | "state.single"
+            | "state.high"
+            | "state.low"
+            | "state.pkg"
+            | "state.request"
+            | "state.run_request"
+            | "state.test"
+            | "state.top"
+            | "state.template"
+            | "state.template_str"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_says_how_many_may_wait() {
+        for (written, before, takes) in [
+            (Value::Nil, 1, false),
+            (false.into(), 1, false),
+            (0.into(), 1, false),
+            (true.into(), 9, true),
+            (1.into(), 1, true),
+            (1.into(), 2, false),
+            (2.into(), 2, true),
+        ] {
+            assert_eq!(Queue::of(&written).takes(before), takes, "{written} behind {before}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! Running steps in order, each as its requisites say; all results in one mapping. `listeners.rs` acts after the steps.
+
+mod listeners;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use brine_context::{Context, MasterEvent};
+use brine_function::CallError;
+use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
+use brine_value::{Map, Value, map};
+use indexmap::IndexMap;
+
+use crate::beside::Beside;
+use crate::call::{Caller, Clock, sls_of, text};
+use crate::pause;
+use crate::requisites::{Verdict, judge};
+
+/// What the job's retcode is when a state failed, or there was none.
+const STATE_FAILURE: i64 = 2;
+
+/// How a run works.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Only say what would be done.
+    pub test: bool,
+    /// The first failure ends the run.
+    pub failhard: bool,
+    /// Do not call any state function.
+    pub mock: bool,
+    /// Fire an event for each state.
+    pub state_events: bool,
+    /// Which modules' states are put together: `state_aggregate`.
+    pub aggregate: Value,
+    /// How many states run side by side; 0 for no limit.
+    pub max_parallel: usize,
+}
+
+/// Runs the steps in order, then those that listen. Sets the job's retcode: 2 if a state failed or none ran.
+/// An error is about arguments that a function does not have, which ends the run as in Salt.
+pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
+    let (results, ran) = std::thread::scope(|scope| {
+        let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
+        let mut run = Run {
+            low,
+            caller,
+            tried: HashMap::new(),
+            done: IndexMap::new(),
+            more: Map::new(),
+            beside: Beside::new(scope, settings.max_parallel),
+            aggregated: HashSet::new(),
+        };
+        // A failure that ends the run keeps nobody from listening to what has changed before it.
+        let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
+        // What still runs beside an error comes to its end.
+        let ended = run.join_all();
+        let done = std::mem::take(&mut run.done).into_iter();
+        let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
+        results.extend(run.more);
+        (results, ran.and(ended.map(|_| ())))
+    });
+    pause::forget(&context.minion, &context.job.jid);
+    ran?;
+    let failed = results.values().any(|result| result.get("result") == Some(&Value::Bool(false)));
+    context.set_retcode(if failed || results.is_empty() { STATE_FAILURE } else { 0 });
+    Ok(results)
+}
+
+struct Run<'scope, 'a> {
+    low: &'a Low,
+    caller: Caller<'a>,
+    /// What came of trials, by the chunk's place.
+    tried: HashMap<usize, Map>,
+    /// What came of chunks, by their place, in the order in which they ran.
+    done: IndexMap<usize, Map>,
+    /// What came of listeners, by tag.
+    more: Map,
+    /// States that run on threads of their own.
+    beside: Beside<'scope, 'a>,
+    /// Chunks that another one has taken along, and that one.
+    aggregated: HashSet<usize>,
+}
+
+impl<'scope, 'a: 'scope> Run<'scope, 'a> {
+    /// Runs the steps, all or up to a failure that ends the run. Says whether the job goes on: not if it was ended.
+    fn steps(&mut self) -> Result<bool, CallError> {
+        for step in &self.low.steps {
+            if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
+                return Ok(false);
+            }
+            if self.done.contains_key(&step.chunk) {
+                continue;
+            }
+            for need in &step.needs {
+                if self.join(need.chunk)? {
+                    return Ok(true);
+                }
+            }
+            self.step(step)?;
+            if !self.beside.has(step.chunk) && self.ended(step.chunk) {
+                return Ok(true);
+            }
+        }
+        self.join_all().map(|_| true)
+    }
+
+    /// What follows the end of a state. Says whether its failure ends the run.
+    fn ended(&self, place: usize) -> bool {
+        let Some(result) = self.done.get(&place) else { return false };
+        let chunk = &self.low.chunks[place];
+        self.fire(chunk, result);
+        self.ends_run(chunk, result)
+    }
+
+    /// Waits for a state that runs beside. Says whether its failure ends the run.
+    fn join(&mut self, place: usize) -> Result<bool, CallError> {
+        let Some(result) = self.beside.join(place) else { return Ok(false) };
+        self.done.insert(place, result?);
+        Ok(self.ended(place))
+    }
+
+    fn join_all(&mut self) -> Result<bool, CallError> {
+        let mut ends = false;
+        while let Some(place) = self.beside.oldest() {
+            ends |= self.join(place)?;
+        }
+        Ok(ends)
+    }
+
+    /// Runs a state whose requisites are met: here, or on a thread of its own.
+    fn call(&mut self, place: usize) -> Result<Option<Map>, CallError> {
+        let chunk = &self.low.chunks[place];
+        if let Some(together) = self.together(place) {
+            return self.caller.call(&together).map(Some);
+        }
+        if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
+            return self.caller.call(chunk).map(Some);
+        }
+        while self.beside.is_full() {
+            let Some(oldest) = self.beside.oldest() else { break };
+            self.join(oldest)?;
+        }
+        // It has its place among the results from now on.
+        self.done.insert(place, Map::new());
+        let number = self.caller.next_number();
+        let Caller { context, settings, chunks, .. } = self.caller;
+        self.beside.start(place, chunk, Caller { context, settings, chunks, number });
+        Ok(None)
+    }
+
+    /// The chunk with those taken along that can run with it now, if there are any and they are to be.
+    fn together(&mut self, place: usize) -> Option<Chunk> {
+        let chunk = &self.low.chunks[place];
+        let aggregate = self.caller.context.minion.rooms.aggregate_of(&chunk.state)?;
+        if !self.may_aggregate(chunk) || self.aggregated.contains(&place) {
+            return None;
+        }
+        let waits = |step: &&Step| {
+            let other = &self.low.chunks[step.chunk];
+            !step.check
+                && step.chunk != place
+                && other.state == chunk.state
+                && !self.done.contains_key(&step.chunk)
+                && !self.aggregated.contains(&step.chunk)
+                && self.may_aggregate(other)
+                // What may turn out not to be wanted is not taken along.
+                && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
+                && !step.needs.iter().any(|need| self.beside.has(need.chunk))
+                && judge(&step.needs, |need| self.result(need)) == Verdict::Met
+        };
+        let places: Vec<usize> = self.low.steps.iter().filter(waits).map(|step| step.chunk).collect();
+        let mut together = chunk.clone();
+        let taken: Vec<usize> =
+            places.into_iter().filter(|other| aggregate(&mut together, &self.low.chunks[*other])).collect();
+        self.aggregated.insert(place);
+        self.aggregated.extend(&taken);
+        (!taken.is_empty()).then_some(together)
+    }
+
+    fn may_aggregate(&self, chunk: &Chunk) -> bool {
+        match chunk.args.get("aggregate").unwrap_or(&self.caller.settings.aggregate) {
+            Value::List(modules) => modules.iter().any(|module| module.as_str() == Some(&chunk.state)),
+            Value::Str(module) => *module == chunk.state,
+            other => other.is_truthy(),
+        }
+    }
+
+    fn ends_run(&self, chunk: &Chunk, result: &Map) -> bool {
+        let settings = self.caller.settings;
+        let hard = chunk.args.get("failhard").map_or(settings.failhard, Value::is_truthy);
+        hard && !settings.test && result.get("result") == Some(&Value::Bool(false))
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), CallError> {
+        let chunk = &self.low.chunks[step.chunk];
+        let verdict = judge(&step.needs, |need| self.result(need));
+        let result = match verdict {
+            Verdict::Met | Verdict::Changed | Verdict::ChangedUnnoticed if step.check => {
+                // A trial runs beside nothing.
+                let mut alone = chunk.clone();
+                alone.args.shift_remove("parallel");
+                let tried = self.caller.try_out(&alone, true)?;
+                self.tried.insert(step.chunk, tried);
+                return Ok(());
+            }
+            Verdict::Met => match self.call(step.chunk)? {
+                Some(result) => result,
+                None => return Ok(()),
+            },
+            Verdict::Changed => self.call_and_act(chunk, &step.needs)?,
+            Verdict::ChangedUnnoticed => {
+                let mut result = self.caller.call(chunk)?;
+                let comment = text(&result, "comment");
+                let why = "mod_watch was not run because requisites were skipped by another state";
+                result.insert("comment".into(), format!("{comment} {why}").into());
+                result
+            }
+            Verdict::Failed => {
+                if let Some(tried) = self.tried.get(&step.chunk) {
+                    self.as_tried(chunk, tried.clone())
+                } else {
+                    let failed = self.failed(&step.needs).join(", ");
+                    self.not_run(chunk, false, &format!("One or more requisite failed: {failed}"))
+                }
+            }
+            Verdict::Skipped => {
+                self.not_run(chunk, true, "State was not run because requisites were skipped by another state")
+            }
+            Verdict::NothingToPrepare => self.not_run(chunk, true, "No changes detected"),
+            Verdict::NothingFailed => self.not_run(chunk, true, "State was not run because onfail req did not change"),
+            Verdict::NothingChanged => {
+                self.not_run(chunk, true, "State was not run because none of the onchanges reqs changed")
+            }
+        };
+        if step.check {
+            // Not even tried: this is what came of the state itself, too.
+            self.tried.insert(step.chunk, result.clone());
+        }
+        self.done.insert(step.chunk, result);
+        Ok(())
+    }
+
+    /// What came of what a step needs: for a `prereq`, of the trial.
+    fn result(&self, need: &Dependency) -> Option<&Map> {
+        match need.kind {
+            RequisiteKind::Prereq => self.tried.get(&need.chunk),
+            _ => self.done.get(&need.chunk),
+        }
+    }
+
+    /// The states that failed among those that a step needs, each once.
+    fn failed(&self, needs: &[Dependency]) -> Vec<String> {
+        let mut failed: Vec<String> = Vec::new();
+        for need in needs {
+            let result = self.tried.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
+            if result.and_then(|result| result.get("result")) == Some(&Value::Bool(false)) {
+                let chunk = &self.low.chunks[need.chunk];
+                let name = format!("{}.{}", chunk.told_sls(), chunk.id);
+                if !failed.contains(&name) {
+                    failed.push(name);
+                }
+            }
+        }
+        failed
+    }
+
+    /// The result of a state that its requisites keep from running.
+    fn not_run(&mut self, chunk: &Chunk, result: bool, comment: &str) -> Map {
+        let number = self.caller.next_number();
+        // Time and duration have their places, and get their values at the end.
+        let mut done = map! {
+            "changes" => map! {},
+            "result" => result,
+            "duration" => 0,
+            "start_time" => "",
+            "comment" => comment,
+            "__state_ran__" => false,
+            "__run_num__" => number,
+            "__sls__" => sls_of(chunk),
+            "__id__" => &chunk.id,
+            "name" => chunk.written_name(),
+        };
+        Clock::start().write(&mut done);
+        done
+    }
+
+    /// The result of a state that was tried out for another one which then failed: what it would have changed
+    /// is not changed.
+    fn as_tried(&mut self, chunk: &Chunk, mut tried: Map) -> Map {
+        let number = self.caller.next_number();
+        tried.extend(map! {
+            "changes" => map! {},
+            "__run_num__" => number,
+            "__sls__" => sls_of(chunk),
+            "__id__" => &chunk.id,
+            "name" => chunk.written_name(),
+        });
+        tried
+    }
+
+    /// Runs a state that watches changed ones; if it changes nothing itself, it acts on them.
+    fn call_and_act(&mut self, chunk: &Chunk, needs: &[Dependency]) -> Result<Map, CallError> {
+        let result = self.caller.call(chunk)?;
+        let has = |key: &str| result.get(key).is_some_and(Value::is_truthy);
+        if has("changes") || has("skip_watch") {
+            return Ok(result);
+        }
+        let mut watched = Map::new();
+        for need in needs {
+            let other = &self.low.chunks[need.chunk];
+            let changes = self.result(need).and_then(|result| result.get("changes")).cloned().unwrap_or_default();
+            let one = map! {
+                "state" => &other.state,
+                "__id__" => &other.id,
+                "name" => other.written_name(),
+                "changes" => changes,
+            };
+            if let Value::List(list) = watched.entry(need.kind.name().into()).or_insert_with(|| Value::List(Vec::new()))
+            {
+                list.push(one.into());
+            }
+        }
+        let mut acting = acting(chunk);
+        acting.args.insert("__reqs__".into(), watched.into());
+        self.caller.call(&acting)
+    }
+
+    /// Tells the master what came of a state, if the state or the run asks for it, and there is one.
+    fn fire(&self, chunk: &Chunk, result: &Map) {
+        let context = self.caller.context;
+        if !context.minion.upstream.has_master() {
+            return;
+        }
+        let (jid, id) = (&context.job.jid, &context.minion.id);
+        let mut data = map! {"ret" => result.clone()};
+        let tag = match chunk.args.get("fire_event") {
+            Some(Value::Str(part)) if !part.is_empty() => format!("salt/state_result/{jid}/{id}/{part}"),
+            Some(yes) if yes.is_truthy() => format!("salt/state_result/{jid}/{id}/{}", chunk.name),
+            _ if self.caller.settings.state_events => {
+                data.insert("len".into(), (self.low.steps.len() as u64).into());
+                format!("salt/job/{jid}/prog/{id}/{}", text(result, "__run_num__"))
+            }
+            _ => return,
+        };
+        context.job.mark(&mut data);
+        let event = MasterEvent { beside: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
+        if let Err(error) = context.minion.upstream.fire_master(event) {
+            tracing::warn!(tag, error, "the event of a state could not be fired");
+        }
+    }
+}
+
+/// The chunk that acts on changes in the place of another one.
+fn acting(chunk: &Chunk) -> Chunk {
+    let mut acting = chunk.clone();
+    acting.args.insert("sfun".into(), chunk.fun.as_str().into());
+    "mod_watch".clone_into(&mut acting.fun);
+    acting
+}

@@ -1,0 +1,158 @@
+//! Slots: arguments that are what a function gives at the moment when the state runs.
+//!
+//! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` is replaced by what the call gives, followed to the value and
+//! with the text behind it. Arguments, items of lists among them, and values of mappings in these are looked at.
+
+use brine_context::Context;
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value};
+
+const MARK: &str = "__slot__:salt:";
+
+/// Replaces the slots in the arguments of a chunk.
+pub(super) fn fill(context: &Context, args: &mut Args) -> Result<(), CallError> {
+    for value in args.keyword.values_mut().chain(&mut args.positional) {
+        fill_value(context, value)?;
+        let Value::List(items) = value else { continue };
+        for item in items {
+            fill_value(context, item)?;
+            let Value::Map(map) = item else { continue };
+            for inner in map.values_mut() {
+                fill_value(context, inner)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
+    if let Some(written) = value.as_str().and_then(|text| text.strip_prefix(MARK))
+        && let Some(filled) = filled(context, written)?
+    {
+        *value = filled;
+    }
+    Ok(())
+}
+
+/// What a slot stands for. One that cannot be read, or whose function is not there, stands for itself.
+fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> {
+    let Some((call, rest)) = split_call(written) else { return Ok(None) };
+    let Some((fun, args)) = call.split_once('(') else { return Ok(None) };
+    let fun = fun.trim();
+    if context.minion.functions.get(fun).is_none() {
+        tracing::warn!(fun, "a slot names a function that is not there");
+        return Ok(None);
+    }
+    let mut value = context.call(fun, arguments(args))?;
+    let (path, text) = rest.split_once('~').map_or((rest, None), |(path, text)| (path, Some(unquoted(text.trim()))));
+    for key in path.trim().trim_start_matches('.').split('.').filter(|key| !key.is_empty()) {
+        value = value.get(key).cloned().unwrap_or_default();
+    }
+    Ok(Some(match text {
+        Some(text) => format!("{value}{text}").into(),
+        None => value,
+    }))
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let inside = |quote| text.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
+    inside('\'').or_else(|| inside('"')).unwrap_or(text)
+}
+
+/// The call up to its closing bracket, which is left out, and what is behind it.
+fn split_call(written: &str) -> Option<(&str, &str)> {
+    let (mut depth, mut quote) = (0, None);
+    for (at, c) in written.char_indices() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => quote = Some(c),
+            ('(', None) => depth += 1,
+            (')', None) => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some((&written[..at], &written[at + 1..]));
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Arguments separated by commas, each read as YAML. Blanks outside of quotes and brackets mean nothing.
+fn arguments(text: &str) -> Args {
+    let mut args = Args::default();
+    for written in split_commas(text) {
+        let read = |text: &str| brine_yaml::load(text).unwrap_or_else(|_| text.into());
+        match written.split_once('=').filter(|(name, _)| name.chars().all(|c| c == '_' || c.is_alphanumeric())) {
+            Some((name, value)) => _ = args.keyword.insert(name.into(), read(value)),
+            None => args.positional.push(read(&written)),
+        }
+    }
+    args
+}
+
+fn split_commas(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut depth, mut quote) = (Vec::new(), String::new(), 0, None);
+    for c in text.chars() {
+        match (c, quote) {
+            (c, Some(open)) => {
+                quote = (c != open).then_some(open);
+                word.push(c);
+            }
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.push(c);
+            }
+            (',', None) if depth == 0 => words.push(std::mem::take(&mut word)),
+            (c, None) if c.is_whitespace() && depth == 0 => {}
+            (c, None) => {
+                depth += i32::from("([{".contains(c)) - i32::from(")]}".contains(c));
+                word.push(c);
+            }
+        }
+    }
+    if !word.is_empty() || !words.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// Whether there is a slot in an argument, so that most chunks need not be copied.
+pub(super) fn are_in(args: &Map) -> bool {
+    let is_slot = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(MARK));
+    args.values().any(|value| {
+        is_slot(value)
+            || value.as_list().is_some_and(|items| {
+                items.iter().any(|item| is_slot(item) || item.as_map().is_some_and(|map| map.values().any(is_slot)))
+            })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn slots_are_what_their_calls_give() {
+        let context = testing::context(&[]);
+        for (written, value) in [
+            ("__slot__:salt:test.echo(a b)", Value::from("ab")),
+            ("__slot__:salt:test.echo('a, b')", "a, b".into()),
+            ("__slot__:salt:test.echo(text=7) ~ /x", "7/x".into()),
+            ("__slot__:salt:test.echo('a ') ~ 'b'", "a b".into()),
+            ("__slot__:salt:test.arg(1, k={a: [2]}).kwargs.k", map! {"a" => list![2]}.into()),
+            ("__slot__:salt:no.such(1)", "__slot__:salt:no.such(1)".into()),
+            ("__slot__:other", "__slot__:other".into()),
+        ] {
+            let mut args = Args::keyword(map! {"x" => list![written, map! {"y" => written}], "z" => written});
+            fill(&context, &mut args).unwrap();
+            let filled = map! {"x" => list![value.clone(), map! {"y" => value.clone()}], "z" => value};
+            assert_eq!(args.keyword, filled, "{written}");
+        }
+    }
+}

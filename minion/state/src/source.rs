@@ -1,0 +1,172 @@
+//! SLS files, rendered for the compiler.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use brine_context::Context;
+use brine_context::files::read_text;
+use brine_context::redact::Redactor;
+use brine_context::template_host::{MinionHost, pillar_tree};
+use brine_jinja::{Context as Variables, Host, Limits, Template, Tree};
+use brine_sls::compile::SlsSource;
+use brine_sls::gpg::Gpg;
+use brine_sls::render::{Sls, sls_variables};
+use brine_sls::top;
+use brine_value::{Map, Value};
+use parking_lot::Mutex;
+
+/// Renders SLS files and templates with what this minion is.
+pub struct Source {
+    context: Context,
+    /// What the templates have as `grains`, `pillar` and `opts`. What one changes in it the next one sees.
+    trees: [(&'static str, Tree); 3],
+    host: Arc<dyn Host>,
+    renderer: String,
+    gpg: Arc<Gpg>,
+    /// The files of an environment, asked for once.
+    files: Mutex<HashMap<String, Arc<Vec<String>>>>,
+}
+
+impl Source {
+    /// With this pillar.
+    pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
+        let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
+        let renderer = context.config().renderer.clone();
+        let host: Arc<dyn Host> = Arc::new(MinionHost::sharing(context.clone()));
+        let opts = context.opts();
+        let gpg = Arc::new(Gpg::of(&opts));
+        let trees = [
+            ("grains", Tree::new(context.grains())),
+            ("pillar", pillar_tree(&context, pillar)),
+            ("opts", Tree::new(opts)),
+        ];
+        Source { context, trees, host, renderer, gpg, files: Mutex::default() }
+    }
+
+    fn variables(&self, saltenv: &str) -> Variables {
+        let mut variables = Variables::new(saltenv);
+        variables.set_limits(Limits::of(&self.context.minion.config.opts));
+        for (name, tree) in &self.trees {
+            variables.set_tree(name, tree);
+        }
+        variables
+    }
+
+    fn files(&self, saltenv: &str) -> Arc<Vec<String>> {
+        if let Some(files) = self.files.lock().get(saltenv) {
+            return Arc::clone(files);
+        }
+        let mut listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
+            tracing::error!(saltenv, error, "the files of the environment cannot be listed");
+            Vec::new()
+        });
+        // A master may send them in any order.
+        listed.sort();
+        let files = Arc::new(listed);
+        self.files.lock().insert(saltenv.to_owned(), Arc::clone(&files));
+        files
+    }
+
+    fn has(&self, path: &str, saltenv: &str) -> bool {
+        let listed = || self.files(saltenv).binary_search_by(|file| file.as_str().cmp(path)).is_ok();
+        self.context.minion.files.holds(path, saltenv).unwrap_or_else(listed)
+    }
+
+    /// Renders one file, or gives nothing if there is none.
+    pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+        let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
+        let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
+        let mut variables = self.variables(saltenv);
+        variables.set_all(&sls_variables(sls, path));
+        let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
+        let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
+            self.log_rendered(path, saltenv, &text);
+            compiled.parse(&text).map_err(|error| error.in_template(&text, &lines))
+        });
+        rendered.map(Some).map_err(|error| {
+            let (line, message) = (error.line().unwrap_or(1), error.message());
+            tracing::error!(saltenv, "rendering failed: {path}:{line}: {}", self.redactor().hide(&message));
+            error.to_string()
+        })
+    }
+
+    fn redactor(&self) -> Redactor {
+        Redactor::of(&self.context.pillar())
+    }
+
+    /// Logs what a file renders to, a line each, without values of the pillar.
+    fn log_rendered(&self, path: &str, saltenv: &str, text: &str) {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return;
+        }
+        tracing::debug!(saltenv, "salt://{path} rendered:");
+        for (number, line) in self.redactor().lines(text).into_iter().enumerate() {
+            tracing::debug!("{path}:{}: {line}", number + 1);
+        }
+    }
+
+    /// Renders a text as an SLS.
+    pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
+        let compiled = Sls::compile("template", text, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
+        compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
+    }
+
+    /// Renders a file's content as a template, with variables of its own.
+    pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
+        let template = Template::compile(name, content).map_err(|error| error.to_string())?;
+        let mut variables = self.variables(saltenv);
+        variables.set_all(more);
+        template.render(&variables, &self.host).map_err(|error| error.to_string())
+    }
+}
+
+impl SlsSource for Source {
+    fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
+        let found = top::candidates(sls).into_iter().find(|path| self.has(path, saltenv));
+        found.map_or(Ok(None), |path| self.render_file(&path, sls, saltenv))
+    }
+
+    fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
+        Ok(self.context.minion.files.environments()?.iter().any(|known| known == saltenv))
+    }
+
+    fn available(&self, saltenv: &str) -> Vec<String> {
+        let files = self.files(saltenv);
+        let names = files.iter().filter_map(|path| {
+            let path = path.strip_suffix(".sls")?;
+            let path = path.strip_suffix("/init").unwrap_or(path);
+            (!path.contains('.')).then(|| path.replace('/', "."))
+        });
+        names.collect()
+    }
+
+    fn is_init(&self, sls: &str, saltenv: &str) -> bool {
+        let [plain, init] = top::candidates(sls);
+        !self.has(&plain, saltenv) && self.has(&init, saltenv)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use brine_function::Args;
+    use brine_value::list;
+
+    use crate::testing;
+
+    #[test]
+    fn unknown_renderers_fail_the_run() {
+        for (pipe, renderer) in [("#!nosuch", "nosuch"), ("#!jinja | nosuch", "jinja | nosuch"), ("#!py", "py")] {
+            let sls = format!("{pipe}\na: test.nop\n");
+            let context = testing::context(&[("x.sls", &sls), ("y.sls", "include: [x]\n")]);
+            for name in ["x", "y"] {
+                let returned = context.call("state.apply", Args::positional([name.into()]));
+                let error = format!("Rendering SLS 'base:x' failed: The renderer \"{renderer}\" is not available");
+                assert_eq!(returned, Ok(list![error]), "{pipe} {name}");
+                assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1, "{pipe} {name}");
+            }
+        }
+    }
+}

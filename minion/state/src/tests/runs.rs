@@ -1,0 +1,151 @@
+//! Whole runs: results, errors, pillar, queues.
+
+use std::sync::Arc;
+
+use brine_context::Job;
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_value::{Map, Value, list, map};
+
+use super::{call, told};
+use crate::testing;
+
+#[test]
+fn a_result_has_what_salt_says_of_it() {
+    let context = testing::context(&[("t.sls", "a: {test.nop: [{name: n}, {parallel: true}]}")]);
+    let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
+    let result = results.get("test_|-a_|-n_|-nop").and_then(Value::as_map).unwrap();
+    let keys: Vec<_> = result.keys().map(ToString::to_string).collect();
+    assert_eq!(
+        keys,
+        [
+            "name",
+            "result",
+            "changes",
+            "comment",
+            "__sls__",
+            "__run_num__",
+            "start_time",
+            "duration",
+            "__id__",
+            "__parallel__"
+        ]
+    );
+    let start = result["start_time"].to_string();
+    assert_eq!((start.len(), &start[2..3], &start[8..9]), (15, ":", "."));
+    assert!(result["duration"].as_f64().is_some_and(|duration| duration >= 0.0));
+}
+
+#[test]
+fn arguments_that_nobody_takes_end_the_run() {
+    let apply = |args: &str| {
+        let sls = format!("a: {{test.configurable_test_state: [{args}]}}");
+        let context = testing::context(&[("t.sls", &sls)]);
+        call(&context, "state.apply", &["t"], Map::new()).map_err(|error| error.to_string())
+    };
+    assert!(apply("{order: 1}, {onlyif: 'false'}, {foo: 1}").is_err());
+    assert!(apply("{order: 1}, {onlyif: 'false'}, {result: false}, {fire_event: true}").is_ok());
+    let error = apply("{foo: 1}, {bar: 2}, {baz: 3}").unwrap_err();
+    assert!(
+        error.ends_with("'foo', 'bar' and 'baz' are invalid keyword arguments for 'test.configurable_test_state'."),
+        "{error}"
+    );
+}
+
+#[test]
+fn top_files_are_merged_and_matched_as_in_salt() {
+    let top = "base:\n  '*': [b, a]\n  'nobody': [c]\n  'os:Debian': [{match: grain}, a, d]\n";
+    let states = [("a.sls", "a: test.nop"), ("b.sls", "include: [d]\nb: test.nop"), ("d.sls", "d: test.nop")];
+    let mut files = vec![("top.sls", top)];
+    files.extend(states);
+    let context = testing::context(&files);
+    let show = |fun: &str| call(&context, fun, &[], Map::new()).unwrap().to_string();
+    assert_eq!(show("state.show_top"), "{'base': ['b', 'a', 'a', 'd']}");
+    assert_eq!(show("state.show_states"), "['d', 'b', 'a']");
+    let ran = call(&context, "state.highstate", &[], Map::new()).unwrap();
+    insta::assert_snapshot!(told(&ran), @r"
+    0 d True -: Success!
+    1 b True -: Success!
+    2 a True -: Success!
+    ");
+    let ran = call(&context, "state.apply", &[], map! {"exclude" => "d,b"}).unwrap();
+    assert_eq!(told(&ran), "0 a True -: Success!\n");
+}
+
+#[test]
+fn what_is_wrong_with_a_run_is_told_as_errors() {
+    for (top, expected) in [
+        (
+            "base: {'*': a}",
+            "[\"Malformed topfile: state declarations for matcher '*' in saltenv 'base' are not formed as a list (got str)\", \"No matching sls found for 'a' in env 'base'\"]",
+        ),
+        ("base: {'nobody': [a]}", "No Top file or master_tops data matches found. Please see master log for details."),
+        ("base: {'*': [nope]}", "[\"No matching sls found for 'nope' in env 'base'\"]"),
+    ] {
+        let context = testing::context(&[("top.sls", top)]);
+        let results = call(&context, "state.highstate", &[], Map::new()).unwrap();
+        let told = match results.as_map().and_then(Map::first) {
+            Some((_, entry)) => entry.get("comment").map(ToString::to_string).unwrap_or_default(),
+            None => results.to_string(),
+        };
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn a_pillar_is_of_one_run_and_refused_with_errors() {
+    let sls = "a: {test.succeed_without_changes: [{comment: '{{ pillar.x }} {{ salt[\"pillar.get\"](\"x\") }}'}]}";
+    let context = testing::context(&[("t.sls", sls)]);
+    let results = call(&context, "state.apply", &["t"], map! {"pillar" => map! {"x" => "given"}}).unwrap();
+    assert_eq!(told(&results), "0 a True -: given given\n");
+    assert_eq!(context.pillar().get("x"), None);
+    let broken = map! {"pillar" => map! {"_errors" => list!["broken"]}};
+    let results = call(&context, "state.apply", &["t"], broken).unwrap();
+    assert_eq!(results.to_string(), "['Pillar failed to render with the following messages:', 'broken']");
+    assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 5);
+}
+
+#[test]
+fn of_two_runs_the_later_one_gives_way() {
+    let context = testing::context(&[("t.sls", "a: test.nop")]);
+    let other: Jid = "20260101000000000000".parse().unwrap();
+    let job = Arc::new(Job::local(&other, "state.apply", &Args::default()));
+    context.minion.jobs.lock().insert(other.to_string(), job);
+    let refused = call(&context, "state.apply", &["t"], Map::new()).unwrap();
+    let pid = std::process::id();
+    let text = format!(
+        "The function \"state.apply\" is running as PID {pid} and was started at 2026, Jan 01 00:00:00.000000 with jid {other}"
+    );
+    assert_eq!(refused, vec![text].into());
+    assert_eq!(call(&context, "state.running", &[], Map::new()), Ok(refused));
+    let ran = call(&context, "state.apply", &["t"], map! {"concurrent" => true}).unwrap();
+    assert_eq!(told(&ran), "0 a True -: Success!\n");
+    // One that waits gives up when its own job is ended.
+    context.job.cancel.cancel();
+    let waited = call(&context, "state.apply", &["t"], map! {"queue" => true}).unwrap();
+    assert_eq!(waited.as_list().map(<[Value]>::len), Some(1));
+}
+
+#[test]
+fn single_states_chunks_and_texts_are_run() {
+    let context = testing::context(&[("t.sls", "a: {test.nop: [{require: [{test: b}]}]}\nb: test.nop\nc: test.nop")]);
+    let ran = call(&context, "state.single", &["test.succeed_with_changes", "x"], map! {"test" => true}).unwrap();
+    assert_eq!(told(&ran), "0 x None changed: If we weren't testing, this would be successful with changes\n");
+    let wrong = call(&context, "state.single", &["test.nosuch", "x"], Map::new()).unwrap();
+    assert_eq!(wrong.to_string(), "[\"Specified state 'test.nosuch' was not found\"]");
+    let ran = call(&context, "state.template_str", &["{{ 'q' }}: test.nop"], Map::new()).unwrap();
+    assert_eq!(told(&ran), "0 q True -: Success!\n");
+    let high = map! {"data" => map! {"h" => map! {"test" => list!["nop"]}}};
+    assert_eq!(told(&call(&context, "state.high", &[], high).unwrap()), "0 h True -: Success!\n");
+    let low = map! {"data" => map! {"state" => "test", "fun" => "nop", "name" => "l"}};
+    let result = call(&context, "state.low", &[], low).unwrap();
+    assert_eq!(result.get("comment"), Some(&"Success!".into()));
+    let ran = call(&context, "state.sls_id", &["a", "t"], Map::new()).unwrap();
+    assert_eq!(told(&ran), "0 b True -: Success!\n1 a True -: Success!\n");
+    assert!(call(&context, "state.sls_id", &["q", "t"], Map::new()).is_err());
+    let mocked = call(&context, "state.apply", &["t"], map! {"mock" => true}).unwrap();
+    assert!(told(&mocked).starts_with("0 b True -: Not called, mocked\n"));
+    for (mods, exist) in [("t", true), ("t,u", false)] {
+        assert_eq!(call(&context, "state.sls_exists", &[mods], Map::new()), Ok(exist.into()));
+    }
+}

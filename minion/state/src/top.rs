@@ -1,0 +1,286 @@
+//! Top files: which SLS files of which environments are for this minion.
+
+use std::cell::LazyCell;
+
+use brine_context::Context;
+use brine_sls::compile::SlsSource;
+use brine_sls::top::is_meant;
+use brine_target::Facts;
+use brine_text::glob::fnmatch;
+use brine_value::{FromValue, Map, Value, python};
+use indexmap::IndexMap;
+
+use super::Source;
+
+/// What the top files say.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Top {
+    /// The SLS files for this minion by environment, in the order of the top file.
+    pub matches: Vec<(String, Vec<String>)>,
+    /// What is wrong with the top files, in Salt's words.
+    pub errors: Vec<String>,
+}
+
+/// Sections of top files: target and SLS files by environment.
+type Sections = IndexMap<String, IndexMap<Value, Value>>;
+
+impl Top {
+    /// Reads the top files of all environments, or of one, and matches this minion.
+    pub fn read(
+        context: &Context,
+        source: &Source,
+        state_top: &str,
+        saltenv: Option<&str>,
+        facts: &impl Facts,
+    ) -> Self {
+        let files = &context.minion.files;
+        let opts = &context.config().opts;
+        // Listed once: a master is asked for them.
+        let all = LazyCell::new(|| {
+            files.environments().unwrap_or_else(|error| {
+                tracing::error!(error, "the environments cannot be listed");
+                Vec::new()
+            })
+        });
+        let environments = match saltenv.or_else(|| opts.get("state_top_saltenv").and_then(Value::as_str)) {
+            Some(saltenv) => vec![saltenv.to_owned()],
+            None => ordered(all.clone(), opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default()),
+        };
+        let mut tops = Vec::new();
+        for environment in &environments {
+            let mut found = Vec::new();
+            match all_of(source, state_top, environment, &mut found) {
+                Ok(()) => tops.push((environment.clone(), found)),
+                Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
+                // As in Salt, a top file that cannot be rendered is as none at all.
+                Err(TopProblem::NotRendered(error)) => {
+                    tracing::error!(saltenv = environment, error, "Unable to render top file");
+                    return Top::default();
+                }
+            }
+        }
+        let strategy = opts.get("top_file_merging_strategy").and_then(Value::as_str).unwrap_or("merge");
+        if strategy == "same" {
+            let default = opts.get("default_top").and_then(Value::as_str).unwrap_or("base");
+            let theirs = tops.iter().find(|(name, _)| name == default).map(|(_, found)| found.clone());
+            for (_, found) in tops.iter_mut().filter(|(_, found)| found.is_empty()) {
+                found.extend(theirs.clone().into_iter().flatten());
+            }
+        }
+        let (sections, errors) = match strategy {
+            "merge_all" => merged(&tops, true, |_, _, _| true),
+            "same" => merged(&tops, false, |own, section, _| own == section),
+            // The base environment's top file has the say on every section that it has; the others on their own.
+            _ => merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base),
+        };
+        let mut top = Top { errors, ..Top::default() };
+        verify(&sections, &mut top.errors);
+        let known = |environment: &str| all.iter().any(|one| one == environment);
+        tracing::debug!(state_top, ?environments, "top files read");
+        let told = top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        for (saltenv, names) in &top.matches {
+            tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
+        }
+        // What cannot be matched in sections that are wrong has been told.
+        if top.errors.is_empty() {
+            top.errors = told;
+        }
+        top
+    }
+
+    /// Notes what the sections name for this minion, and gives what cannot be matched.
+    fn matching(
+        &mut self,
+        sections: &Sections,
+        only: Option<&str>,
+        facts: &impl Facts,
+        nodegroups: &Map,
+        known: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let mut errors = Vec::new();
+        for (environment, targets) in sections {
+            if only.is_some_and(|only| only != environment) {
+                continue;
+            }
+            for (expression, items) in targets {
+                let items = items.as_list().unwrap_or(std::slice::from_ref(items));
+                // The last one counts.
+                let kind = items.iter().rev().find_map(|item| item.get("match"));
+                let kind = kind.map_or("compound".to_owned(), ToString::to_string);
+                match is_meant(&expression.to_string(), &kind, facts, nodegroups) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        errors.push(error.to_string());
+                        continue;
+                    }
+                }
+                self.names_of(environment);
+                for item in items {
+                    match item {
+                        Value::Str(sls) => self.names_of(environment).push(sls.clone()),
+                        // `{environment: sls}`
+                        Value::Map(map) => {
+                            let other = map.last().filter(|(name, _)| known(&name.to_string()));
+                            if let Some((other, sls)) = other {
+                                self.names_of(&other.to_string()).push(sls.to_string());
+                            }
+                        }
+                        Value::List(_) => {}
+                        odd => errors.push(format!(
+                            "Malformed topfile: {odd} under matcher {} in saltenv '{environment}' is no name of an SLS",
+                            python::repr(expression)
+                        )),
+                    }
+                }
+            }
+        }
+        errors
+    }
+
+    fn names_of(&mut self, environment: &str) -> &mut Vec<String> {
+        let place = self.matches.iter().position(|(have, _)| have == environment).unwrap_or_else(|| {
+            self.matches.push((environment.to_owned(), Vec::new()));
+            self.matches.len() - 1
+        });
+        &mut self.matches[place].1
+    }
+}
+
+/// Those of `env_order`, if it names any, or all; the base environment first, which has the say over the others.
+fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<String> {
+    if !env_order.is_empty() {
+        env_order.retain(|environment| environments.contains(environment));
+        environments = env_order;
+    }
+    environments.sort_by_key(|environment| environment != "base");
+    environments
+}
+
+/// Why there is no top file to go by.
+enum TopProblem {
+    /// It cannot be rendered.
+    NotRendered(String),
+    /// It says something that no top file can say.
+    NotAMapping(String),
+}
+
+/// The top file of an environment, and those that it includes, each once.
+fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), TopProblem> {
+    let mapping = |rendered: Result<Option<Value>, String>, name: &str| match rendered {
+        Err(error) => Err(TopProblem::NotRendered(error)),
+        Ok(Some(Value::Map(top))) => Ok(Some(top)),
+        Ok(Some(odd)) if odd.is_truthy() => {
+            let message =
+                format!("The top file {name} of saltenv {saltenv} renders to {}, not to a dict", odd.type_name());
+            Err(TopProblem::NotAMapping(message))
+        }
+        Ok(_) => Ok(None),
+    };
+    let Some(top) = mapping(source.render_file(state_top, "top", saltenv), state_top)? else { return Ok(()) };
+    let included = top.get("include").and_then(Value::as_list).unwrap_or_default().to_vec();
+    found.push(top);
+    let available = if included.is_empty() { Vec::new() } else { source.available(saltenv) };
+    let mut seen: Vec<&String> = Vec::new();
+    for item in &included {
+        let Value::Str(pattern) = item else {
+            let message =
+                format!("The include of {item} in the top file of saltenv {saltenv} is not formed as a string");
+            return Err(TopProblem::NotAMapping(message));
+        };
+        for name in available.iter().filter(|name| fnmatch(pattern, name)) {
+            if !seen.contains(&name) {
+                found.extend(mapping(source.render(name, saltenv), name)?);
+                seen.push(name);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Puts sections together, and gives what is wrong with them. With `together`, what they have for one target is put
+/// together too; it is the later one's otherwise. `counts` is asked with the environment that a top file is of, the
+/// section, and whether the base environment's top file has that section.
+fn merged(
+    tops: &[(String, Vec<Map>)],
+    together: bool,
+    counts: impl Fn(&str, &str, bool) -> bool,
+) -> (Sections, Vec<String>) {
+    let is_section = |name: &&Value| name.as_str() != Some("include");
+    let in_base = tops.iter().filter(|(environment, _)| environment == "base").flat_map(|(_, tops)| tops);
+    let base: Vec<String> = in_base.flat_map(Map::keys).filter(is_section).map(ToString::to_string).collect();
+    let (mut sections, mut errors) = (Sections::new(), Vec::new());
+    for (environment, top) in tops.iter().flat_map(|(environment, tops)| tops.iter().map(move |top| (environment, top)))
+    {
+        for (key, targets) in top.iter().filter(|(key, _)| is_section(key)) {
+            let name = key.to_string();
+            if !counts(environment, &name, base.contains(&name)) {
+                continue;
+            }
+            let Value::Map(targets) = targets else {
+                errors.push(format!("The top file matches for saltenv {name} are not formatted as a dict"));
+                continue;
+            };
+            if key.as_str().is_none() {
+                errors.push(format!("Environment {name} in top file is not formed as a string"));
+            }
+            let section = sections.entry(name).or_default();
+            for (target, items) in targets {
+                match (section.get_mut(target), items) {
+                    (Some(Value::List(have)), Value::List(more)) if together => *have = both(have, more),
+                    (_, items) => _ = section.insert(target.clone(), items.clone()),
+                }
+            }
+        }
+    }
+    (sections, errors)
+}
+
+/// What two top files have for one target: the last mapping, which may say how the target is matched, and then the
+/// names, each of the second file's once.
+fn both(one: &[Value], other: &[Value]) -> Vec<Value> {
+    let mapping = |items: &[Value]| items.iter().rev().find(|item| item.as_map().is_some()).cloned();
+    let names = |items: &[Value]| items.iter().filter(|item| item.as_str().is_some()).cloned().collect::<Vec<_>>();
+    let mut all: Vec<Value> = mapping(other).or_else(|| mapping(one)).into_iter().chain(names(one)).collect();
+    for name in names(other) {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// What is wrong with sections, in Salt's words.
+fn verify(sections: &Sections, errors: &mut Vec<String>) {
+    for (saltenv, targets) in sections {
+        if saltenv.is_empty() {
+            errors.push("Empty saltenv statement in top file".to_owned());
+        }
+        for (target, items) in targets {
+            let Some(items) = items.as_list() else {
+                // Mappings keep their order, and say so.
+                let got = if items.as_map().is_some() { "OrderedDict" } else { items.type_name() };
+                errors.push(format!(
+                    "Malformed topfile: state declarations for matcher {} in saltenv '{saltenv}' are not formed as a list (got {got})",
+                    python::repr(target),
+                ));
+                continue;
+            };
+            for item in items {
+                match item {
+                    Value::Map(map) => {
+                        for value in map.values().filter(|value| !value.is_truthy()) {
+                            let item = python::ordered_str(item);
+                            errors
+                                .push(format!("Improperly formatted top file matcher in saltenv {item}: {value} file"));
+                        }
+                    }
+                    Value::Str(sls) if sls.is_empty() => {
+                        errors.push(format!("Environment {saltenv} contains an empty sls index"));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What the unit tests of the minion's crates share: a minion with files in memory and no master, transcripts in the place
+//! of programs, a web server.
+//!
+//! Only tests depend on this crate. A crate names its rooms once, by [`with_rooms!`].
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
+#![warn(clippy::self_named_module_files)]
+
+mod scripted;
+pub mod web;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brine_bus::SocketNames;
+use brine_config::MinionConfig;
+use brine_context::beacons::Configured;
+use brine_context::local_bus::LocalBus;
+use brine_context::{Context, FileClient, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
+use brine_function::{Args, Registry};
+use brine_host::programs::System;
+use brine_ids::Jid;
+use brine_schedule::Schedule;
+use brine_value::{Map, map};
+use parking_lot::{Mutex, RwLock};
+
+pub use scripted::{Scripted, answers, use_programs};
+
+/// Defines the functions of this crate for minions with these rooms.
+#[macro_export]
+macro_rules! with_rooms {
+    ($rooms:expr) => {
+        #[allow(unused_imports)]
+        pub use $crate::{Alone, Scripted, answers, context_of};
+
+        use std::sync::Arc;
+
+        use brine_context::{Context, Minion, StateContext, Upstream};
+        use brine_value::Map;
+
+        /// Creates a minion with these files under `salt://`.
+        #[allow(dead_code)]
+        pub fn minion(files: &[(&str, &str)]) -> Arc<Minion> {
+            minion_with(files, Arc::new(Alone::default()))
+        }
+
+        /// Creates a minion with these files under `salt://` whose events for the master go there.
+        #[allow(dead_code)]
+        pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
+            $crate::minion(&$rooms, files, upstream)
+        }
+
+        /// Returns the context of an execution function.
+        #[allow(dead_code)]
+        pub fn context(files: &[(&str, &str)]) -> Context {
+            context_of(minion(files))
+        }
+
+        /// Returns the context of a minion with these grains and programs.
+        #[allow(dead_code)]
+        pub fn context_with(grains: Map, programs: Arc<Scripted>) -> Context {
+            context_of($crate::use_programs(minion(&[]), grains, programs))
+        }
+
+        /// Returns the context of a state function.
+        #[allow(dead_code)]
+        pub fn state_context(test: bool, files: &[(&str, &str)]) -> StateContext {
+            $crate::state_context(test, context(files))
+        }
+    };
+}
+
+struct Files(BTreeMap<String, String>);
+
+impl FileClient for Files {
+    fn read(&self, path: &str, _saltenv: &str) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.0.get(path).map(|text| text.clone().into_bytes()))
+    }
+
+    fn hash(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+        Ok(self.0.get(path).map(|text| format!("{}", text.len())))
+    }
+
+    fn list(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(self.0.keys().cloned().collect())
+    }
+
+    fn folders(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    fn empty_folders(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    fn links(&self, _saltenv: &str) -> Result<Map, String> {
+        Ok(Map::new())
+    }
+
+    fn environments(&self) -> Result<Vec<String>, String> {
+        Ok(vec!["base".into()])
+    }
+
+    fn master_opts(&self) -> Result<Map, String> {
+        Ok(Map::new())
+    }
+}
+
+/// A master that remembers the events it gets.
+#[derive(Default)]
+pub struct Alone {
+    /// What was fired, in order.
+    pub fired: Mutex<Vec<MasterEvent>>,
+    /// Whether there is no master.
+    pub masterless: bool,
+    /// Whether the master is of a line that shows pillar values.
+    pub shows_pillar: bool,
+}
+
+impl Upstream for Alone {
+    fn has_master(&self) -> bool {
+        !self.masterless
+    }
+
+    fn masks_pillar(&self) -> bool {
+        !self.shows_pillar
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        self.fired.lock().push(event);
+        Ok(())
+    }
+
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        Ok(over.clone())
+    }
+}
+
+/// Creates a minion with these rooms and files under `salt://` whose events for the master go there.
+pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
+    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    Arc::new(Minion {
+        id: "test-minion".into(),
+        config: Arc::new(MinionConfig::default()),
+        grains: Arc::new(RwLock::new(Arc::new(
+            map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"},
+        ))),
+        pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),
+        files: Arc::new(Files(files)),
+        upstream,
+        programs: Arc::new(System),
+        local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
+        beacons: Configured::default(),
+        schedule: Mutex::new(Schedule::new(Map::new())),
+        jobs: Mutex::default(),
+        functions: Registry::new(&rooms.functions()),
+        states: Registry::new(&rooms.states()),
+        rooms: *rooms,
+    })
+}
+
+/// Returns the context of an execution function of this minion.
+pub fn context_of(minion: Arc<Minion>) -> Context {
+    let job = Job::local(&Jid::new(), "test.ping", &Args::default());
+    Context::new(minion, Arc::new(job))
+}
+
+/// Returns the context of a state function.
+pub fn state_context(test: bool, call: Context) -> StateContext {
+    StateContext {
+        call,
+        test,
+        saltenv: "base".into(),
+        sls: "t".into(),
+        id: "t".into(),
+        chunk: Arc::default(),
+        required: Vec::new(),
+    }
+}

@@ -1,0 +1,105 @@
+//! Programs for unit tests: they say what a transcript has for them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_context::{Context, Minion};
+use brine_function::Args;
+use brine_host::process::{Children, Output, ProcessError, Program};
+use brine_host::programs::Programs;
+use brine_value::json::to_json;
+use brine_value::{Map, Value};
+use parking_lot::{Mutex, RwLock};
+use tokio_util::sync::CancellationToken;
+
+/// Programs that say what a transcript has for them, in its order; the last answer to a command stays.
+pub struct Scripted {
+    answers: Mutex<Vec<(String, Output)>>,
+    ran: Mutex<Vec<String>>,
+}
+
+impl Scripted {
+    /// Reads a transcript: `$ command`, or its beginning and ` ...`; then what it says behind `| `, what it complains of
+    /// behind `! `, and its status, if that is not 0, behind `= `.
+    pub fn new(transcript: &str) -> Arc<Self> {
+        let mut answers: Vec<(String, Output)> = Vec::new();
+        let push = |text: &mut String, line: &str| {
+            text.push_str(if text.is_empty() { "" } else { "\n" });
+            text.push_str(line);
+        };
+        for line in transcript.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
+            let (kind, rest) = line.split_at(1);
+            let rest = rest.strip_prefix(' ').unwrap_or(rest);
+            match (kind, answers.last_mut()) {
+                ("$", _) => {
+                    let (stdout, stderr) = (String::new(), String::new());
+                    answers.push((rest.to_owned(), Output { pid: 1, retcode: 0, stdout, stderr, timed_out: false }));
+                }
+                ("|", Some((_, output))) => push(&mut output.stdout, rest),
+                ("!", Some((_, output))) => push(&mut output.stderr, rest),
+                ("=", Some((_, output))) => output.retcode = rest.parse().unwrap(),
+                _ => panic!("no line of a transcript: {line}"),
+            }
+        }
+        Arc::new(Scripted { answers: Mutex::new(answers), ran: Mutex::default() })
+    }
+
+    /// The commands that were run since this was asked for, a line each.
+    pub fn ran(&self) -> String {
+        std::mem::take(&mut *self.ran.lock()).join("\n")
+    }
+}
+
+impl Programs for Scripted {
+    /// A program is there if the transcript has it.
+    fn find(&self, name: &str) -> Option<PathBuf> {
+        let answers = self.answers.lock();
+        answers.iter().any(|(line, _)| line.split(' ').next() == Some(name)).then(|| PathBuf::from(name))
+    }
+
+    fn run(
+        &self,
+        program: &Program,
+        _children: &Children,
+        _cancel: &CancellationToken,
+    ) -> Result<Output, ProcessError> {
+        self.ran.lock().push(program.command.clone());
+        let mut answers = self.answers.lock();
+        let fits = |line: &str| match line.strip_suffix(" ...") {
+            Some(start) => program.command.starts_with(start),
+            None => program.command == line,
+        };
+        let places: Vec<usize> = (0..answers.len()).filter(|place| fits(&answers[*place].0)).collect();
+        let mut output = match places[..] {
+            [] => panic!("the transcript has no answer to: {}", program.command),
+            [last] => answers[last].1.clone(),
+            [first, ..] => answers.remove(first).1,
+        };
+        if program.merge {
+            let said = [std::mem::take(&mut output.stdout), std::mem::take(&mut output.stderr)];
+            output.stdout = said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        }
+        Ok(output)
+    }
+}
+
+/// Gives a minion that nobody shares yet these grains and programs.
+pub fn use_programs(mut minion: Arc<Minion>, grains: Map, programs: Arc<Scripted>) -> Arc<Minion> {
+    if let Some(own) = Arc::get_mut(&mut minion) {
+        own.grains = Arc::new(RwLock::new(Arc::new(grains)));
+        own.programs = programs;
+    }
+    minion
+}
+
+/// What functions answer, a line each.
+pub fn answers(context: &Context, calls: &[(&str, Value, Map)]) -> String {
+    let answer = |(function, positional, keyword): &(&str, Value, Map)| {
+        let positional = positional.as_list().unwrap_or_default().to_vec();
+        match context.call(function, Args { positional, keyword: keyword.clone() }) {
+            Ok(value) => format!("{function}: {}", to_json(&value)),
+            Err(error) => format!("{function}: {error}"),
+        }
+    };
+    calls.iter().map(answer).collect::<Vec<_>>().join("\n")
+}
