@@ -52,6 +52,9 @@ async fn targets_arguments_outputs_and_exit_codes() {
         (&["web1", "test.arg", "1", "k=v", "--out=quiet"], 0, ""),
         (&["web1", "test.echo", "{a: [1, x]}", "--out=yaml"], 0, "web1:\n  a:\n  - 1\n  - x\n"),
         (&["web1", "test.echo", "text", "--out=raw"], 0, "{'web1': 'text'}\n"),
+        // Variables that a job sets end with it.
+        (&["web1", "environ.setval", "BRINE_SET", "one"], 0, "web1:\n    one\n"),
+        (&["web1", "cmd.run", "echo ${BRINE_SET-gone}"], 0, "web1:\n    gone\n"),
     ] {
         let output = system.tool("salt", words);
         assert_eq!(

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use brine_config::MinionConfig;
+use brine_host::environment::Environment;
 use brine_runtime::executors::{Executor, ExecutorError, Executors, Pending};
 use tokio_util::task::TaskTracker;
 
@@ -81,6 +82,8 @@ impl JobPool {
         if executor.is_busy() {
             tracing::warn!(fun, limit = self.limit, "job waits: all threads are taken; see `process_count_max`");
         }
+        // A job is a process in Salt: its changes of the environment end with it.
+        let work = move || Environment::default().run(work);
         let started = executor.start(move |_| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(&*panic)));
         match started {
             Ok(pending) => Ok(Running { pending, limit: self.limit }),

@@ -1,19 +1,52 @@
 //! The environment of the programs that are run: that of this process, with the changes of `environ.setenv` over it.
 //!
 //! Changes are kept apart and given to each command: the environment of this process cannot change while others of its
-//! threads may read it.
+//! threads may read it. A job of a minion has changes of its own, which end with it, as in Salt, where a job is a process.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use parking_lot::RwLock;
 
-/// The variables that were set or removed (`None`) since this process started.
-static CHANGED: LazyLock<RwLock<BTreeMap<String, Option<String>>>> = LazyLock::new(RwLock::default);
+/// Variables that were set, or removed (`None`).
+type Changes = BTreeMap<String, Option<String>>;
+
+/// The changes of code that runs in no job: of `salt-call`, and of the daemons themselves.
+static PROCESS: LazyLock<Environment> = LazyLock::new(Environment::default);
+
+thread_local! {
+    /// The changes of the job that this thread works for.
+    static JOB: RefCell<Option<Environment>> = const { RefCell::new(None) };
+}
+
+/// The changes of one job over the environment of the process. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Environment(Arc<RwLock<Changes>>);
+
+impl Environment {
+    /// Returns the changes of the job that this thread works for, to hand them to another thread of that job.
+    pub fn current() -> Self {
+        JOB.with_borrow(Option::clone).unwrap_or_else(|| PROCESS.clone())
+    }
+
+    /// Calls with these changes in force on this thread.
+    pub fn run<T>(&self, call: impl FnOnce() -> T) -> T {
+        /// Puts back the changes that were in force before, also after a panic.
+        struct Before(Option<Environment>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                JOB.set(self.0.take());
+            }
+        }
+        let _before = Before(JOB.replace(Some(self.clone())));
+        call()
+    }
+}
 
 /// Returns the value of a variable.
 pub fn variable(name: &str) -> Option<String> {
-    CHANGED.read().get(name).cloned().unwrap_or_else(|| std::env::var(name).ok())
+    Environment::current().0.read().get(name).cloned().unwrap_or_else(|| std::env::var(name).ok())
 }
 
 /// Returns all variables.
@@ -21,10 +54,10 @@ pub fn all() -> BTreeMap<String, String> {
     let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     let mut found: BTreeMap<String, String> =
         std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
-    for (name, value) in CHANGED.read().iter() {
+    for (name, value) in changed() {
         match value {
-            Some(value) => _ = found.insert(name.clone(), value.clone()),
-            None => _ = found.remove(name),
+            Some(value) => _ = found.insert(name, value),
+            None => _ = found.remove(&name),
         }
     }
     found
@@ -32,10 +65,41 @@ pub fn all() -> BTreeMap<String, String> {
 
 /// Sets a variable, or removes it.
 pub fn set(name: &str, value: Option<&str>) {
-    CHANGED.write().insert(name.to_owned(), value.map(str::to_owned));
+    Environment::current().0.write().insert(name.to_owned(), value.map(str::to_owned));
 }
 
 /// Returns the changes that commands get over the environment of this process: `None` for a removed variable.
 pub fn changed() -> BTreeMap<String, Option<String>> {
-    CHANGED.read().clone()
+    Environment::current().0.read().clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_of_a_job_end_with_it() {
+        let job = Environment::default();
+        job.run(|| {
+            set("BRINE_JOB", Some("one"));
+            let same = Environment::current();
+            let seen = std::thread::spawn(move || same.run(|| variable("BRINE_JOB"))).join().unwrap();
+            assert_eq!(seen.as_deref(), Some("one"), "a thread of the same job");
+        });
+        assert_eq!(variable("BRINE_JOB"), None);
+        Environment::default().run(|| assert_eq!(variable("BRINE_JOB"), None, "another job"));
+        job.run(|| assert_eq!(variable("BRINE_JOB").as_deref(), Some("one")));
+    }
+
+    #[test]
+    fn panic_leaves_no_changes_behind() {
+        let call = || {
+            Environment::default().run(|| {
+                set("BRINE_PANIC", Some("x"));
+                panic!("of the test");
+            })
+        };
+        assert!(std::panic::catch_unwind(call).is_err());
+        assert_eq!(variable("BRINE_PANIC"), None);
+    }
 }

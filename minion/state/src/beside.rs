@@ -5,6 +5,7 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use brine_context::Context;
 use brine_function::CallError;
+use brine_host::environment::Environment;
 use brine_host::process::cancelled_within;
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
@@ -47,7 +48,8 @@ impl<'scope, 'a> Beside<'scope, 'a> {
 
     /// Starts a state; its result has the number that the caller has now.
     pub fn start(&mut self, place: usize, chunk: &'a Chunk, caller: Caller<'a>) {
-        let handle = self.scope.spawn(move || {
+        let environment = Environment::current();
+        let run = move || {
             let number = caller.number;
             // What its commands return is not for the conditions of the others.
             let job = Arc::new(caller.context.job.beside());
@@ -55,7 +57,8 @@ impl<'scope, 'a> Beside<'scope, 'a> {
             let mut result = call(&mut Caller { context: &context, ..caller }, chunk)?;
             result.insert("__run_num__".into(), number.into());
             Ok(result)
-        });
+        };
+        let handle = self.scope.spawn(move || environment.run(run));
         self.running.insert(place, (chunk, handle));
     }
 

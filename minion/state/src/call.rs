@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use brine_context::redact::Redactor;
 use brine_context::{Context, StateContext, suggest};
 use brine_function::{Args, CallError, Function, ParamKind};
+use brine_host::environment::Environment;
 use brine_host::paths::expand;
 use brine_host::process::cancelled_within;
 use brine_sls::compile::{Chunk, RequisiteKind};
@@ -311,12 +312,13 @@ fn mode(value: &Value) -> Option<u32> {
 
 /// Calls with another umask, on a thread that does not share it with the process.
 fn with_umask<T: Send>(umask: u32, call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
+    let environment = Environment::current();
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             unshare(CloneFlags::CLONE_FS)
                 .map_err(|error| CallError::execution(format!("umask cannot be set: {error}")))?;
             nix::sys::stat::umask(Mode::from_bits_truncate(umask));
-            call()
+            environment.run(call)
         });
         thread.join().unwrap_or_else(|_| Err(CallError::Execution("the state panicked".into())))
     })
