@@ -16,6 +16,8 @@ external_auth:
     ^filename: ROOT/users
     fred: ['test.*', '@jobs']
     ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}, {events: ['salt/job/*']}]
+    kim: [{'@wheel': [key.list, key.glob_match, key.accept, key.finger]}, {'@runner': [jobs.*]}]
+    max: ['@runner']
     '*': [sys.doc]
 publisher_acl_blacklist:
   modules: ['test.echo']
@@ -26,7 +28,7 @@ const NOT_KNOWN: &str = "Authentication error occurred.";
 
 async fn system() -> System {
     let mut system = System::new(&format!("auto_accept: True\n{CONFIG}"));
-    system.write("users", "fred:one\nann:two\neve:thr33\n");
+    system.write("users", "fred:one\nann:two\neve:thr33\nkim:four\nmax:five\n");
     system.start_master().await;
     for id in ["web1", "db1"] {
         system.start_minion(id).await;
@@ -149,4 +151,75 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
         let explained = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
         assert_eq!(explained.get("permitted"), Some(&Value::Bool(permitted)), "{words:?} {}", said(&output).0);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_users_reach_every_part() {
+    let system = system().await;
+    let output =
+        by_password(&system, "salt", "fred", "one", &["-b", "1", "--static", "--out=json", "*", "test.echo", "x"]);
+    assert!(said(&output).0.contains(NOT_PERMITTED), "{}", said(&output).0);
+    let words = ["-b", "1", "--static", "--out=json", "*", "test.arg", "x"];
+    let (text, code) = said(&by_password(&system, "salt", "fred", "one", &words));
+    assert!(text.contains("web1") && text.contains("db1") && code == Some(0), "{code:?} {text}");
+    // Somebody else's job is continued by nobody.
+    let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_function=test.arg", "--out=json"]));
+    let jobs = brine_value::json::from_json(&jobs).unwrap();
+    let jid: brine_ids::Jid = jobs.as_map().unwrap().keys().next().unwrap().to_string().parse().unwrap();
+    for (user, password, permitted) in [("fred", "one", true), ("ann", "two", false)] {
+        let mut request = brine_wire::PublishRequest::new("web1", "test.ping", "root");
+        request.jid = Some(jid.clone());
+        let (username, password) = (user.to_owned(), password.to_owned());
+        request.proof = Some(brine_wire::Proof::Password { eauth: "file".to_owned(), username, password });
+        let client = brine_zmtp::RequestClient::new(system.request_endpoint(), brine_zmtp::Limits::default());
+        let request = brine_wire::Envelope::clear(request.to_map());
+        let answer = client.request(request, std::time::Duration::from_secs(30)).await.unwrap();
+        let answer = brine_value::msgpack::unpack(&answer).unwrap().to_string();
+        assert_eq!(answer.contains("AuthorizationError"), !permitted, "{user}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_manage_keys_and_read_documentation_with_a_token() {
+    let mut system = System::new(CONFIG);
+    system.write("users", "kim:four\nmax:five\nann:two\n");
+    system.start_master().await;
+    system.configure_minion("web1", "");
+    system.spawn_minion("web1");
+    support::until("the key is pending", || system.path("pki/minions_pre/web1").exists()).await;
+    let by = |user: &str, password: &str, words: &[&str]| {
+        let who = ["--auth", "file", "--username", user, "--password", password];
+        said(&system.tool("salt-key", &[&who, words].concat()))
+    };
+    let (text, code) = by("kim", "four", &["--out=json"]);
+    let listed = brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}"));
+    assert_eq!((listed.get("minions_pre"), code), (Some(&brine_value::list!["web1"]), Some(0)), "{text}");
+    assert!(listed.get("local").is_none(), "{text}");
+    assert!(by("kim", "four", &["-f", "web1"]).0.contains("web1"));
+    for (user, password, words, told, code) in [
+        ("kim", "wr0ng", &["-L"][..], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
+        ("ann", "two", &["-y", "-a", "web1"], "Authentication failure of type \"eauth\" occurred for user ann.", 1),
+        ("kim", "four", &["-y", "-d", "web1"], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
+        ("kim", "four", &["-y", "-a", "db*"], "The key glob 'db*' does not match any unaccepted keys.", 0),
+        ("kim", "four", &["-y", "-a", "web*"], "Key for minion web1 accepted.", 0),
+    ] {
+        let (text, status) = by(user, password, words);
+        assert!(text.contains(told) && status == Some(code), "{user} {words:?}: {status:?} {text}");
+    }
+    assert!(system.path("pki/minions/web1").exists());
+
+    for (user, password, told) in [("max", "five", "jobs.active"), ("kim", "four", "'jobs.activ' is not available.")] {
+        _ = std::fs::remove_file(system.path("token"));
+        let made = by_password(&system, "salt-run", user, password, &["-T", "jobs.active"]);
+        assert!(made.status.success(), "{}", said(&made).0);
+        // The token alone, without a key of the master.
+        let (text, code) = said(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
+        assert!(text.contains(told) && code == Some(0), "{user}: {code:?} {text}");
+    }
+    let listed =
+        |words: &[&str]| stdout(&system.tool("salt-run", &[words, &["--out=json"]].concat())).trim().to_owned();
+    assert!(listed(&["auth.list_tokens", "user=max"]).contains("max"));
+    assert!(!listed(&["auth.list_tokens", "user=max"]).contains("kim"));
+    assert_eq!(listed(&["auth.del_tokens", "max"]), "1");
+    assert_eq!(listed(&["auth.list_tokens", "user=max"]), "{}");
 }
