@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
 use brine_value::Value;
+use brine_wire::{Envelope, Proof, PublishRequest, TokenRequest};
+use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, System, stderr, stdout, text, within_limit};
 
 const CONFIG: &str = "token_file: ROOT/token
@@ -165,15 +167,14 @@ async fn batches_of_users_reach_every_part() {
     // Somebody else's job is continued by nobody.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_function=test.arg", "--out=json"]));
     let jobs = brine_value::json::from_json(&jobs).unwrap();
-    let jid: brine_ids::Jid = jobs.as_map().unwrap().keys().next().unwrap().to_string().parse().unwrap();
+    let jid = jobs.as_map().unwrap().keys().next().unwrap().to_string();
     for (user, password, permitted) in [("fred", "one", true), ("ann", "two", false)] {
-        let mut request = brine_wire::PublishRequest::new("web1", "test.ping", "root");
-        request.jid = Some(jid.clone());
+        let mut request = PublishRequest::new("web1", "test.ping", "root");
+        request.jid = Some(jid.parse().unwrap());
         let (username, password) = (user.to_owned(), password.to_owned());
-        request.proof = Some(brine_wire::Proof::Password { eauth: "file".to_owned(), username, password });
-        let client = brine_zmtp::RequestClient::new(system.request_endpoint(), brine_zmtp::Limits::default());
-        let request = brine_wire::Envelope::clear(request.to_map());
-        let answer = client.request(request, std::time::Duration::from_secs(30)).await.unwrap();
+        request.proof = Some(Proof::Password { eauth: "file".to_owned(), username, password });
+        let client = RequestClient::new(system.request_endpoint(), Limits::default());
+        let answer = client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
         let answer = brine_value::msgpack::unpack(&answer).unwrap().to_string();
         assert_eq!(answer.contains("AuthorizationError"), !permitted, "{user}: {answer}");
     }
@@ -222,4 +223,40 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
     assert!(!listed(&["auth.list_tokens", "user=max"]).contains("kim"));
     assert_eq!(listed(&["auth.del_tokens", "max"]), "1");
     assert_eq!(listed(&["auth.list_tokens", "user=max"]), "{}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_hangs_delays_nobody_else() {
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut system = System::new(&format!(
+        "auth.ldap.port: {port}\nauth.ldap.server: 127.0.0.1\nauth.ldap.binddn: 'uid={{{{ username }}}},dc=example'\n\
+         external_auth:\n  ldap: {{'*': ['@jobs']}}\n  file:\n    ^filename: ROOT/users\n    fred: ['@jobs']\n"
+    ));
+    system.write("users", "fred:one\n");
+    system.start_master().await;
+    for client in 0..10 {
+        let client = std::sync::Arc::new((client, RequestClient::new(system.request_endpoint(), Limits::default())));
+        for number in 0..100 {
+            let client = std::sync::Arc::clone(&client);
+            let username = format!("user{}-{number}", client.0);
+            let proof = Proof::Password { eauth: "ldap".to_owned(), username, password: "hunter2".to_owned() };
+            let request = Envelope::clear(TokenRequest { proof, expire: None }.to_map());
+            tokio::spawn(async move { client.1.request(request, support::LONG).await });
+        }
+    }
+    let outcomes = |outcome: &str| {
+        let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
+        let shown = brine_value::json::from_json(&shown).unwrap_or_default();
+        let name = format!("brine_logins_total{{system=\"ldap\",outcome=\"{outcome}\"}}");
+        shown.get(&name).and_then(Value::as_i64).unwrap_or_default()
+    };
+    support::until("the queue is full", || outcomes("busy") > 500).await;
+    let begun = std::time::Instant::now();
+    let output = by_password(&system, "salt-run", "fred", "one", &["jobs.active", "--out=json"]);
+    assert_eq!(stdout(&output).trim(), "{}", "{}", stderr(&output));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    support::until("the directory is given up", || outcomes("failed") > 0).await;
+    assert!(!system.master_log().contains("hunter2"));
 }

@@ -72,9 +72,9 @@ async fn tokens_end_with_the_account() {
     assert_eq!(stdout(&active_jobs(&system, &["-a", "pam"])).trim(), "{}");
     drop(master);
     // The check of an account is remembered for a minute, by this process alone.
-    let _master = pam::start_master(&system).await;
+    let master = pam::start_master(&system).await;
     assert_eq!(stdout(&active_jobs(&system, &["-a", "pam"])).trim(), "{}");
-    drop(_master);
+    drop(master);
     pam::change_account(&system, "good", "HASH:20000:0:99999:7::1:");
     let _master = pam::start_master(&system).await;
     let refused = active_jobs(&system, &["-a", "pam"]);

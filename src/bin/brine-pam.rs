@@ -76,7 +76,7 @@ fn decide(service: &str, user: &str, password: Option<&str>) -> String {
     };
     match ask() {
         Ok(()) => match groups(user) {
-            Ok(groups) => format!("permitted\n{}", groups.iter().map(|group| format!("{group}\n")).collect::<String>()),
+            Ok(groups) => ["permitted".to_owned()].into_iter().chain(groups).map(|line| line + "\n").collect(),
             Err(error) => format!("failed reading the groups of the user failed: {error}\n"),
         },
         Err(error) if is_about_pam(error) => format!("failed {}\n", line(&error.to_string())),

@@ -56,7 +56,7 @@ impl Pam {
         let option = "auth.pam.service";
         let service = match options.get(option) {
             None | Some(Value::Nil) => SERVICE.to_owned(),
-            Some(Value::Str(name)) if is_service(name) => name.to_string(),
+            Some(Value::Str(name)) if is_service(name) => name.clone(),
             Some(other) => {
                 let reason = format!("'{other}' is invalid: expected the name of a file in /etc/pam.d");
                 return Err(BackendError::Option { system: "pam", option, reason });
