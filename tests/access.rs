@@ -8,6 +8,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
 use brine_value::Value;
+use brine_wire::{Envelope, Proof, PublishRequest, TokenRequest};
+use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, System, stderr, stdout, text, within_limit};
 
 const CONFIG: &str = "token_file: ROOT/token
@@ -15,7 +17,9 @@ external_auth:
   file:
     ^filename: ROOT/users
     fred: ['test.*', '@jobs']
-    ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}]
+    ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}, {events: ['salt/job/*']}]
+    kim: [{'@wheel': [key.list, key.glob_match, key.accept, key.finger]}, {'@runner': [jobs.*]}]
+    max: ['@runner']
     '*': [sys.doc]
 publisher_acl_blacklist:
   modules: ['test.echo']
@@ -26,7 +30,7 @@ const NOT_KNOWN: &str = "Authentication error occurred.";
 
 async fn system() -> System {
     let mut system = System::new(&format!("auto_accept: True\n{CONFIG}"));
-    system.write("users", "fred:one\nann:two\neve:thr33\n");
+    system.write("users", "fred:one\nann:two\neve:thr33\nkim:four\nmax:five\n");
     system.start_master().await;
     for id in ["web1", "db1"] {
         system.start_minion(id).await;
@@ -140,9 +144,119 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
         (&["ann", "*", "wheel.key.accept", "eauth=file"], false),
         (&["fred", "*", "test.echo", "x", "eauth=file"], false),
         (&["fred", "*", "test.ping"], false),
+        (&["fred", "*", "events", "salt/auth", "eauth=file"], true),
+        (&["ann", "*", "events", "salt/job/1/new", "eauth=file"], true),
+        (&["ann", "*", "events", "salt/job/1/new", "salt/auth", "eauth=file"], false),
+        (&["fred", "*", "events", "salt/auth"], false),
     ] {
         let output = system.tool("salt-run", &[&["auth.test", "--out=json"][..], words].concat());
         let explained = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
         assert_eq!(explained.get("permitted"), Some(&Value::Bool(permitted)), "{words:?} {}", said(&output).0);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_of_users_reach_every_part() {
+    let system = system().await;
+    let output =
+        by_password(&system, "salt", "fred", "one", &["-b", "1", "--static", "--out=json", "*", "test.echo", "x"]);
+    assert!(said(&output).0.contains(NOT_PERMITTED), "{}", said(&output).0);
+    let words = ["-b", "1", "--static", "--out=json", "*", "test.arg", "x"];
+    let (text, code) = said(&by_password(&system, "salt", "fred", "one", &words));
+    assert!(text.contains("web1") && text.contains("db1") && code == Some(0), "{code:?} {text}");
+    // Somebody else's job is continued by nobody.
+    let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_function=test.arg", "--out=json"]));
+    let jobs = brine_value::json::from_json(&jobs).unwrap();
+    let jid = jobs.as_map().unwrap().keys().next().unwrap().to_string();
+    for (user, password, permitted) in [("fred", "one", true), ("ann", "two", false)] {
+        let mut request = PublishRequest::new("web1", "test.ping", "root");
+        request.jid = Some(jid.parse().unwrap());
+        let (username, password) = (user.to_owned(), password.to_owned());
+        request.proof = Some(Proof::Password { eauth: "file".to_owned(), username, password });
+        let client = RequestClient::new(system.request_endpoint(), Limits::default());
+        let answer = client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
+        let answer = brine_value::msgpack::unpack(&answer).unwrap().to_string();
+        assert_eq!(answer.contains("AuthorizationError"), !permitted, "{user}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_manage_keys_and_read_documentation_with_a_token() {
+    let mut system = System::new(CONFIG);
+    system.write("users", "kim:four\nmax:five\nann:two\n");
+    system.start_master().await;
+    system.configure_minion("web1", "");
+    system.spawn_minion("web1");
+    support::until("the key is pending", || system.path("pki/minions_pre/web1").exists()).await;
+    let by = |user: &str, password: &str, words: &[&str]| {
+        let who = ["--auth", "file", "--username", user, "--password", password];
+        said(&system.tool("salt-key", &[&who, words].concat()))
+    };
+    let (text, code) = by("kim", "four", &["--out=json"]);
+    let listed = brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}"));
+    assert_eq!((listed.get("minions_pre"), code), (Some(&brine_value::list!["web1"]), Some(0)), "{text}");
+    assert!(listed.get("local").is_none(), "{text}");
+    assert!(by("kim", "four", &["-f", "web1"]).0.contains("web1"));
+    for (user, password, words, told, code) in [
+        ("kim", "wr0ng", &["-L"][..], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
+        ("ann", "two", &["-y", "-a", "web1"], "Authentication failure of type \"eauth\" occurred for user ann.", 1),
+        ("kim", "four", &["-y", "-d", "web1"], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
+        ("kim", "four", &["-y", "-a", "db*"], "The key glob 'db*' does not match any unaccepted keys.", 0),
+        ("kim", "four", &["-y", "-a", "web*"], "Key for minion web1 accepted.", 0),
+    ] {
+        let (text, status) = by(user, password, words);
+        assert!(text.contains(told) && status == Some(code), "{user} {words:?}: {status:?} {text}");
+    }
+    assert!(system.path("pki/minions/web1").exists());
+
+    for (user, password, told) in [("max", "five", "jobs.active"), ("kim", "four", "'jobs.activ' is not available.")] {
+        _ = std::fs::remove_file(system.path("token"));
+        let made = by_password(&system, "salt-run", user, password, &["-T", "jobs.active"]);
+        assert!(made.status.success(), "{}", said(&made).0);
+        // The token alone, without a key of the master.
+        let (text, code) = said(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
+        assert!(text.contains(told) && code == Some(0), "{user}: {code:?} {text}");
+    }
+    let listed =
+        |words: &[&str]| stdout(&system.tool("salt-run", &[words, &["--out=json"]].concat())).trim().to_owned();
+    assert!(listed(&["auth.list_tokens", "user=max"]).contains("max"));
+    assert!(!listed(&["auth.list_tokens", "user=max"]).contains("kim"));
+    assert_eq!(listed(&["auth.del_tokens", "max"]), "1");
+    assert_eq!(listed(&["auth.list_tokens", "user=max"]), "{}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_hangs_delays_nobody_else() {
+    // It takes connections and says nothing.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let mut system = System::new(&format!(
+        "auth.ldap.port: {port}\nauth.ldap.server: 127.0.0.1\nauth.ldap.binddn: 'uid={{{{ username }}}},dc=example'\n\
+         external_auth:\n  ldap: {{'*': ['@jobs']}}\n  file:\n    ^filename: ROOT/users\n    fred: ['@jobs']\n"
+    ));
+    system.write("users", "fred:one\n");
+    system.start_master().await;
+    for client in 0..10 {
+        let client = std::sync::Arc::new((client, RequestClient::new(system.request_endpoint(), Limits::default())));
+        for number in 0..100 {
+            let client = std::sync::Arc::clone(&client);
+            let username = format!("user{}-{number}", client.0);
+            let proof = Proof::Password { eauth: "ldap".to_owned(), username, password: "hunter2".to_owned() };
+            let request = Envelope::clear(TokenRequest { proof, expire: None }.to_map());
+            tokio::spawn(async move { client.1.request(request, support::LONG).await });
+        }
+    }
+    let outcomes = |outcome: &str| {
+        let shown = stdout(&system.tool("salt-run", &["metrics.show", "--out=json"]));
+        let shown = brine_value::json::from_json(&shown).unwrap_or_default();
+        let name = format!("brine_logins_total{{system=\"ldap\",outcome=\"{outcome}\"}}");
+        shown.get(&name).and_then(Value::as_i64).unwrap_or_default()
+    };
+    support::until("the queue is full", || outcomes("busy") > 500).await;
+    let begun = std::time::Instant::now();
+    let output = by_password(&system, "salt-run", "fred", "one", &["jobs.active", "--out=json"]);
+    assert_eq!(stdout(&output).trim(), "{}", "{}", stderr(&output));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    support::until("the directory is given up", || outcomes("failed") > 0).await;
+    assert!(!system.master_log().contains("hunter2"));
 }

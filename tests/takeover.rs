@@ -193,7 +193,7 @@ file_roots: {base: [ROOT/srv/salt]}
 pillar_roots: {base: [ROOT/srv/pillar]}
 state_output: mixed
 ping_on_rotate: True
-external_auth: {pam: {admin: ['.*']}}
+external_auth: {mysql: {admin: ['.*']}}
 ext_pillar: []
 log_level_logfile: warning
 company_datacentre: north
@@ -329,7 +329,7 @@ async fn there_and_back(version: &str) {
     master.follow("## The binary").await;
     let said = master.follow("### Prepare").await;
     for told in
-        ["external_auth 'pam' is not supported", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
+        ["external_auth 'mysql' is not supported", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
     {
         assert!(said.contains(told), "'{told}' is not in:\n{said}");
     }
@@ -344,7 +344,7 @@ async fn there_and_back(version: &str) {
     assert_eq!(master.salt("-G 'kernel:Linux' test.ping").await.len(), 2);
     assert_eq!(master.keys().await, keys);
     assert!(
-        master.log("brine-master").contains("external_auth 'pam' is not supported"),
+        master.log("brine-master").contains("external_auth 'mysql' is not supported"),
         "{}",
         master.log("brine-master")
     );

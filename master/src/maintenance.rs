@@ -1,4 +1,4 @@
-//! Maintenance: rotates keys, removes old jobs, fetches repositories, and ends the sessions of removed keys.
+//! Maintenance: rotates keys, removes old jobs and tokens, fetches repositories, and ends the sessions of removed keys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use brine_bus::{Filter, Start};
 use brine_ids::MinionId;
 use brine_value::Value;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::runner_calls::Services;
@@ -93,6 +94,10 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
 }
 
 async fn clean(services: &Services) {
+    let expired = services.storage.run(|storage| storage.tokens.remove_expired(Timestamp::now())).await;
+    if let Ok(Err(error)) = expired {
+        tracing::error!(%error, "removing expired tokens failed");
+    }
     // As in Salt, 0 is without limit.
     if services.config.job_lifetime().is_zero() {
         return;

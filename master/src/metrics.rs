@@ -4,6 +4,7 @@ brine_metrics::metrics! {
     counter PUBLISHES = "brine_publishes_total", "Jobs published.";
     counter AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
     counter AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
+    counter LOGINS["system", "outcome"] = "brine_logins_total", "Passwords shown to systems of `external_auth` by outcome: accepted, refused, throttled, busy (too many at once), failed (the system did not answer).";
     counter PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
     counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a reconnected minion could not be given: too old, or too many.";
     counter RETURNS = "brine_returns_total", "Job returns received.";

@@ -149,6 +149,20 @@ impl MasterClient {
         self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
     }
 
+    /// Calls a wheel function and returns its result.
+    ///
+    /// # Errors
+    /// The master cannot be reached, the user is not permitted, or the function failed.
+    pub async fn ask_wheel(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
+        let call = self.with_credentials(fun, args);
+        result(&self.ask(ClientCommand::call_map("wheel", &call), REQUEST_TIME).await?)
+    }
+
+    fn with_credentials(&self, fun: &str, args: Args) -> Call {
+        let (key, proof) = (self.key.clone(), self.proof.clone());
+        Call { fun: fun.into(), args, key, proof, user: user(), asynchronous: false }
+    }
+
     /// Returns a token for a user who shows a password.
     pub async fn token(&self, request: TokenRequest) -> Result<String, ClientError> {
         let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
@@ -163,15 +177,7 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or the function failed.
     pub async fn ask_runner(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
-        let call = Call { fun: fun.into(), args, key: None, proof: None, user: user(), asynchronous: false };
-        let answer = self.runner(call).await?;
-        let data = answer.get("data");
-        let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
-        if field("success").is_truthy() {
-            Ok(field("return"))
-        } else {
-            Err(ClientError::Refused(field("return").to_string()))
-        }
+        result(&self.runner(self.with_credentials(fun, args)).await?)
     }
 
     /// Publishes an event through the pull socket.
@@ -191,6 +197,17 @@ impl MasterClient {
         let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
         let subscriber = Subscriber::connect(&self.events, &prefixes, limits).await;
         Ok(Events(subscriber.map_err(ClientError::NoMaster)?))
+    }
+}
+
+/// Returns the result of a call, or the error of the function.
+fn result(answer: &Value) -> Result<Value, ClientError> {
+    let data = answer.get("data");
+    let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
+    if field("success").is_truthy() {
+        Ok(field("return"))
+    } else {
+        Err(ClientError::Refused(field("return").to_string()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! How a tool shows the master who its user is: the key of a user of this machine, a password of a system of
+//! Credentials of the tools' users for the master: the key of a user of this machine, a password of a system of
 //! `external_auth` (`-a`), or the token of an earlier authentication (`-T`).
 
 use std::io::IsTerminal as _;
@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::client::{ClientError, MasterClient, user};
 
-/// Options of `salt` and `salt-run` that say who the user is.
+/// The options of `salt`, `salt-run` and `salt-key` for users of `external_auth`.
 #[derive(Args, Debug, Default)]
 pub(super) struct Credentials {
     /// Authenticate by this system of the master's external_auth, such as file
@@ -30,6 +30,11 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
+    /// Returns whether the user names a system of `external_auth`.
+    pub fn is_given(&self) -> bool {
+        self.eauth.is_some()
+    }
+
     /// Returns the way to the master in the user's name. Asks for what is missing. Without `-a` that is the key of the
     /// user, or else the token that is kept.
     pub async fn client(&self, config: &MasterConfig) -> Result<MasterClient, ClientError> {

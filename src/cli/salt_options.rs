@@ -32,9 +32,6 @@ const fn value(short: Option<char>, names: &'static [&'static str], effect: Effe
     SaltOption { short, names, takes_value: true, effect }
 }
 
-const EAUTH: Effect = Effect::Refused(
-    "salt-key changes files of the master: run it as the user that the master runs as, or call wheel functions as a permitted user",
-);
 const RESOURCES: Effect = Effect::Refused("Brine's minions have no resources");
 const NO_PYTHON: Effect = Effect::Refused("Brine does not run Python modules");
 const EXECUTORS: Effect =
@@ -88,10 +85,6 @@ const SALT_RUN: &[SaltOption] = &[
 const SALT_KEY: &[SaltOption] = &[
     value(Some('u'), &["user"], Effect::Refused("salt-key runs as its caller: use sudo -u USER")),
     value(None, &["preserve-minions"], Effect::Refused("the data of a minion is removed with its key")),
-    value(None, &["eauth", "auth", "external-auth"], EAUTH),
-    flag(Some('T'), &["make-token"], EAUTH),
-    value(None, &["username"], EAUTH),
-    value(None, &["password"], EAUTH),
     flag(None, &["gen-signature"], SIGNATURE),
     value(None, &["priv"], SIGNATURE),
     value(None, &["pub"], SIGNATURE),

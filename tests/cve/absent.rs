@@ -116,8 +116,6 @@ absent! {
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
     /// Syndics: the same.
     cve_2022_22941_syndics_publish_nothing: SYNDIC, "#18";
-    /// Logins: locked accounts of PAM.
-    cve_2022_22967_pam_refuses_locked_accounts: Feature::Login("pam"), "#15";
     /// salt-ssh: a script at a path that others can guess.
     cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
     /// Logins: `auth.pki` takes a certificate for a proof.

@@ -3,6 +3,8 @@
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
+#[cfg(feature = "pam")]
+use crate::pam;
 use crate::support::System;
 use crate::{ask, error_of};
 
@@ -99,5 +101,26 @@ async fn cve_2022_22941_publisher_acl_denies_unknown_targets() {
     ] {
         let answer = ask(&system, publish(tgt, fun, login("fred"))).await;
         assert_eq!(error_of(&answer), error, "{tgt} {fun}: {answer}");
+    }
+}
+
+/// The account management of PAM decides, too: locked and expired accounts, and those that have to change their password
+/// first, log in with no password.
+#[cfg(feature = "pam")]
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2022_22967_pam_refuses_locked_accounts() {
+    if !pam::is_possible() {
+        return;
+    }
+    let system = System::new("external_auth: {pam: {'*': ['@jobs']}}\n");
+    pam::write_accounts(&system);
+    let _master = pam::start_master(&system).await;
+    for (user, accepted) in
+        [("good", true), ("locked", false), ("disabled", false), ("expired", false), ("stale", false)]
+    {
+        let login = map! {"cmd" => "mk_token", "eauth" => "pam", "username" => user, "password" => "pw"};
+        let answer = ask(&system, login).await;
+        let token = answer.get("load").and_then(|load| load.get("token"));
+        assert_eq!(token.is_some(), accepted, "{user}: {answer}");
     }
 }

@@ -11,6 +11,9 @@ mod events;
 mod identity;
 mod local;
 mod logins;
+#[cfg(feature = "pam")]
+#[path = "../support/pam.rs"]
+mod pam;
 mod paths;
 #[path = "../support/raw.rs"]
 mod raw;

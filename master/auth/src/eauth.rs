@@ -8,7 +8,11 @@ use brine_value::{Map, Value};
 
 use crate::backends::{self, Backend, BackendError};
 
-/// What a user shows to be authenticated.
+/// The maximum sizes of what a user types, in bytes; longer names would fill the throttle's memory and logs.
+const MAX_NAME: usize = 256;
+const MAX_PASSWORD: usize = 4096;
+
+/// A name and password that are to be verified.
 #[derive(Clone)]
 pub struct Credentials {
     /// The system that knows the user, such as `pam` or `file`.
@@ -17,6 +21,19 @@ pub struct Credentials {
     pub username: String,
     /// The user's password.
     pub password: String,
+}
+
+impl Credentials {
+    /// Returns whether they can be those of a user at all: neither too long, nor with characters that some systems ignore
+    /// in names, so that other names would mean the same account.
+    pub fn are_plausible(&self) -> bool {
+        let Credentials { eauth, username, password } = self;
+        let is_name = |name: &str| {
+            let is_trimmed = name.trim().len() == name.len();
+            !name.is_empty() && name.len() <= MAX_NAME && is_trimmed && !name.chars().any(char::is_control)
+        };
+        is_name(eauth) && is_name(username) && password.len() <= MAX_PASSWORD
+    }
 }
 
 impl fmt::Debug for Credentials {
@@ -48,8 +65,22 @@ pub enum AuthError {
     #[error("external_auth has no '{0}'")]
     NotConfigured(String),
     /// Brine does not know the system.
-    #[error("external_auth '{0}' is not supported: expected one of {known}", known = backends::NAMES.join(", "))]
+    #[error(
+        "external_auth '{0}' is not supported: expected one of {known}; a web service of your own can authenticate these users by 'rest'",
+        known = backends::NAMES.join(", ")
+    )]
     Unsupported(String),
+    /// The name or password is not one of a user.
+    #[error(
+        "the user name or password is invalid: expected a name of 1 to {MAX_NAME} bytes without control characters or spaces at its ends, and a password of at most {MAX_PASSWORD}"
+    )]
+    Implausible,
+    /// The system could not be used when the master started.
+    #[error("external_auth '{0}' could not be used when the master started: restart the master")]
+    Restart(String),
+    /// The account of a user who was authenticated earlier is locked, expired or gone.
+    #[error("the account is not valid any more")]
+    Expired,
     /// The user or the password is wrong.
     #[error("the user name or password is wrong")]
     Denied,
@@ -60,8 +91,15 @@ pub enum AuthError {
 
 /// The configured systems.
 pub struct ExternalAuth {
-    systems: Vec<(String, Map)>,
+    systems: Vec<System>,
     options: Map,
+}
+
+struct System {
+    name: String,
+    users: Map,
+    /// `None` if an option is wrong, or Brine does not know the system.
+    backend: Option<Box<dyn Backend>>,
 }
 
 impl ExternalAuth {
@@ -69,38 +107,56 @@ impl ExternalAuth {
     pub fn new(options: &Map) -> Self {
         let configured = options.get("external_auth").and_then(Value::as_map);
         let system = |(name, users): (&Value, &Value)| {
-            Some((name.as_str()?.to_owned(), users.as_map().cloned().unwrap_or_default()))
+            let (name, users) = (name.as_str()?.to_owned(), users.as_map().cloned().unwrap_or_default());
+            let backend = open(&name, &users, options).ok();
+            Some(System { name, users, backend })
         };
         let systems = configured.into_iter().flatten().filter_map(system).collect();
         ExternalAuth { systems, options: options.clone() }
     }
 
-    /// Returns what keeps each configured system from authenticating anybody.
+    /// Returns the names of the configured systems.
+    pub fn systems(&self) -> impl Iterator<Item = &str> {
+        self.systems.iter().map(|system| system.name.as_str())
+    }
+
+    /// Returns the error of each configured system that cannot authenticate anybody.
     pub fn check(&self) -> Vec<AuthError> {
-        self.systems.iter().filter_map(|(name, _)| self.backend(name).err()).collect()
+        self.systems.iter().filter_map(|system| open(&system.name, &system.users, &self.options).err()).collect()
     }
 
-    fn system(&self, name: &str) -> Result<&Map, AuthError> {
-        let found = self.systems.iter().find(|(known, _)| known == name);
-        found.map(|(_, users)| users).ok_or_else(|| AuthError::NotConfigured(name.to_owned()))
+    fn system(&self, name: &str) -> Result<&System, AuthError> {
+        let found = self.systems.iter().find(|system| system.name == name);
+        found.ok_or_else(|| AuthError::NotConfigured(name.to_owned()))
     }
 
-    fn backend(&self, name: &str) -> Result<Box<dyn Backend>, AuthError> {
-        let users = self.system(name)?;
-        backends::open(name, users, &self.options)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
+    fn usable(&self, name: &str) -> Result<&dyn Backend, AuthError> {
+        let system = self.system(name)?;
+        match &system.backend {
+            Some(backend) => Ok(backend.as_ref()),
+            None => Err(match open(name, &system.users, &self.options) {
+                Err(error) => error,
+                // What was missing at the start is there now.
+                Ok(_) => AuthError::Restart(name.to_owned()),
+            }),
+        }
+    }
+
+    fn backend(&self, name: &str) -> Option<&dyn Backend> {
+        self.system(name).ok()?.backend.as_deref()
     }
 
     /// Authenticates a user, which may take as long as the system takes.
     pub fn authenticate(&self, credentials: &Credentials) -> Result<Identity, AuthError> {
-        if credentials.username.is_empty() {
-            return Err(AuthError::Denied);
+        if !credentials.are_plausible() {
+            return Err(AuthError::Implausible);
         }
-        let backend = self.backend(&credentials.eauth)?;
+        let system = self.system(&credentials.eauth)?;
+        let backend = self.usable(&credentials.eauth)?;
         let proven = backend.authenticate(&credentials.username, &credentials.password)?;
         let proven = proven.ok_or(AuthError::Denied)?;
         let of_config = |entries: Vec<Value>| {
-            let users = self.system(&credentials.eauth).ok()?;
-            let own = users.get(credentials.username.as_str()).and_then(Value::as_list).unwrap_or_default();
+            let own = system.users.get(credentials.username.as_str()).and_then(Value::as_list).unwrap_or_default();
             let all: Vec<Value> = own.iter().cloned().chain(entries).collect();
             (!all.is_empty()).then_some(all)
         };
@@ -124,12 +180,39 @@ impl ExternalAuth {
     /// Returns the entries in force for a user: the user's own, those of the groups, and those of `*` for users without
     /// own entries (for all users with `permissive_acl`). `None` if the system is not configured any more.
     pub fn entries(&self, identity: &Identity) -> Option<Vec<Value>> {
-        let users = self.system(&identity.eauth).ok()?;
+        let system = self.system(&identity.eauth).ok()?;
         if let Some(entries) = &identity.entries {
             return Some(entries.clone());
         }
-        Some(entries_of(users, &identity.username, &identity.groups, self.is_permissive()))
+        Some(entries_of(&system.users, &identity.username, &identity.groups, self.is_permissive()))
     }
+
+    /// Returns whether the system has to be asked before a user who was authenticated earlier may act:
+    /// [`ExternalAuth::current_entries`] waits for it, and [`ExternalAuth::entries`] is not enough.
+    pub fn must_ask(&self, identity: &Identity) -> bool {
+        // Without a system nobody can tell whether the account is still valid.
+        let Some(backend) = self.backend(&identity.eauth) else { return true };
+        let entries = self.entries(identity).unwrap_or_default();
+        backend.must_check_account(&identity.username) || entries.iter().any(|entry| backend.must_expand(entry))
+    }
+
+    /// As [`ExternalAuth::entries`], after the system has confirmed the account, and with its minions in the place of
+    /// entries such as `ldap(OU=web)`. It may take as long as the system takes.
+    ///
+    /// # Errors
+    /// The system is not configured any more, does not answer, or the account is locked, expired or gone.
+    pub fn current_entries(&self, identity: &Identity) -> Result<Vec<Value>, AuthError> {
+        let backend = self.usable(&identity.eauth)?;
+        let entries = self.entries(identity).unwrap_or_default();
+        if backend.must_check_account(&identity.username) && !backend.is_account_valid(&identity.username)? {
+            return Err(AuthError::Expired);
+        }
+        Ok(backend.expand(entries))
+    }
+}
+
+fn open(name: &str, users: &Map, options: &Map) -> Result<Box<dyn Backend>, AuthError> {
+    backends::open(name, users, options)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
 }
 
 /// Returns the entries of `external_auth` or `publisher_acl` for a user. Names are globs or regular expressions; with `%`
@@ -229,13 +312,12 @@ mod tests {
         for (eauth, user, password, reason) in [
             ("sharedsecret", "fred", "wrong", "the user name or password is wrong"),
             ("sharedsecret", "fred", "", "the user name or password is wrong"),
-            ("sharedsecret", "", "s3cret", "the user name or password is wrong"),
             ("auto", "fred", "x", "external_auth has no 'auto'"),
             (
                 "kerberos",
                 "fred",
                 "x",
-                "external_auth 'kerberos' is not supported: expected one of auto, file, sharedsecret",
+                "external_auth 'kerberos' is not supported: expected one of auto, file, ldap, pam, rest, sharedsecret; a web service of your own can authenticate these users by 'rest'",
             ),
         ] {
             let error = external.authenticate(&credentials(eauth, user, password)).unwrap_err();
@@ -244,6 +326,52 @@ mod tests {
         assert_eq!(external.check().len(), 1);
         let gone = Identity { eauth: "pam".into(), ..identity };
         assert_eq!(external.entries(&gone), None);
+    }
+
+    #[test]
+    fn tokens_of_a_system_that_cannot_be_used_are_refused() {
+        // The tests' binary has no brine-pam beside it.
+        let external = external(map! {"pam" => map! {"fred" => list!["test.*"]}, "auto" => map! {}});
+        let fred =
+            |eauth: &str, entries| Identity { eauth: eauth.into(), username: "fred".into(), groups: vec![], entries };
+        for (identity, accepted) in [
+            (fred("pam", None), false),
+            (fred("pam", Some(vec!["test.*".into()])), false),
+            (fred("file", None), false),
+            (fred("auto", None), true),
+        ] {
+            assert_eq!(external.must_ask(&identity), !accepted, "{identity:?}");
+            assert_eq!(external.current_entries(&identity).is_ok(), accepted, "{identity:?}");
+        }
+    }
+
+    #[test]
+    fn implausible_names_reach_no_system() {
+        let external = external(map! {"auto" => map! {"fred" => list!["test.*"]}});
+        let long = "x".repeat(MAX_NAME + 1);
+        for (user, password, accepted) in [
+            ("fred", "", true),
+            ("fred smith", "x", true),
+            ("", "x", false),
+            ("fred ", "x", false),
+            (" fred", "x", false),
+            ("fr\ned", "x", false),
+            ("fr\0ed", "x", false),
+            (long.as_str(), "x", false),
+            ("fred", &"x".repeat(MAX_PASSWORD + 1), false),
+        ] {
+            let outcome = external.authenticate(&credentials("auto", user, password));
+            assert_eq!(outcome.is_ok(), accepted, "{user:?} {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn systems_that_brine_lacks_are_refused_by_name() {
+        for name in ["django", "mysql", "yubico", "keystone", "pki"] {
+            let external = external([(name.into(), Map::new().into())].into_iter().collect());
+            let errors = external.check();
+            assert!(matches!(&errors[..], [AuthError::Unsupported(told)] if told == name), "{errors:?}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -48,12 +48,26 @@ impl Failures {
     }
 }
 
+/// Returns the address whose failures count together: of IPv6 the network of 64 bits, of which one host has all addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        v4 @ IpAddr::V4(_) => v4,
+    }
+}
+
+/// Returns the key of a user. Many systems ignore case and the number of spaces in names.
+fn account(eauth: &str, user: &str) -> (String, String) {
+    let folded: Vec<String> = user.split_whitespace().map(str::to_lowercase).collect();
+    (eauth.to_owned(), folded.join(" "))
+}
+
 impl Throttle {
     /// Returns how long an attempt has to wait; zero if it may be made now.
     pub fn remaining(&self, address: Option<IpAddr>, eauth: &str, user: &str, now: Instant) -> Duration {
         let state = self.state.lock();
-        let of_address = address.and_then(|address| state.addresses.get(&address));
-        let of_user = state.users.get(&(eauth.to_owned(), user.to_owned()));
+        let of_address = address.and_then(|address| state.addresses.get(&network(address)));
+        let of_user = state.users.get(&account(eauth, user));
         let all = [of_address, of_user].into_iter().flatten();
         all.map(|failures| failures.remaining(now)).max().unwrap_or_default()
     }
@@ -62,14 +76,14 @@ impl Throttle {
     /// password could guess others.
     pub fn record(&self, address: Option<IpAddr>, eauth: &str, user: &str, success: bool, now: Instant) {
         let mut state = self.state.lock();
-        let user = (eauth.to_owned(), user.to_owned());
+        let user = account(eauth, user);
         if success {
             state.users.remove(&user);
             return;
         }
         count(&mut state.users, user, now);
         if let Some(address) = address {
-            count(&mut state.addresses, address, now);
+            count(&mut state.addresses, network(address), now);
         }
     }
 }
@@ -120,6 +134,30 @@ mod tests {
         let forgotten = begun + MEMORY;
         throttle.record(address, "file", "ann", false, forgotten);
         assert_eq!(throttle.remaining(address, "file", "ann", forgotten), Duration::ZERO);
+    }
+
+    #[test]
+    fn other_spellings_and_addresses_of_one_host_count_together() {
+        let throttle = Throttle::default();
+        let begun = Instant::now();
+        let address = |text: &str| Some(text.parse().unwrap());
+        for (from, user) in
+            [("2001:db8::1", "Fred Smith"), ("2001:db8::2", "fred  smith"), ("2001:db8::3:1", "FRED SMITH")]
+        {
+            throttle.record(address(from), "ldap", user, false, begun);
+        }
+        throttle.record(address("::ffff:10.0.0.1"), "ldap", "fred smith", false, begun);
+        for (from, user, seconds) in [
+            (None, "fred smith", 1),
+            (None, "fredsmith", 0),
+            (address("2001:db8::9"), "ann", 0),
+            (address("10.0.0.1"), "ann", 0),
+        ] {
+            assert_eq!(throttle.remaining(from, "ldap", user, begun).as_secs(), seconds, "{from:?} {user}");
+        }
+        throttle.record(address("2001:db8::4"), "ldap", "ann", false, begun);
+        assert_eq!(throttle.remaining(address("2001:db8::9"), "ldap", "bob", begun).as_secs(), 1);
+        assert_eq!(throttle.remaining(address("2001:db8:0:1::9"), "ldap", "bob", begun).as_secs(), 0);
     }
 
     #[test]

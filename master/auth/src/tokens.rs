@@ -2,6 +2,7 @@
 //!
 //! The store has a digest of each token, so that who reads the store cannot use it.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
@@ -14,7 +15,7 @@ use crate::eauth::Identity;
 
 /// By the token's SHA-256 in hexadecimal: who it stands for, as a packed map.
 const TOKENS: Table = Table("auth_tokens");
-/// The most tokens that are kept; the oldest give way to new ones.
+/// The maximum number of tokens.
 const MOST: usize = 10_000;
 /// How many are read at once.
 const PAGE: usize = 1_000;
@@ -122,6 +123,25 @@ impl TokenStore {
         Ok(is_known)
     }
 
+    /// Revokes all tokens of a user, of one system if it is given. Returns their number.
+    pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, StoreError> {
+        let mut batch = Batch::new();
+        let mut count = 0;
+        self.each(|digest, token| {
+            let is_meant = |token: &Token| {
+                token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth)
+            };
+            if token.as_ref().is_some_and(is_meant) {
+                batch.delete(TOKENS, digest);
+                count += 1;
+            }
+        })?;
+        if count > 0 {
+            self.store.write_blocking(batch).durable_blocking()?;
+        }
+        Ok(count)
+    }
+
     /// Returns all valid tokens, each with its digest.
     pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, StoreError> {
         let mut found = Vec::new();
@@ -149,23 +169,32 @@ impl TokenStore {
         Ok(count)
     }
 
+    /// Makes room for a token. The user with the most tokens loses the oldest ones, so that nobody can revoke those of
+    /// others by many logins.
     fn make_room(&self, now: Timestamp) -> Result<(), StoreError> {
-        let mut all = Vec::new();
         if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
             return Ok(());
         }
         self.remove_expired(now)?;
-        self.each(|digest, token| all.push((token.map(|token| token.start), digest.to_owned())))?;
-        if all.len() < MOST {
-            return Ok(());
-        }
-        all.sort();
+        let mut by_user: HashMap<(String, String), Vec<(Timestamp, String)>> = HashMap::new();
+        let mut count = 0;
+        self.each(|digest, token| {
+            count += 1;
+            if let Some(Token { identity, start, .. }) = token {
+                let user = (identity.eauth, identity.username);
+                by_user.entry(user).or_default().push((start, digest.to_owned()));
+            }
+        })?;
+        let most = by_user.into_iter().max_by_key(|(_, tokens)| tokens.len());
+        let Some(((eauth, user), mut tokens)) = most.filter(|_| count >= MOST) else { return Ok(()) };
+        tokens.sort();
+        // Half of them at once, so that this is rare.
+        let removed = tokens.len().div_ceil(2);
         let mut batch = Batch::new();
-        // A tenth at once, so that this is rare.
-        for (_, digest) in all.iter().take(MOST / 10) {
+        for (_, digest) in tokens.iter().take(removed) {
             batch.delete(TOKENS, digest.as_str());
         }
-        tracing::warn!(removed = MOST / 10, "the oldest tokens are revoked: there are too many");
+        tracing::warn!(user, eauth, removed, "the oldest tokens of a user are revoked: there are {MOST} tokens");
         self.store.write_blocking(batch).durable_blocking()
     }
 
@@ -232,6 +261,44 @@ mod tests {
         assert_eq!(tokens.get(&listed[0].0, now).unwrap(), None);
         assert!(tokens.revoke_digest(&listed[0].0).unwrap());
         assert_eq!(tokens.get(&other.secret, now).unwrap(), None);
+    }
+
+    #[test]
+    fn a_user_with_many_tokens_takes_no_room_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(folder.path());
+        let at = |second: usize| Timestamp::from_second(1_000 + second as i64).unwrap();
+        let day = Duration::from_secs(86_400);
+        let ann = Identity { username: "ann".into(), ..fred() };
+        let hers = tokens.create(ann, day, at(0)).unwrap();
+        let mut batch = Batch::new();
+        for number in 1..MOST {
+            let token = Token { identity: fred(), start: at(number), expire: at(90_000) };
+            batch.put(TOKENS, format!("{number:064}"), msgpack::pack_map(&token.to_map()));
+        }
+        tokens.store.write_blocking(batch).durable_blocking().unwrap();
+        let newest = tokens.create(fred(), day, at(MOST)).unwrap();
+        for token in [&hers, &newest] {
+            assert!(tokens.get(&token.secret, at(MOST)).unwrap().is_some(), "{token:?}");
+        }
+        assert_eq!(tokens.list(at(MOST)).unwrap().len(), MOST / 2 + 1);
+    }
+
+    #[test]
+    fn tokens_of_a_user_are_revoked_together() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokens = tokens(folder.path());
+        let now = Timestamp::from_second(1_000).unwrap();
+        for (user, eauth) in [("fred", "file"), ("fred", "file"), ("fred", "ldap"), ("ann", "file")] {
+            let identity = Identity { eauth: eauth.into(), username: user.into(), ..fred() };
+            tokens.create(identity, Duration::from_secs(10), now).unwrap();
+        }
+        for (user, eauth, revoked) in
+            [("fred", Some("file"), 2), ("fred", None, 1), ("fred", None, 0), ("bob", None, 0), ("ann", Some("pam"), 0)]
+        {
+            assert_eq!(tokens.revoke_user(user, eauth).unwrap(), revoked, "{user} {eauth:?}");
+        }
+        assert_eq!(tokens.list(now).unwrap().len(), 1);
     }
 
     #[test]

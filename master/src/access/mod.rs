@@ -1,18 +1,16 @@
-//! Who sends a request of a client, and what that user may do: keys of users of this machine (`publisher_acl`), passwords
-//! and tokens of `external_auth`. A refusal says the same to clients whatever its cause; the log and the event
-//! `brine/access/denied` tell operators.
+//! Identifies the users of requests of clients and decides what they may do: keys of users of this machine
+//! (`publisher_acl`), passwords and tokens of `external_auth` (`login.rs`). Clients get the same message whatever the cause
+//! of a refusal; the log and the event `brine/access/denied` have it for operators.
 
 mod explain;
 mod keys;
+mod login;
 
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_auth::{
-    Acl, Blacklist, CallKind, Credentials, ExternalAuth, Identity, JobRequest, NewToken, Throttle, Token,
-};
+use brine_auth::{Acl, Blacklist, CallKind, ExternalAuth, JobRequest};
 use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
@@ -21,12 +19,9 @@ use brine_runtime::executors::{Blocking, Executor, Executors};
 use brine_system::files::FileError;
 use brine_target::TargetKind;
 use brine_value::{Value, map};
-use brine_wire::{Proof, PublishRequest, TokenRequest};
+use brine_wire::{Proof, PublishRequest};
 use brine_zmtp::Peer;
-use jiff::Timestamp;
 use parking_lot::Mutex;
-use rand::RngExt as _;
-use tokio::sync::Semaphore;
 
 use crate::events::Events;
 use crate::facts::{Facts, Targets, resolve};
@@ -34,17 +29,14 @@ use crate::runner_calls::Kind;
 use crate::storage::Storage;
 pub(crate) use explain::Asked;
 pub(crate) use keys::open_to_users;
+use login::Logins;
 
 /// The tag of the event that tells of a refusal.
 const DENIED: &str = "brine/access/denied";
-/// How many passwords are examined at a time; further ones wait.
-const AT_ONCE: usize = 4;
-/// Failures take this long, give or take a quarter, so that the time tells nothing about their cause.
-const FAILURE_TIME: Duration = Duration::from_secs(1);
 /// The most characters of a user's or function's name in logs and events.
 const NAME_SHOWN: usize = 128;
 
-/// What requests of clients are compared with.
+/// Decides about requests of clients.
 pub(crate) struct Access {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
@@ -53,9 +45,8 @@ pub(crate) struct Access {
     facts: Arc<Facts>,
     external: Arc<ExternalAuth>,
     blacklist: Blacklist,
-    throttle: Throttle,
+    logins: Arc<Logins>,
     denials: Denials,
-    examined: Semaphore,
     root_key: String,
     /// The keys of other users of this machine.
     user_keys: Vec<(String, String)>,
@@ -147,7 +138,7 @@ impl Access {
         facts: Arc<Facts>,
         root_key: String,
     ) -> Result<Self, FileError> {
-        let external = ExternalAuth::new(&config.opts);
+        let external = Arc::new(ExternalAuth::new(&config.opts));
         for error in external.check() {
             tracing::error!(%error, "a system of external_auth authenticates nobody");
         }
@@ -157,11 +148,10 @@ impl Access {
             jobs: executors.jobs.clone(),
             events,
             facts,
-            external: Arc::new(external),
+            logins: Arc::new(Logins::new(Arc::clone(&external))),
+            external,
             blacklist: Blacklist::new(Some(&blacklist)),
-            throttle: Throttle::default(),
             denials: Denials::default(),
-            examined: Semaphore::new(AT_ONCE),
             user_keys: keys::user_keys(&config)?,
             root_key,
             config,
@@ -185,23 +175,6 @@ impl Access {
         let entries = self.external.entries_of_publisher(&self.config.publisher_acl, &name);
         Some(Caller::User { name, entries })
     }
-
-    /// Whether a user may say for how long a token is valid.
-    fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
-        match &self.config.token_expire_user_override {
-            Value::Map(by_system) => {
-                let users = by_system.get(eauth).and_then(Value::as_list).unwrap_or_default();
-                users.iter().any(|known| known.as_str() == Some(user))
-            }
-            all => all.as_bool() == Some(true),
-        }
-    }
-}
-
-/// The address that failures count for. Those of this machine share theirs and count by user alone.
-fn remote(peer: &Peer) -> Option<IpAddr> {
-    let address = peer.address.parse::<SocketAddr>().ok()?.ip();
-    (!address.is_loopback()).then_some(address)
 }
 
 fn shown(name: &str) -> String {
@@ -221,17 +194,19 @@ impl Access {
         let identified = match proof {
             None => self.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: shown(user) }),
             Some(Proof::Token(secret)) => {
-                let token = self.token(secret).await;
-                let identity = token.map(|token| token.identity);
-                let entries = identity.as_ref().and_then(|identity| self.external.entries(identity));
+                let identity = self.token(secret).await.map(|token| token.identity);
+                let entries = match &identity {
+                    Some(identity) => self.entries_of(identity).await,
+                    None => None,
+                };
                 match (identity, entries) {
                     (Some(identity), Some(entries)) => Ok(Caller::User { name: identity.username, entries }),
                     _ => Err(Refusal::Authentication { kind: "token", user: "UNKNOWN".to_owned() }),
                 }
             }
-            Some(Proof::Password { .. }) => match self.authenticate_user(peer, proof).await {
+            Some(password) => match self.authenticate_user(peer, password).await {
                 Some(identity) => {
-                    let entries = self.external.entries(&identity).unwrap_or_default();
+                    let entries = self.entries_of(&identity).await.unwrap_or_default();
                     Ok(Caller::User { name: identity.username, entries })
                 }
                 None => Err(Refusal::Authentication { kind: "eauth", user: shown(user_of(proof, user)) }),
@@ -242,86 +217,6 @@ impl Access {
             Err(refusal) => self.tell_denied(peer, what, refusal, user_of(proof, user)).await,
         }
         identified
-    }
-
-    /// Examines a password. Nothing says whether it was the user's name or the password that was wrong.
-    async fn authenticate_user(&self, peer: &Peer, proof: Option<&Proof>) -> Option<Identity> {
-        let Some(Proof::Password { eauth, username, password }) = proof else { return None };
-        let begun = Instant::now();
-        let address = remote(peer);
-        let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
-        let wait = self.throttle.remaining(address, eauth, username, begun);
-        let outcome = if wait.is_zero() {
-            let _turn = self.examined.acquire().await.ok()?;
-            let external = Arc::clone(&self.external);
-            let examined = self.jobs.run(move |_| external.authenticate(&credentials)).await;
-            let outcome = examined.map_err(|error| error.to_string());
-            outcome.and_then(|outcome| outcome.map_err(|error| error.to_string()))
-        } else {
-            Err(format!("too many failures: the next attempt counts in {} s", wait.as_secs() + 1))
-        };
-        if wait.is_zero() {
-            self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
-        }
-        match outcome {
-            Ok(identity) => Some(identity),
-            Err(reason) => {
-                let (user, eauth) = (shown(username), shown(eauth));
-                tracing::warn!(peer = %peer.address, user, eauth, reason, "a user is not authenticated");
-                let part = rand::rng().random_range(0.75..1.25);
-                tokio::time::sleep(FAILURE_TIME.mul_f64(part).saturating_sub(begun.elapsed())).await;
-                None
-            }
-        }
-    }
-
-    /// Returns what a token stands for.
-    pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
-        let secret = secret.to_owned();
-        let found = self.storage.run(move |storage| storage.tokens.get(&secret, Timestamp::now())).await;
-        match found {
-            Ok(Ok(token)) => token,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "reading a token failed");
-                None
-            }
-            Err(error) => {
-                tracing::error!(%error, "reading a token failed");
-                None
-            }
-        }
-    }
-
-    /// Makes a token for a user who shows a password.
-    pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
-        let Some(mut identity) = self.authenticate_user(peer, Some(&request.proof)).await else {
-            let user = shown(user_of(Some(&request.proof), ""));
-            let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
-            self.tell_denied(peer, "mk_token", &refusal, &user).await;
-            return None;
-        };
-        peer.authenticate();
-        if self.config.keep_acl_in_token && identity.entries.is_none() {
-            identity.entries = self.external.entries(&identity);
-        } else if !self.config.keep_acl_in_token {
-            identity.entries = None;
-        }
-        let chosen = request.expire.filter(|_| self.may_choose_time(&identity.eauth, &identity.username));
-        let valid = chosen
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-            .unwrap_or(Duration::from_secs(self.config.token_expire));
-        let user = identity.username.clone();
-        let made = self.storage.run(move |storage| storage.tokens.create(identity, valid, Timestamp::now())).await;
-        match made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string())) {
-            Ok(made) => {
-                tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
-                Some(made)
-            }
-            Err(error) => {
-                tracing::error!(user, error, "making a token failed");
-                None
-            }
-        }
     }
 
     /// Returns why a job may not be published by a user, if so.
@@ -339,7 +234,7 @@ impl Access {
             _ if is_kept_out => false,
             None => true,
             Some(_) if functions.is_empty() => false,
-            Some(acl) => self.permits(acl, functions, request).await,
+            Some(acl) => self.permits(acl, caller.name(), functions, request).await,
         };
         if permitted {
             return Ok(());
@@ -349,12 +244,13 @@ impl Access {
         Err(refusal)
     }
 
-    async fn permits(&self, acl: Acl, functions: Vec<String>, request: &PublishRequest) -> bool {
+    async fn permits(&self, acl: Acl, user: &str, functions: Vec<String>, request: &PublishRequest) -> bool {
         // A target that is invalid is told as such by the publish.
         let Ok(Targets { minions, .. }) = self.facts.targets(request).await else { return true };
         let (facts, arguments) = (Arc::clone(&self.facts), request.arg.clone());
         let is_list = request.fun.as_list().is_some();
         let jid = request.jid.clone();
+        let user = (!self.is_master(user)).then(|| user.to_owned());
         let permitted = self.storage.run(move |storage| {
             let of = |at: usize| match arguments.get(at) {
                 Some(Value::List(own)) if is_list => own.as_slice(),
@@ -362,12 +258,23 @@ impl Access {
                 _ => arguments.as_slice(),
             };
             let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
-            // Nobody but the master's own user continues a job that is there already.
-            let is_new = |jid: &Jid| storage.job_cache.get_load(jid).is_ok_and(|load| load.is_none());
+            // A job that is there already is continued by its own user alone, as in batches.
+            let is_own = |jid: &Jid| match storage.job_cache.get_load(jid) {
+                Ok(None) => true,
+                Ok(Some(load)) => user.as_deref() == Some(load.user()),
+                Err(_) => false,
+            };
             acl.permits_job(&JobRequest { functions, minions: &minions }, |target| minions_of(&facts, storage, target))
-                && jid.as_ref().is_none_or(is_new)
+                && jid.as_ref().is_none_or(is_own)
         });
         permitted.await.unwrap_or(false)
+    }
+
+    /// Returns whether jobs with this user's name may be those of the master's own user: users of other systems with such
+    /// a name continue none.
+    fn is_master(&self, user: &str) -> bool {
+        let own = [Some("root"), Some(crate::reactions::USER), self.config.user.as_deref()];
+        own.contains(&Some(user)) || user.starts_with("sudo_") || user == crate::process_user()
     }
 
     /// Returns why a runner or wheel function may not be called by a user, if so.

@@ -8,16 +8,18 @@ use jiff::Timestamp;
 use super::RunnerContext;
 
 /// Runner functions of `auth`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("auth", [list_tokens, del_token, test]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("auth", [list_tokens, del_token, del_tokens, test]);
 
-/// Returns the valid tokens: by digest whom they stand for, and until when.
+/// Return the valid tokens by digest: user, system and times. With `user`, only the tokens of this user.
 ///
 /// CLI Example:
 ///
 ///     salt-run auth.list_tokens
+///     salt-run auth.list_tokens user=fred
 #[function]
-pub fn list_tokens(context: &RunnerContext) -> CallResult {
-    let tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
+pub fn list_tokens(context: &RunnerContext, #[default] user: Option<String>) -> CallResult {
+    let mut tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
+    tokens.retain(|(_, token)| user.as_ref().is_none_or(|user| token.identity.username == *user));
     let described = |(digest, token): (String, Token)| {
         let identity = token.identity;
         let about = map! {
@@ -31,7 +33,7 @@ pub fn list_tokens(context: &RunnerContext) -> CallResult {
     Ok(tokens.into_iter().map(described).collect::<Map>().into())
 }
 
-/// Revokes a token, by itself or by its digest in `auth.list_tokens`. Returns whether there was such a token.
+/// Revoke a token, by itself or by its digest in `auth.list_tokens`. Return whether there was such a token.
 ///
 /// CLI Example:
 ///
@@ -43,14 +45,29 @@ pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
     Ok(revoked.map_err(CallError::execution)?.into())
 }
 
-/// Returns whether a user may publish a job or, with a function such as `runner.jobs.active` and any target, call a
-/// function of the master, and by which entries. Further arguments are those of the function, but for `eauth`, `groups`
-/// and `tgt_type`. Without `eauth` it is a user of `publisher_acl`.
+/// Revoke all tokens of a user; with `eauth`, those of this system. Return their number.
+///
+/// CLI Example:
+///
+///     salt-run auth.del_tokens fred
+///     salt-run auth.del_tokens fred eauth=ldap
+#[function]
+pub fn del_tokens(context: &RunnerContext, user: String, #[default] eauth: Option<String>) -> CallResult {
+    let revoked = context.storage().tokens.revoke_user(&user, eauth.as_deref()).map_err(CallError::execution)?;
+    tracing::info!(user, eauth, revoked, "tokens of a user revoked");
+    Ok((revoked as i64).into())
+}
+
+/// Return whether a user may publish a job, and by which entries. With a function such as `runner.jobs.active` and any
+/// target: whether the user may call a function of the master; with the function `events` and tags as arguments: whether
+/// the user sees such events. Further arguments are those of the function, but for `eauth`, `groups` and `tgt_type`.
+/// Without `eauth` it is a user of `publisher_acl`.
 ///
 /// CLI Example:
 ///
 ///     salt-run auth.test fred 'web*' state.apply nginx eauth=file
 ///     salt-run auth.test fred '*' runner.jobs.active eauth=file groups='[ops]'
+///     salt-run auth.test fred '*' events salt/job/20261122000000000000/new eauth=file
 #[function]
 pub fn test(
     context: &RunnerContext,

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use brine_master::keys::{Act, KeyState};
 use brine_value::FromValue;
-use clap::Parser;
+use clap::{Command, CommandFactory, Parser};
 
 use crate::cli::common::{CommonOptions, OutputArguments};
+use crate::cli::credentials::Credentials;
 use crate::cli::usage;
 
 /// Accept, reject, list and delete the keys of minions
@@ -21,7 +22,8 @@ Examples:
   salt-key -y -a 'web*,db?'       accept these keys without asking
   salt-key -f web1                show a fingerprint, to compare with the minion's own
   salt-key -y -d 'old*'           delete keys
-  salt-key -l un --out json       list pending keys, for scripts"
+  salt-key -l un --out json       list pending keys, for scripts
+  salt-key --auth pam -a web1     accept a key as a user of the master's external_auth"
 )]
 pub struct Arguments {
     /// Answer yes to all questions
@@ -41,6 +43,8 @@ pub struct Arguments {
     pub actions: Actions,
     #[command(flatten)]
     pub making: Making,
+    #[command(flatten)]
+    pub credentials: Credentials,
     /// Ignored, as by Salt.
     #[arg(hide = true)]
     pub words: Vec<OsString>,
@@ -113,6 +117,11 @@ pub struct Making {
     pub keysize: i64,
 }
 
+/// Returns the command line. As in Salt's tool, `-l` is `--list` and `-a` is `--accept`.
+pub fn command() -> Command {
+    Arguments::command().mut_arg("log_level", |arg| arg.short(None)).mut_arg("eauth", |arg| arg.short(None))
+}
+
 fn boolean(text: &str) -> Result<bool, String> {
     bool::from_value(&text.into()).ok_or_else(|| format!("invalid choice: '{text}' (choose from 'True', 'False')"))
 }
@@ -169,9 +178,8 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Actions {
-        let command = <Arguments as clap::CommandFactory>::command().mut_arg("log_level", |arg| arg.short(None));
         let words = line.split_whitespace().map(OsString::from).collect();
-        usage::parse::<Arguments>("salt-key", "salt-key", command, words).unwrap().actions
+        usage::parse::<Arguments>("salt-key", "salt-key", command(), words).unwrap().actions
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! `salt-key`: manages the keys of minions. It works on the key directories itself, so the master need not run. A
-//! running master is notified by events, and by a file that asks it to rotate its publish key.
+//! running master is notified by events, and by a file that asks it to rotate its publish key. With `--auth` it asks the
+//! master instead (`remote.rs`).
 
 mod arguments;
+mod remote;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -21,7 +23,6 @@ use brine_master::wheel::{self, WheelContext, WheelHost};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_zmtp::{Endpoint, Push, TransportError};
-use clap::CommandFactory;
 
 use super::common::Shower;
 use super::privileges;
@@ -37,9 +38,7 @@ const ROTATE_FILE: &str = ".dfn";
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    // In Salt's tool `-l` is `--list`.
-    let command = Arguments::command().mut_arg("log_level", |arg| arg.short(None));
-    let arguments: Arguments = match usage::parse(NAME, USAGE, command, words) {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, arguments::command(), words) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
@@ -64,6 +63,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
+    if arguments.credentials.is_given() {
+        return remote::run(&arguments, &config, task);
+    }
     Session::open(&arguments, config)?.run(task)
 }
 
@@ -85,7 +87,6 @@ struct Session<'run> {
     context: WheelContext,
     pending: Arc<Pending>,
     shower: Shower,
-    terminal: Ui,
 }
 
 /// Collects the notifications of wheel functions until all keys have been changed.
@@ -119,7 +120,7 @@ impl<'run> Session<'run> {
         let keys = Arc::new(KeyStore::open(&config.pki_dir)?);
         let shower = arguments.output.shower(&config.opts)?;
         let context = WheelContext { keys, attended: true, host: pending.clone() };
-        Ok(Session { arguments, config, context, pending, shower, terminal: Ui::new(ColourChoice::Never) })
+        Ok(Session { arguments, config, context, pending, shower })
     }
 
     fn run(mut self, task: Task) -> anyhow::Result<ExitCode> {
@@ -147,14 +148,11 @@ impl<'run> Session<'run> {
         let searched = if act == Act::Delete { &KeyState::ALL[..] } else { &states };
         let keys = self.context.keys.select(pattern, searched)?;
         if keys.is_empty() {
-            let words = listed(&states);
-            let text = format!("The key glob '{pattern}' does not match any {words} keys.");
-            print_plain(&text);
+            no_match(pattern, &states);
             return Ok(());
         }
-        print_plain(format_args!("The following keys are going to be {}:", act.past()));
-        self.shower.show(&Value::Map(wheel::key::grouped(&keys)), "key")?;
-        if !self.arguments.yes && !self.is_confirmed(act)? {
+        announce(&mut self.shower, act, wheel::key::grouped(&keys))?;
+        if !self.arguments.yes && !is_confirmed(act)? {
             return Ok(());
         }
         for (key, result) in wheel::key::apply(&self.context, act, &keys) {
@@ -162,20 +160,6 @@ impl<'run> Session<'run> {
         }
         self.notify_master();
         Ok(())
-    }
-
-    /// Asks for confirmation. An empty answer means yes, except for deleting.
-    fn is_confirmed(&mut self, act: Act) -> anyhow::Result<bool> {
-        let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
-        let answer = self.terminal.ask(question)?;
-        if answer.is_none() {
-            tracing::error!("EOF when reading a line: nothing is changed");
-        }
-        Ok(match answer.as_deref() {
-            None => false,
-            Some("") => act != Act::Delete,
-            Some(answer) => answer.starts_with(['y', 'Y']),
-        })
     }
 
     fn report(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
@@ -209,6 +193,30 @@ impl<'run> Session<'run> {
             }
         }
     }
+}
+
+fn no_match(pattern: &str, states: &[KeyState]) {
+    print_plain(format_args!("The key glob '{pattern}' does not match any {} keys.", listed(states)));
+}
+
+/// Shows the keys that are going to be changed, by state.
+fn announce(shower: &mut Shower, act: Act, keys: Map) -> anyhow::Result<()> {
+    print_plain(format_args!("The following keys are going to be {}:", act.past()));
+    shower.show(&Value::Map(keys), "key")
+}
+
+/// Asks for confirmation. An empty answer means yes, except for deleting.
+fn is_confirmed(act: Act) -> anyhow::Result<bool> {
+    let question = if act == Act::Delete { "Proceed? [N/y] " } else { "Proceed? [n/Y] " };
+    let answer = Ui::new(ColourChoice::Never).ask(question)?;
+    if answer.is_none() {
+        tracing::error!("EOF when reading a line: nothing is changed");
+    }
+    Ok(match answer.as_deref() {
+        None => false,
+        Some("") => act != Act::Delete,
+        Some(answer) => answer.starts_with(['y', 'Y']),
+    })
 }
 
 fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {

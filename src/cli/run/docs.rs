@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use brine_config::MasterConfig;
 use brine_function::Args;
 use brine_value::{Map, Value};
 
-use super::super::client::MasterClient;
+use super::super::client::{ClientError, MasterClient};
 use super::super::common::Shower;
 use super::super::usage::docstring;
 use super::{Arguments, failed};
@@ -44,13 +43,17 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 /// Prints, as Salt does for an unknown function, the documentation of the functions with this prefix, or else the
 /// master's message. A suggestion goes to stderr.
 pub(super) async fn instead(
-    config: &MasterConfig,
+    client: &MasterClient,
     fun: &str,
     sentence: &str,
     shower: Option<&mut Shower>,
 ) -> anyhow::Result<()> {
-    let client = MasterClient::new(config)?;
-    let docs = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await?;
+    let asked = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await;
+    let docs = match asked {
+        // Who may not read the documentation gets the message alone.
+        Err(ClientError::Denied(_)) => Value::Nil,
+        asked => asked?,
+    };
     if let Some(shower) = shower {
         match docs {
             Value::Map(docs) if !docs.is_empty() => {
@@ -60,7 +63,7 @@ pub(super) async fn instead(
             _ => shower.show(&sentence.into(), "nested")?,
         }
     }
-    if let Some(near) = near(&client, fun).await {
+    if let Some(near) = near(client, fun).await {
         print_plain_error(format_args!("unknown runner function '{fun}'{}", hint(Some(&near))));
     }
     Ok(())

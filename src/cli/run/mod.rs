@@ -98,8 +98,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
     let mut shower = arguments.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let client = match runtime.block_on(arguments.credentials.client(&config)) {
+        Ok(client) => client,
+        Err(error) => return failed(error.into()),
+    };
     let answer = runtime.block_on(async {
-        let client = arguments.credentials.client(&config).await?;
         if fun == "state.event" {
             let colours = arguments.output.colours(&config.opts);
             return state_event::run(&client, args, follows, colours).await.map(|()| None);
@@ -144,7 +147,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain_error(keywords.lines().next().unwrap_or_default());
         }
         if is_unknown || keywords.is_some() {
-            runtime.block_on(docs::instead(&config, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
+            runtime.block_on(docs::instead(&client, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
         } else if !arguments.quiet {
             print_plain(&text);
         }

@@ -1,0 +1,37 @@
+//! Lets `brine-pam` link with libpam where only the library itself is installed, as on most hosts, and not the link
+//! `libpam.so` of its development package.
+
+use std::env;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=build.rs");
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let is_native = variable("TARGET") == variable("HOST");
+    if env::var_os("CARGO_FEATURE_PAM").is_none() || !is_native {
+        return Ok(());
+    }
+    let multiarch = format!("{}-linux-gnu", variable("CARGO_CFG_TARGET_ARCH"));
+    let directories = ["/usr/lib", "/lib", "/usr/lib64", "/lib64"].map(PathBuf::from);
+    let directories: Vec<PathBuf> =
+        directories.iter().flat_map(|directory| [directory.join(&multiarch), directory.clone()]).collect();
+    let find = |name: &str| directories.iter().map(|directory| directory.join(name)).find(|path| path.exists());
+    if find("libpam.so").is_some() {
+        return Ok(());
+    }
+    let Some(library) = find("libpam.so.0") else {
+        println!("cargo::error=libpam is missing: install it (libpam0g), or build without PAM (--no-default-features)");
+        return Ok(());
+    };
+    let own = variable("OUT_DIR");
+    let link = Path::new(&own).join("libpam.so");
+    if let Err(error) = symlink(library, &link)
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    println!("cargo::rustc-link-search=native={own}");
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! Hashes in htpasswd files of Apache: bcrypt (`htpasswd -B`), MD5 with 1,000 rounds (`htpasswd -m`, its default), SHA-1.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use brine_crypt::token::constant_time_eq;
+use brine_digest::Digest;
+
+/// The prefix of Apache's variant of MD5-crypt.
+const APR1: &str = "$apr1$";
+/// The maximum length of its salt.
+const APR1_SALT: usize = 8;
+const APR1_ROUNDS: usize = 1000;
+
+/// Returns whether a hash is that of a password.
+pub(super) fn is_password(hash: &str, password: &str) -> bool {
+    if let Some(rest) = hash.strip_prefix(APR1) {
+        let salt = rest.split('$').next().unwrap_or_default();
+        return constant_time_eq(hash, apr1(password.as_bytes(), salt));
+    }
+    if let Some(kept) = hash.strip_prefix("{SHA}") {
+        return constant_time_eq(kept, STANDARD.encode(Digest::Sha1.of(password)));
+    }
+    if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
+        return bcrypt::verify(password, hash).unwrap_or(false);
+    }
+    // Not the hash: an old one by DES can be reversed.
+    tracing::error!("a hash of an htpasswd file is not supported: make it by htpasswd -B");
+    false
+}
+
+/// Returns the hash of a password with a salt, of which eight bytes count.
+fn apr1(password: &[u8], salt: &str) -> String {
+    let salt = salt.get(..APR1_SALT).unwrap_or(salt);
+    let joined = |parts: &[&[u8]]| Digest::Md5.of(parts.concat());
+    let inner = joined(&[password, salt.as_bytes(), password]);
+    let mut first = [password, APR1.as_bytes(), salt.as_bytes()].concat();
+    first.extend(inner.iter().cycle().take(password.len()));
+    let mut length = password.len();
+    while length > 0 {
+        first.push(if length & 1 == 1 { 0 } else { password[0] });
+        length >>= 1;
+    }
+    let mut digest = Digest::Md5.of(first);
+    for round in 0..APR1_ROUNDS {
+        let is_odd = round % 2 == 1;
+        let salt = if round % 3 == 0 { "" } else { salt };
+        let again = if round % 7 == 0 { &[] } else { password };
+        let (start, end) = if is_odd { (password, &digest[..]) } else { (&digest[..], password) };
+        digest = joined(&[start, salt.as_bytes(), again, end]);
+    }
+    format!("{APR1}{salt}${}", encoded(&digest))
+}
+
+/// Encodes 16 bytes as the 22 characters of crypt, in its order.
+fn encoded(digest: &[u8]) -> String {
+    const CHARACTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let at = |index: usize| u32::from(digest.get(index).copied().unwrap_or_default());
+    let groups = [(0, 6, 12), (1, 7, 13), (2, 8, 14), (3, 9, 15), (4, 10, 5)];
+    let numbers = groups.map(|(high, middle, low)| ((at(high) << 16) | (at(middle) << 8) | at(low), 4));
+    let characters = |(number, count): (u32, u32)| {
+        (0..count).map(move |place| char::from(CHARACTERS[(number >> (6 * place)) as usize & 0x3F]))
+    };
+    numbers.into_iter().chain([(at(11), 2)]).flat_map(characters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_every_scheme_are_compared() {
+        for (hash, password) in [
+            ("$apr1$abcdefgh$5VEbMkemELfbhC5ck.U.z1", "pw"),
+            ("$apr1$x$UKuMBND8xlxT5G/AErCfs.", "hunter2"),
+            ("$apr1$saltsalt$phfXqgt8VNScGVliGxDyg0", "a-password-that-is-longer-than-sixteen-bytes"),
+            ("{SHA}GpHWL3ymc5liWkNopqtdSjuqYHM=", "pw"),
+        ] {
+            assert!(is_password(hash, password), "{hash}");
+            for wrong in ["", "PW", &format!("{password} ")] {
+                assert!(!is_password(hash, wrong), "{hash} {wrong}");
+            }
+        }
+        let bcrypt = bcrypt::hash("pw", 4).unwrap();
+        assert!(is_password(&bcrypt, "pw") && !is_password(&bcrypt, "other"));
+    }
+
+    #[test]
+    fn invalid_hashes_are_of_no_password() {
+        for hash in ["", "pw", "$apr1$", "$apr1$x", "$apr1$x$y", "$apr1$ä$y", "$1$x$y", "rl9xGGQ2BYxyE", "$2y$99$x"] {
+            for password in ["", "pw", hash] {
+                assert!(!is_password(hash, password), "{hash} {password}");
+            }
+        }
+    }
+}

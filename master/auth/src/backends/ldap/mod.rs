@@ -1,0 +1,347 @@
+//! `ldap`: users and groups of a directory, by Salt's options `auth.ldap.*` (`settings.rs`). A user's name finds an entry
+//! (`filter`, with the master's own `binddn` and `bindpw`) or is part of its name (`binddn`), and the password has to bind
+//! as that entry. Groups are those of OpenLDAP's schemas, of Active Directory or of FreeIPA, as in Salt.
+//!
+//! Everything that a user types is escaped where it becomes part of a name or filter.
+
+mod settings;
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use brine_value::{Map, Value};
+use ldap3::{Ldap as Connection, LdapConnAsync, LdapConnSettings, LdapError, Scope, SearchEntry, SearchOptions};
+use rustls::ClientConfig;
+
+use super::{Backend, BackendError, Proven, tls};
+use settings::{Directory, Settings};
+
+/// The time for a whole login: the connection, binding and searching.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// The maximum number of groups of a user.
+const MAX_GROUPS: i32 = 10_000;
+/// The maximum number of computers of an organisational unit.
+const MAX_COMPUTERS: i32 = 100_000;
+/// Results of a bind that mean that the user or the password is wrong, or the account locked or expired:
+/// constraintViolation, noSuchObject, invalidDNSyntax, inappropriateAuthentication, invalidCredentials,
+/// insufficientAccessRights, unwillingToPerform.
+const DENIALS: &[u32] = &[19, 32, 34, 48, 49, 50, 53];
+/// The result of a search below an entry that does not exist.
+const NO_SUCH_OBJECT: u32 = 32;
+/// The prefix of entries that name the computers of an organisational unit.
+const UNIT: &str = "ldap(";
+
+pub(super) struct Ldap {
+    settings: Settings,
+    deadline: Duration,
+    /// Read at the first login: certificates of the host take a while.
+    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+}
+
+impl Ldap {
+    pub fn new(options: &Map) -> Result<Self, BackendError> {
+        let invalid = |(option, reason)| BackendError::Option { system: "ldap", option, reason };
+        let settings = Settings::new(options).map_err(invalid)?;
+        Ok(Ldap { settings, deadline: DEADLINE, tls: OnceLock::new() })
+    }
+
+    /// Runs a conversation with the server within the deadline.
+    fn converse<T>(&self, conversation: impl Future<Output = Result<T, LdapError>>) -> Result<T, BackendError> {
+        let failed = |reason: String| BackendError::Server { server: self.settings.servers.join(" "), reason };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| failed(error.to_string()))?;
+        let limited = runtime.block_on(async { tokio::time::timeout(self.deadline, conversation).await });
+        let answered = limited.map_err(|_| failed(format!("it gave no answer within {:?}", self.deadline)))?;
+        answered.map_err(|error| failed(shown(&error)))
+    }
+
+    fn tls(&self) -> Result<Arc<ClientConfig>, LdapError> {
+        let made = self.tls.get_or_init(|| tls::client(self.settings.ca_bundle.as_deref(), self.settings.verify));
+        made.clone().map_err(|reason| std::io::Error::other(reason).into())
+    }
+
+    /// Connects to the first server that can be reached.
+    async fn connect(&self) -> Result<Connection, LdapError> {
+        let mut last = None;
+        for server in &self.settings.servers {
+            let mut settings = LdapConnSettings::new().set_no_tls_verify(!self.settings.verify);
+            if self.settings.starttls || server.starts_with("ldaps:") {
+                settings = settings.set_starttls(self.settings.starttls).set_config(self.tls()?);
+            }
+            // Another server still has its turn within the deadline.
+            if self.settings.servers.len() > 1 {
+                settings = settings.set_conn_timeout(self.deadline / 3);
+            }
+            match LdapConnAsync::with_settings(settings, server).await {
+                Ok((connection, ldap)) => {
+                    // Ends with the runtime of the login.
+                    tokio::spawn(connection.drive());
+                    return Ok(ldap);
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or(LdapError::EmptyUnixPath))
+    }
+
+    /// Connects and binds as the master itself, if the configuration has a name and password for it.
+    async fn connect_as_master(&self) -> Result<Connection, LdapError> {
+        let mut ldap = self.connect().await?;
+        if let Some((name, password)) = &self.settings.master {
+            ldap.simple_bind(name, password).await?.success()?;
+        }
+        Ok(ldap)
+    }
+
+    /// Returns the name of the user's entry; `None` if there is no such user, or more than one.
+    async fn name_of(&self, user: &str) -> Result<Option<String>, LdapError> {
+        if let Some(template) = &self.settings.user_dn {
+            return Ok(Some(template.name(user)));
+        }
+        let Some(filter) = &self.settings.filter else { return Ok(None) };
+        let mut ldap = self.connect_as_master().await?;
+        let (base, filter) = (&self.settings.basedn, filter.filter(user));
+        let mut found = search(&mut ldap, base, self.settings.scope, &filter, &["1.1"], 2).await?;
+        if found.len() > 1 {
+            tracing::error!(user, "auth.ldap.filter finds more than one entry for a user: nobody is authenticated");
+            return Ok(None);
+        }
+        Ok(found.pop().map(|entry| entry.dn).filter(|name| !name.is_empty()))
+    }
+
+    async fn login(&self, user: &str, password: &str) -> Result<Option<Vec<String>>, LdapError> {
+        let Some(name) = self.name_of(user).await? else { return Ok(None) };
+        let mut ldap = self.connect().await?;
+        let bound = ldap.simple_bind(&name, password).await?;
+        if DENIALS.contains(&bound.rc) {
+            tracing::info!(name, result = bound.rc, "the LDAP server refuses a user");
+            return Ok(None);
+        }
+        bound.success()?;
+        if self.settings.master.is_some() {
+            ldap = self.connect_as_master().await?;
+        }
+        self.groups(&mut ldap, user).await.map(Some)
+    }
+
+    /// Returns the groups of an authenticated user.
+    async fn groups(&self, ldap: &mut Connection, user: &str) -> Result<Vec<String>, LdapError> {
+        let settings = &self.settings;
+        let Settings { account, group_attribute, group_class, person, basedn, .. } = settings;
+        let escaped = ldap3::ldap_escape(user);
+        let mut groups = Vec::new();
+        match &settings.directory {
+            Directory::Active => {
+                let filter = format!("(&({account}={escaped})(objectClass={person}))");
+                let found = search(ldap, basedn, Scope::Subtree, &filter, &["1.1"], MAX_GROUPS).await?;
+                let Some(own) = found.first() else { return Ok(groups) };
+                let name = ldap3::ldap_escape(own.dn.as_str());
+                let filter = format!("(&(member={name})(objectClass={group_class}))");
+                for entry in search(ldap, basedn, Scope::Subtree, &filter, &["cn"], MAX_GROUPS).await? {
+                    groups.extend(values(&entry, "cn").first().cloned());
+                }
+            }
+            Directory::FreeIpa { base, filter } => {
+                let attributes = [account.as_str(), group_attribute, "cn"];
+                for entry in search(ldap, base, Scope::Subtree, &filter.filter(user), &attributes, MAX_GROUPS).await? {
+                    let members = [values(&entry, account), values(&entry, group_attribute)].concat();
+                    if members.iter().any(|member| first_value(member) == user) {
+                        groups.push(first_value(&entry.dn));
+                    }
+                }
+            }
+            Directory::Other { base } => {
+                let filter = format!("(&({account}={escaped})(objectClass={group_class}))");
+                let attributes = [account.as_str(), "cn", group_attribute];
+                for entry in search(ldap, base, Scope::Subtree, &filter, &attributes, MAX_GROUPS).await? {
+                    if values(&entry, account).iter().any(|member| member == user) {
+                        groups.extend(values(&entry, "cn").first().cloned());
+                    }
+                    // The entry of the user, which lists its groups.
+                    if first_value(&entry.dn) == user {
+                        groups.extend(values(&entry, group_attribute).iter().map(|group| first_value(group)));
+                    }
+                }
+            }
+        }
+        groups.sort();
+        groups.dedup();
+        Ok(groups)
+    }
+
+    /// Returns the minion ids of the computers below an entry.
+    async fn computers(&self, ldap: &mut Connection, base: &str) -> Result<Vec<String>, LdapError> {
+        let found = search(ldap, base, Scope::Subtree, "(objectClass=computer)", &["cn"], MAX_COMPUTERS).await?;
+        let id = |entry: &SearchEntry| {
+            let name = values(entry, "cn").first()?.to_lowercase();
+            let domains = &self.settings.strip_domains;
+            let id = domains.iter().find_map(|domain| name.strip_suffix(domain.as_str())).unwrap_or(&name).to_owned();
+            // It becomes part of a target.
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            (!id.is_empty() && id.chars().all(is_plain)).then_some(id)
+        };
+        let mut ids: Vec<String> = found.iter().filter_map(id).collect();
+        ids.sort();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    fn expanded(&self, unit: &str) -> Result<Vec<String>, BackendError> {
+        self.converse(async {
+            let mut ldap = self.connect_as_master().await?;
+            self.computers(&mut ldap, unit).await
+        })
+    }
+}
+
+impl Backend for Ldap {
+    fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
+        // A bind without a password is anonymous, and succeeds.
+        if user.is_empty() || password.is_empty() {
+            return Ok(None);
+        }
+        let groups = self.converse(self.login(user, password))?;
+        Ok(groups.map(|groups| Proven { groups, entries: None }))
+    }
+
+    fn must_expand(&self, entry: &Value) -> bool {
+        unit(entry).is_some()
+    }
+
+    fn expand(&self, entries: Vec<Value>) -> Vec<Value> {
+        let expand = |entry: Value| {
+            let Some((unit, rules)) = unit(&entry) else { return Some(entry) };
+            match self.expanded(unit) {
+                Ok(ids) if ids.is_empty() => None,
+                Ok(ids) => Some(Map::from_iter([(format!("L@{}", ids.join(",")).into(), rules.clone())]).into()),
+                Err(error) => {
+                    tracing::error!(unit, %error, "an entry of external_auth permits nothing: its minions are unknown");
+                    None
+                }
+            }
+        };
+        entries.into_iter().filter_map(expand).collect()
+    }
+}
+
+/// Returns the organisational unit that an entry names in the place of a target, and the entry's functions.
+fn unit(entry: &Value) -> Option<(&str, &Value)> {
+    let (key, rules) = entry.as_map().filter(|map| map.len() == 1)?.iter().next()?;
+    Some((key.as_str()?.strip_prefix(UNIT)?.strip_suffix(')')?, rules))
+}
+
+/// Searches; a base that does not exist has no entries.
+async fn search(
+    ldap: &mut Connection,
+    base: &str,
+    scope: Scope,
+    filter: &str,
+    attributes: &[&str],
+    limit: i32,
+) -> Result<Vec<SearchEntry>, LdapError> {
+    let found = ldap.with_search_options(SearchOptions::new().sizelimit(limit)).search(base, scope, filter, attributes);
+    let found = found.await?;
+    if found.1.rc == NO_SUCH_OBJECT {
+        return Ok(Vec::new());
+    }
+    let (entries, _) = found.success()?;
+    Ok(entries.into_iter().filter(|entry| !entry.is_ref()).map(SearchEntry::construct).collect())
+}
+
+/// Returns the values of an attribute, whose name has no case.
+fn values(entry: &SearchEntry, attribute: &str) -> Vec<String> {
+    let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
+    found.map(|(_, values)| values.clone()).unwrap_or_default()
+}
+
+/// Returns the value of the first part of a name: `admins` of `cn=admins,ou=Groups,dc=example`. A text without `=` is its
+/// own value.
+fn first_value(name: &str) -> String {
+    let mut end = name.len();
+    let mut is_escaped = false;
+    for (at, c) in name.char_indices() {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            ',' => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let part = &name[..end];
+    part.split_once('=').map_or(part, |(_, value)| value).to_owned()
+}
+
+/// Returns an error without names and filters.
+fn shown(error: &LdapError) -> String {
+    match error {
+        LdapError::LdapResult { result } => format!("it answered with result {}: {}", result.rc, result.text),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    use brine_value::{list, map};
+
+    use super::*;
+
+    fn ldap(uri: &str) -> Ldap {
+        Ldap::new(&map! {"auth.ldap.uri" => uri, "auth.ldap.binddn" => "uid={{ username }},dc=example"}).unwrap()
+    }
+
+    #[test]
+    fn first_values_of_names() {
+        for (name, value) in [
+            ("cn=admins,ou=Groups,dc=example", "admins"),
+            ("cn=a\\,b,ou=Groups", "a\\,b"),
+            ("cn=a=b", "a=b"),
+            ("fred", "fred"),
+            ("", ""),
+        ] {
+            assert_eq!(first_value(name), value, "{name}");
+        }
+    }
+
+    #[test]
+    fn units_are_entries_of_their_own() {
+        let ldap = ldap("ldap://127.0.0.1:1");
+        for (entry, is_unit) in [
+            (Value::from(map! {"ldap(OU=web,dc=example)" => list!["test.ping"]}), true),
+            (map! {"ldap(OU=web" => list!["test.ping"]}.into(), false),
+            (map! {"web*" => list!["test.ping"]}.into(), false),
+            ("ldap(x)".into(), false),
+        ] {
+            assert_eq!(ldap.must_expand(&entry), is_unit, "{entry}");
+        }
+        // The server is down: the entry permits nothing, others stay.
+        let entries = vec![map! {"ldap(OU=web)" => list!["test.ping"]}.into(), "test.ping".into()];
+        assert_eq!(ldap.expand(entries), [Value::from("test.ping")]);
+    }
+
+    #[test]
+    fn a_server_that_is_down_or_silent_is_an_error_in_time() {
+        let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = silent.local_addr().unwrap().port();
+        for (uri, reason) in [
+            (format!("ldap://127.0.0.1:{port}"), "it gave no answer within 300ms"),
+            (format!("ldaps://127.0.0.1:{port}"), "it gave no answer within 300ms"),
+            ("ldap://127.0.0.1:1".to_owned(), "refused"),
+        ] {
+            let mut ldap = ldap(&uri);
+            ldap.settings.verify = false;
+            ldap.deadline = Duration::from_millis(300);
+            let begun = Instant::now();
+            let error = ldap.authenticate("fred", "pw").unwrap_err().to_string();
+            assert!(error.starts_with(&format!("asking {uri} failed: ")) && error.contains(reason), "{error}");
+            assert!(begun.elapsed() < Duration::from_secs(10));
+            // A missing password is not sent at all.
+            assert_eq!(ldap.authenticate("fred", "").unwrap(), None);
+        }
+    }
+}

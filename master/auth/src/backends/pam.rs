@@ -1,0 +1,307 @@
+//! `pam`: the accounts of the master's host, or whatever the PAM service of the option `auth.pam.service` (`login`) asks.
+//!
+//! Modules of PAM block, leak and crash, so they run in a process of their own for each login, `brine-pam`, which is
+//! installed beside this binary. Request: mode, service, user and password on standard input, separated by NUL. Answer: a
+//! line `permitted`, `denied REASON` or `failed REASON`, for permitted users a line for each group, and a line `end`.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Once, mpsc};
+use std::time::{Duration, Instant};
+
+use brine_system::processes;
+use brine_value::{Map, Value};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, geteuid};
+use parking_lot::Mutex;
+
+use super::{Backend, BackendError, Proven};
+
+const HELPER: &str = "brine-pam";
+/// The service of PAM that Salt asks.
+const SERVICE: &str = "login";
+/// The time within which a login is decided; modules delay failures by some seconds.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// The maximum size of an answer: a user with 10,000 groups.
+const MAX_ANSWER: u64 = 1 << 20;
+/// The time for which a checked account is not checked again when its tokens are used.
+const CHECKED_FOR: Duration = Duration::from_secs(60);
+/// The maximum number of accounts whose check is remembered.
+const REMEMBERED: usize = 10_000;
+/// The programs of modules; nothing else of the master's environment is passed on.
+const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub(super) struct Pam {
+    helper: PathBuf,
+    service: String,
+    deadline: Duration,
+    /// When accounts were found valid.
+    checked: Mutex<HashMap<String, Instant>>,
+}
+
+/// The request to the helper.
+#[derive(Clone, Copy)]
+enum Mode {
+    /// The password and the account.
+    Login,
+    /// The account alone.
+    Account,
+}
+
+impl Pam {
+    pub fn new(options: &Map) -> Result<Self, BackendError> {
+        let option = "auth.pam.service";
+        let service = match options.get(option) {
+            None | Some(Value::Nil) => SERVICE.to_owned(),
+            Some(Value::Str(name)) if is_service(name) => name.clone(),
+            Some(other) => {
+                let reason = format!("'{other}' is invalid: expected the name of a file in /etc/pam.d");
+                return Err(BackendError::Option { system: "pam", option, reason });
+            }
+        };
+        let own =
+            std::env::current_exe().map_err(|source| BackendError::File { path: "/proc/self/exe".into(), source })?;
+        let helper = own.with_file_name(HELPER);
+        if !helper.is_file() {
+            let reason = "the program is missing: install it beside brine (cargo build --features pam)".to_owned();
+            return Err(BackendError::Helper { program: helper, reason });
+        }
+        Ok(Self::with_helper(helper, service, DEADLINE))
+    }
+
+    fn with_helper(helper: PathBuf, service: String, deadline: Duration) -> Self {
+        Pam { helper, service, deadline, checked: Mutex::default() }
+    }
+
+    fn ask(&self, mode: Mode, user: &str, password: &str) -> Result<Option<Vec<String>>, BackendError> {
+        if [user, password].iter().any(|text| text.contains('\0')) {
+            return Ok(None);
+        }
+        let mode = match mode {
+            Mode::Login => "login",
+            Mode::Account => "account",
+        };
+        let request = format!("{mode}\0{}\0{user}\0{password}", self.service);
+        let failed = |reason: String| BackendError::Helper { program: self.helper.clone(), reason };
+        let answer = run(&self.helper, request.into_bytes(), self.deadline).map_err(failed)?;
+        match parse(&answer) {
+            Some(Answer::Permitted(groups)) => {
+                self.remember(user);
+                Ok(Some(groups))
+            }
+            Some(Answer::Denied(reason)) => {
+                tracing::info!(service = self.service, reason, "PAM refuses a user");
+                warn_unprivileged();
+                self.checked.lock().remove(user);
+                Ok(None)
+            }
+            Some(Answer::Failed(reason)) => Err(failed(reason)),
+            None => Err(failed("it ended without an answer".to_owned())),
+        }
+    }
+
+    fn remember(&self, user: &str) {
+        let mut checked = self.checked.lock();
+        if checked.len() >= REMEMBERED {
+            checked.retain(|_, at| at.elapsed() < CHECKED_FOR);
+        }
+        if checked.len() < REMEMBERED {
+            checked.insert(user.to_owned(), Instant::now());
+        }
+    }
+}
+
+impl Backend for Pam {
+    fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
+        if password.is_empty() {
+            return Ok(None);
+        }
+        let groups = self.ask(Mode::Login, user, password)?;
+        Ok(groups.map(|groups| Proven { groups, entries: None }))
+    }
+
+    fn must_check_account(&self, user: &str) -> bool {
+        self.checked.lock().get(user).is_none_or(|at| at.elapsed() >= CHECKED_FOR)
+    }
+
+    fn is_account_valid(&self, user: &str) -> Result<bool, BackendError> {
+        Ok(self.ask(Mode::Account, user, "")?.is_some())
+    }
+}
+
+fn is_service(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+}
+
+enum Answer {
+    Permitted(Vec<String>),
+    Denied(String),
+    Failed(String),
+}
+
+/// Parses an answer; `None` if it is not complete.
+fn parse(answer: &[u8]) -> Option<Answer> {
+    let text = std::str::from_utf8(answer).ok()?.strip_suffix("\nend\n")?;
+    let mut lines = text.lines();
+    let (word, reason) = lines.next().map(|line| line.split_once(' ').unwrap_or((line, "")))?;
+    match word {
+        "permitted" => Some(Answer::Permitted(lines.map(str::to_owned).collect())),
+        "denied" => Some(Answer::Denied(reason.to_owned())),
+        "failed" => Some(Answer::Failed(reason.to_owned())),
+        _ => None,
+    }
+}
+
+/// Ends a helper and all programs that its modules have started.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It has not been waited for, so its number is still its own.
+        if let Ok(pid) = i32::try_from(self.0.id()) {
+            _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+        if let Err(error) = self.0.wait() {
+            tracing::error!(%error, "waiting for the end of {HELPER} failed");
+        }
+    }
+}
+
+/// Runs the helper with its request and returns its answer.
+fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, String> {
+    let mut command = Command::new(helper);
+    command.env_clear().env("PATH", PATH).current_dir("/").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut running = Running(processes::start(&mut command).map_err(|error| error.to_string())?);
+    let (stdin, stdout) = (running.0.stdin.take(), running.0.stdout.take());
+    let (done, answer) = mpsc::sync_channel(1);
+    // Ends when the helper has been killed, at the latest.
+    std::thread::Builder::new()
+        .name(HELPER.to_owned())
+        .spawn(move || {
+            // A helper that ends early does not read its request.
+            _ = stdin.map(|mut stdin| stdin.write_all(&request));
+            let mut answer = Vec::new();
+            let read = stdout.map(|stdout| stdout.take(MAX_ANSWER).read_to_end(&mut answer));
+            _ = done.send(match read {
+                Some(Err(error)) => Err(error.to_string()),
+                _ => Ok(answer),
+            });
+        })
+        .map_err(|error| error.to_string())?;
+    answer.recv_timeout(deadline).map_err(|_| format!("it gave no answer within {deadline:?} and was killed"))?
+}
+
+/// Logs once why PAM may refuse everybody.
+fn warn_unprivileged() {
+    static WARNED: Once = Once::new();
+    if geteuid().is_root() || std::fs::File::open("/etc/shadow").is_ok() {
+        return;
+    }
+    WARNED.call_once(|| {
+        tracing::error!(
+            "PAM refused a user, and this master cannot read /etc/shadow, so it can authenticate no local account: run it as root, or add its user to the group shadow"
+        );
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use brine_value::map;
+
+    use super::*;
+
+    /// Creates a helper that is this script.
+    fn helper(directory: &Path, script: &str) -> Pam {
+        let path = directory.join("helper");
+        processes::write_program(|| {
+            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        });
+        Pam::with_helper(path, "login".to_owned(), Duration::from_secs(20))
+    }
+
+    #[test]
+    fn answers_decide() {
+        let directory = tempfile::tempdir().unwrap();
+        let denied = Ok(None);
+        let failed =
+            |reason: &str| Err(format!("running {} failed: {reason}", directory.path().join("helper").display()));
+        for (script, expected) in [
+            ("printf 'permitted\\nops\\nadm\\nend\\n'", Ok(Some(vec!["ops".to_owned(), "adm".to_owned()]))),
+            ("printf 'permitted\\nend\\n'", Ok(Some(Vec::new()))),
+            ("printf 'denied wrong password\\nend\\n'", denied.clone()),
+            ("printf 'failed no such service\\nend\\n'", failed("no such service")),
+            ("printf 'permitted\\nops\\n'", failed("it ended without an answer")),
+            ("printf 'Permitted\\nend\\n'", failed("it ended without an answer")),
+            ("exit 0", failed("it ended without an answer")),
+            ("kill -SEGV $$", failed("it ended without an answer")),
+        ] {
+            let answer = helper(directory.path(), script).authenticate("fred", "pw");
+            let answer = answer.map(|proven| proven.map(|proven| proven.groups)).map_err(|error| error.to_string());
+            assert_eq!(answer, expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn passwords_are_passed_on_standard_input_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = format!(
+            "cd {}; cat > in; tr '\\0' ' ' < /proc/$$/cmdline > args; env > env; printf 'permitted\\nend\\n'",
+            directory.path().display()
+        );
+        let pam = helper(directory.path(), &script);
+        assert!(pam.authenticate("fred", "hunter2").unwrap().is_some());
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!(read("in"), "login\0login\0fred\0hunter2");
+        for place in ["args", "env"] {
+            assert!(!read(place).contains("hunter2") && !read(place).contains("fred"), "{place}: {}", read(place));
+        }
+        assert!(!read("env").contains("CARGO"), "{}", read("env"));
+        for (user, password) in [("fred", ""), ("fr\0ed", "x"), ("fred", "x\0y")] {
+            assert_eq!(pam.authenticate(user, password).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_hanging_module_is_killed_with_its_programs() {
+        let directory = tempfile::tempdir().unwrap();
+        let pids = directory.path().join("pids");
+        let mut pam = helper(directory.path(), &format!("sleep 1000 & echo $! $$ > {}; wait", pids.display()));
+        pam.deadline = Duration::from_millis(500);
+        let error = pam.authenticate("fred", "pw").unwrap_err().to_string();
+        assert!(error.ends_with("it gave no answer within 500ms and was killed"), "{error}");
+        for pid in std::fs::read_to_string(pids).unwrap_or_default().split_whitespace() {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");
+        }
+    }
+
+    #[test]
+    fn accounts_of_tokens_are_checked_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let verdict = directory.path().join("verdict");
+        let pam = helper(directory.path(), &format!("cat {}", verdict.display()));
+        assert!(pam.must_check_account("fred"));
+        std::fs::write(&verdict, "permitted\nend\n").unwrap();
+        assert!(pam.is_account_valid("fred").unwrap() && !pam.must_check_account("fred"));
+        std::fs::write(&verdict, "denied expired\nend\n").unwrap();
+        assert!(!pam.is_account_valid("fred").unwrap() && pam.must_check_account("fred"));
+    }
+
+    #[test]
+    fn services_are_names_of_files() {
+        for service in ["", "../shadow", ".", "a/b"] {
+            let error = Pam::new(&map! {"auth.pam.service" => service}).err().unwrap().to_string();
+            assert!(error.starts_with("external_auth pam: auth.pam.service: "), "{error}");
+        }
+        // The tests' own binary has no helper beside it.
+        let error = Pam::new(&Map::new()).err().unwrap().to_string();
+        assert!(error.contains("brine-pam failed: the program is missing"), "{error}");
+    }
+}

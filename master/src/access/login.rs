@@ -1,0 +1,370 @@
+//! Logins: passwords of `external_auth`, and the tokens that stand for them.
+//!
+//! Anybody may send passwords, and systems may hang: each has a few threads and a short queue of its own, guesses slow down
+//! further ones, and failures take a while whatever their cause.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use brine_auth::{AuthError, Credentials, ExternalAuth, Identity, NewToken, Throttle, Token};
+use brine_runtime::executors::{Executor, ExecutorError};
+use brine_value::Value;
+use brine_wire::{Proof, TokenRequest};
+use brine_zmtp::Peer;
+use jiff::Timestamp;
+use rand::RngExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Access, Refusal, shown, user_of};
+use crate::metrics;
+
+/// The number of logins that a system examines at a time.
+const AT_ONCE: usize = 4;
+/// The number of further ones that wait for it.
+const WAITING: usize = 60;
+/// The time for which they wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// The least time that a failure takes, so that it tells nothing about the cause. If a system takes longer to refuse a
+/// password, all its failures do, up to the second limit.
+const FAILURE_TIME: Duration = Duration::from_secs(1);
+const LONGEST_FAILURE_TIME: Duration = Duration::from_secs(10);
+
+/// Why a login fails. For the log alone: clients learn the same in each case.
+#[derive(Debug, thiserror::Error)]
+enum LoginError {
+    #[error("too many failures: the next attempt counts in {} s", .0.as_secs() + 1)]
+    Throttled(Duration),
+    #[error("too many logins of this system at once: it is slow, or somebody guesses passwords")]
+    Busy,
+    #[error(transparent)]
+    Refused(#[from] AuthError),
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+}
+
+impl LoginError {
+    /// Returns the label of the metric.
+    fn outcome(&self) -> &'static str {
+        match self {
+            LoginError::Throttled(_) => "throttled",
+            LoginError::Busy => "busy",
+            LoginError::Refused(AuthError::Backend(_)) | LoginError::Executor(_) => "failed",
+            LoginError::Refused(_) => "refused",
+        }
+    }
+}
+
+/// The systems of `external_auth`, and the bounds on their use.
+pub(super) struct Logins {
+    external: Arc<ExternalAuth>,
+    throttle: Throttle,
+    systems: HashMap<String, Bounds>,
+}
+
+/// The bounds on the use of one system.
+struct Bounds {
+    room: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    /// The longest time that it has taken to refuse a password, in milliseconds.
+    slowest: AtomicU64,
+}
+
+/// A place in the queue of a system, and then one of its turns. The thread that asks the system holds it: a client that
+/// goes away does not free it.
+struct Turn {
+    _room: OwnedSemaphorePermit,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl Bounds {
+    fn new() -> Self {
+        Bounds {
+            room: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
+            turns: Arc::new(Semaphore::new(AT_ONCE)),
+            slowest: AtomicU64::new(0),
+        }
+    }
+
+    async fn turn(&self) -> Result<Turn, LoginError> {
+        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| LoginError::Busy)?;
+        let turn = tokio::time::timeout(LONGEST_WAIT, Arc::clone(&self.turns).acquire_owned()).await;
+        match turn {
+            Ok(Ok(turn)) => Ok(Turn { _room: room, _turn: turn }),
+            _ => Err(LoginError::Busy),
+        }
+    }
+}
+
+impl Logins {
+    pub fn new(external: Arc<ExternalAuth>) -> Self {
+        let systems = external.systems().map(|name| (name.to_owned(), Bounds::new())).collect();
+        Logins { external, throttle: Throttle::default(), systems }
+    }
+
+    fn bounds(&self, eauth: &str) -> Result<&Bounds, LoginError> {
+        self.systems.get(eauth).ok_or_else(|| AuthError::NotConfigured(eauth.to_owned()).into())
+    }
+
+    /// Asks a system on a thread that may block, when it is its turn.
+    async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        jobs: &Executor,
+        turn: Turn,
+        ask: impl FnOnce(&Self) -> Result<T, AuthError> + Send + 'static,
+    ) -> Result<T, LoginError> {
+        let logins = Arc::clone(self);
+        let asked = jobs.run(move |_| {
+            let _turn = turn;
+            ask(&logins)
+        });
+        Ok(asked.await??)
+    }
+
+    /// Examines a password.
+    async fn examine(
+        self: &Arc<Self>,
+        jobs: &Executor,
+        address: Option<IpAddr>,
+        credentials: Credentials,
+    ) -> Result<Identity, LoginError> {
+        if !credentials.are_plausible() {
+            return Err(AuthError::Implausible.into());
+        }
+        let may_try = || {
+            let Credentials { eauth, username, .. } = &credentials;
+            let wait = self.throttle.remaining(address, eauth, username, Instant::now());
+            if wait.is_zero() { Ok(()) } else { Err(LoginError::Throttled(wait)) }
+        };
+        may_try()?;
+        let turn = self.bounds(&credentials.eauth)?.turn().await?;
+        // Others of the queue may have guessed meanwhile.
+        may_try()?;
+        let examine = move |logins: &Self| {
+            let begun = Instant::now();
+            let outcome = logins.external.authenticate(&credentials);
+            logins.record(address, &credentials, &outcome, begun);
+            outcome
+        };
+        self.ask(jobs, turn, examine).await
+    }
+
+    /// Records the outcome of an examined password. Errors of the system say nothing about the password.
+    fn record(
+        &self,
+        address: Option<IpAddr>,
+        credentials: &Credentials,
+        outcome: &Result<Identity, AuthError>,
+        begun: Instant,
+    ) {
+        if matches!(outcome, Err(AuthError::Backend(_))) {
+            return;
+        }
+        let Credentials { eauth, username, .. } = credentials;
+        self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
+        if let (Err(_), Some(bounds)) = (outcome, self.systems.get(eauth)) {
+            let taken = begun.elapsed().min(LONGEST_FAILURE_TIME).as_millis();
+            bounds.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the time that failures of a system take.
+    fn failure_time(&self, eauth: &str) -> Duration {
+        let slowest = self.systems.get(eauth).map_or(0, |bounds| bounds.slowest.load(Ordering::Relaxed));
+        let part = rand::rng().random_range(1.0..1.5);
+        FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
+    }
+
+    /// Returns the entries of a user who was authenticated, now or earlier.
+    async fn entries(self: &Arc<Self>, jobs: &Executor, identity: &Identity) -> Result<Vec<Value>, LoginError> {
+        if !self.external.must_ask(identity) {
+            let gone = || AuthError::NotConfigured(identity.eauth.clone());
+            return Ok(self.external.entries(identity).ok_or_else(gone)?);
+        }
+        let turn = self.bounds(&identity.eauth)?.turn().await?;
+        let identity = identity.clone();
+        self.ask(jobs, turn, move |logins| logins.external.current_entries(&identity)).await
+    }
+}
+
+/// Returns the address that failures count for. Those of this machine share theirs and count by user alone.
+fn remote(peer: &Peer) -> Option<IpAddr> {
+    let address = peer.address.parse::<SocketAddr>().ok()?.ip();
+    (!address.to_canonical().is_loopback()).then_some(address)
+}
+
+impl Access {
+    /// Examines a password. Nothing tells whether the user's name or the password was wrong.
+    pub(super) async fn authenticate_user(&self, peer: &Peer, proof: &Proof) -> Option<Identity> {
+        let Proof::Password { eauth, username, password } = proof else { return None };
+        let begun = Instant::now();
+        let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
+        let label = if self.logins.systems.contains_key(eauth) { eauth } else { "(other)" };
+        match self.logins.examine(&self.jobs, remote(peer), credentials).await {
+            Ok(identity) => {
+                metrics::LOGINS.with(&[label, "accepted"]).add(1);
+                Some(identity)
+            }
+            Err(error) => {
+                metrics::LOGINS.with(&[label, error.outcome()]).add(1);
+                let (user, eauth_shown) = (shown(username), shown(eauth));
+                tracing::warn!(peer = %peer.address, user, eauth = eauth_shown, reason = %error, "a user is not authenticated");
+                tokio::time::sleep(self.logins.failure_time(eauth).saturating_sub(begun.elapsed())).await;
+                None
+            }
+        }
+    }
+
+    /// Returns the entries in force for a user who was authenticated, now or earlier; `None` if the system, or the account
+    /// in it, is not valid any more.
+    pub(super) async fn entries_of(&self, identity: &Identity) -> Option<Vec<Value>> {
+        match self.logins.entries(&self.jobs, identity).await {
+            Ok(entries) => Some(entries),
+            Err(reason) => {
+                let Identity { eauth, username, .. } = identity;
+                tracing::warn!(user = username, eauth, %reason, "a user who was authenticated is refused");
+                None
+            }
+        }
+    }
+
+    /// Returns the identity of a token; `None` if it is unknown, revoked or has expired.
+    pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
+        let secret = secret.to_owned();
+        let found = self.storage.run(move |storage| storage.tokens.get(&secret, Timestamp::now())).await;
+        match found {
+            Ok(Ok(token)) => token,
+            Ok(Err(error)) => {
+                tracing::error!(%error, "reading a token failed");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "reading a token failed");
+                None
+            }
+        }
+    }
+
+    /// Creates a token for a user who shows a password.
+    pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
+        let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
+            let user = shown(user_of(Some(&request.proof), ""));
+            let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
+            self.tell_denied(peer, "mk_token", &refusal, &user).await;
+            return None;
+        };
+        peer.authenticate();
+        identity.entries = if self.config.keep_acl_in_token { Some(self.entries_of(&identity).await?) } else { None };
+        let chosen = request.expire.filter(|_| self.may_choose_time(&identity.eauth, &identity.username));
+        let valid = chosen
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .unwrap_or(Duration::from_secs(self.config.token_expire));
+        let user = identity.username.clone();
+        let made = self.storage.run(move |storage| storage.tokens.create(identity, valid, Timestamp::now())).await;
+        match made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string())) {
+            Ok(made) => {
+                tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
+                Some(made)
+            }
+            Err(error) => {
+                tracing::error!(user, error, "making a token failed");
+                None
+            }
+        }
+    }
+
+    /// Returns whether a user may choose for how long a token is valid.
+    fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
+        match &self.config.token_expire_user_override {
+            Value::Map(by_system) => {
+                let users = by_system.get(eauth).and_then(Value::as_list).unwrap_or_default();
+                users.iter().any(|known| known.as_str() == Some(user))
+            }
+            all => all.as_bool() == Some(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_runtime::executors::Executors;
+    use brine_value::{list, map};
+
+    use super::*;
+
+    fn logins() -> Arc<Logins> {
+        let options = map! {
+            "external_auth" => map! {"sharedsecret" => map! {"fred" => list!["test.*"]}},
+            "sharedsecret" => "s3cret",
+        };
+        Arc::new(Logins::new(Arc::new(ExternalAuth::new(&options))))
+    }
+
+    fn credentials(user: &str, password: &str) -> Credentials {
+        Credentials { eauth: "sharedsecret".into(), username: user.into(), password: password.into() }
+    }
+
+    #[tokio::test]
+    async fn guesses_that_wait_in_the_queue_are_throttled_too() {
+        let (logins, executors) = (logins(), Executors::new(8));
+        let guess = |_| {
+            let (logins, jobs) = (Arc::clone(&logins), executors.jobs.clone());
+            tokio::spawn(async move { logins.examine(&jobs, None, credentials("fred", "guess")).await })
+        };
+        let mut outcomes: HashMap<&str, usize> = HashMap::new();
+        for guessed in (0..AT_ONCE + WAITING).map(guess).collect::<Vec<_>>() {
+            *outcomes.entry(guessed.await.unwrap().unwrap_err().outcome()).or_default() += 1;
+        }
+        // Three failures are free, and some were examined at the same time.
+        assert!(outcomes["refused"] <= 4 + AT_ONCE, "{outcomes:?}");
+        let right = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
+        assert!(matches!(right, Err(LoginError::Throttled(_))), "{right:?}");
+        assert!(logins.examine(&executors.jobs, None, credentials("ann", "s3cret")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_system_that_hangs_has_a_short_queue() {
+        let (logins, executors) = (logins(), Executors::new(8));
+        let bounds = logins.bounds("sharedsecret").unwrap();
+        let mut held = Vec::new();
+        for _ in 0..AT_ONCE {
+            held.push(bounds.turn().await.unwrap());
+        }
+        let rooms: Vec<_> = (0..WAITING).map(|_| Arc::clone(&bounds.room).try_acquire_owned().unwrap()).collect();
+        let refused = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
+        assert!(matches!(refused, Err(LoginError::Busy)), "{refused:?}");
+        drop((held, rooms));
+        assert!(logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_frees_no_turn() {
+        let (logins, executors) = (logins(), Executors::new(8));
+        let bounds = logins.bounds("sharedsecret").unwrap();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let turn = bounds.turn().await.unwrap();
+        let hang = logins.ask(&executors.jobs, turn, move |_| {
+            _ = ended.recv();
+            Ok(())
+        });
+        assert!(tokio::time::timeout(Duration::from_millis(50), hang).await.is_err());
+        assert_eq!(bounds.turns.available_permits(), AT_ONCE - 1);
+        drop(end);
+        let all = tokio::time::timeout(Duration::from_secs(10), bounds.turns.acquire_many(AT_ONCE as u32)).await;
+        assert!(all.is_ok());
+    }
+
+    #[test]
+    fn failures_take_as_long_as_the_slowest_of_their_system() {
+        let logins = logins();
+        let bounds = logins.bounds("sharedsecret").unwrap();
+        for (slowest, least) in [(0, 1_000), (200, 1_000), (3_000, 3_000)] {
+            bounds.slowest.store(slowest, Ordering::Relaxed);
+            let time = logins.failure_time("sharedsecret").as_millis();
+            assert!((least..=least * 3 / 2).contains(&time), "{slowest}: {time}");
+        }
+        assert!(logins.failure_time("unknown") < Duration::from_millis(1_501));
+    }
+}

@@ -1,0 +1,110 @@
+//! Asks PAM about one user, for `external_auth: pam` of a master: a process of its own, because modules of PAM block, leak
+//! and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and answers.
+//!
+//! Not for people: it has no arguments, and passwords come on standard input alone.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+
+use nix::unistd::{Group, User, dup2_stdin, dup2_stdout, getgrouplist};
+use nonstick::{AuthnFlags, ConversationAdapter, ErrorCode, Result as PamResult, Transaction, TransactionBuilder};
+
+/// The maximum size of a request: the master limits names and passwords more.
+const MAX_REQUEST: u64 = 64 << 10;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn run() -> io::Result<()> {
+    // No core dump, and no debugger of the same user, gets the password.
+    nix::sys::prctl::set_dumpable(false)?;
+    let mut request = String::new();
+    io::stdin().take(MAX_REQUEST).read_to_string(&mut request)?;
+    // Modules may write to standard output: the answer has a descriptor that they do not know.
+    let mut answer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    let parts: Vec<&str> = request.split('\0').collect();
+    let decided = match parts[..] {
+        [mode @ ("login" | "account"), service, user, password] => {
+            decide(service, user, (mode == "login").then_some(password))
+        }
+        _ => "failed the request is invalid\n".to_owned(),
+    };
+    answer.write_all(format!("{decided}end\n").as_bytes())
+}
+
+/// Answers the questions of modules: with the name where the text is shown as it is typed, else with the password.
+struct Conversation {
+    user: OsString,
+    password: OsString,
+}
+
+impl ConversationAdapter for Conversation {
+    fn prompt(&self, _: impl AsRef<OsStr>) -> PamResult<OsString> {
+        Ok(self.user.clone())
+    }
+
+    fn masked_prompt(&self, _: impl AsRef<OsStr>) -> PamResult<OsString> {
+        Ok(self.password.clone())
+    }
+
+    fn error_msg(&self, _: impl AsRef<OsStr>) {}
+
+    fn info_msg(&self, _: impl AsRef<OsStr>) {}
+}
+
+/// Returns the lines of the answer but the last one. Without a password only the account is examined.
+fn decide(service: &str, user: &str, password: Option<&str>) -> String {
+    let ask = || {
+        let conversation = Conversation { user: user.into(), password: password.unwrap_or_default().into() };
+        let mut transaction =
+            TransactionBuilder::new_with_service(service).username(user).build(conversation.into_conversation())?;
+        if password.is_some() {
+            transaction.authenticate(AuthnFlags::empty())?;
+        }
+        // Locked and expired accounts, and those whose password has to be changed first.
+        transaction.account_management(AuthnFlags::empty())
+    };
+    match ask() {
+        Ok(()) => match groups(user) {
+            Ok(groups) => ["permitted".to_owned()].into_iter().chain(groups).map(|line| line + "\n").collect(),
+            Err(error) => format!("failed reading the groups of the user failed: {error}\n"),
+        },
+        Err(error) if is_about_pam(error) => format!("failed {}\n", line(&error.to_string())),
+        Err(error) => format!("denied {}\n", line(&error.to_string())),
+    }
+}
+
+/// Returns whether an error is one of PAM or its configuration, and not of the user.
+fn is_about_pam(error: ErrorCode) -> bool {
+    matches!(
+        error,
+        ErrorCode::SystemError
+            | ErrorCode::ServiceError
+            | ErrorCode::BufferError
+            | ErrorCode::OpenError
+            | ErrorCode::SymbolError
+            | ErrorCode::Abort
+    )
+}
+
+fn line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// Returns the names of all groups of a user of this host. Users that PAM alone knows have none.
+fn groups(user: &str) -> io::Result<Vec<String>> {
+    let Some(account) = User::from_name(user)? else { return Ok(Vec::new()) };
+    let ids = getgrouplist(&CString::new(user)?, account.gid)?;
+    let name = |id| Group::from_gid(id).ok().flatten().map(|group| group.name);
+    Ok(ids.into_iter().filter_map(name).filter(|name| !name.contains('\n')).collect())
+}

@@ -1,0 +1,113 @@
+//! `salt-key --auth`: the keys through the running master, as a user of its `external_auth`. The master decides what the
+//! user may do: `@wheel` entries for `key.list`, `key.glob_match`, `key.accept`, ...
+
+use std::process::ExitCode;
+
+use brine_config::MasterConfig;
+use brine_function::Args;
+use brine_master::keys::{Act, KeyState};
+use brine_value::{Map, Value, map};
+use tokio::runtime::Runtime;
+
+use super::super::client::{ClientError, MasterClient};
+use super::super::common::Shower;
+use super::arguments::{Arguments, Task};
+use super::{announce, is_confirmed, no_match};
+use crate::ui::print_plain;
+
+/// A run through a master.
+struct Remote {
+    runtime: Runtime,
+    client: MasterClient,
+    shower: Shower,
+}
+
+/// Runs a task through the master, with the credentials of the command line.
+pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let client = runtime.block_on(arguments.credentials.client(config))?;
+    let mut remote = Remote { runtime, client, shower: arguments.output.shower(&config.opts)? };
+    let shown = match task {
+        Task::List(states) => remote.list(states)?,
+        Task::Print(pattern) => remote.ask("key.print", map! {"match" => pattern})?,
+        Task::Finger(pattern) => remote.ask("key.finger", map! {"match" => pattern})?,
+        Task::Change(act, pattern) => {
+            remote.change(arguments, act, &pattern)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    remote.shower.show(&shown, "key")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Remote {
+    fn ask(&self, fun: &str, keyword: Map) -> Result<Value, ClientError> {
+        self.runtime.block_on(self.client.ask_wheel(fun, Args::keyword(keyword)))
+    }
+
+    fn list(&self, states: &[KeyState]) -> Result<Value, ClientError> {
+        let word = if states.len() > 1 { "all" } else { states.first().map_or("all", |state| state.word()) };
+        let mut listed = self.ask("key.list", map! {"match" => word})?;
+        if let Value::Map(listed) = &mut listed {
+            listed.shift_remove("local");
+        }
+        Ok(listed)
+    }
+
+    fn change(&mut self, arguments: &Arguments, act: Act, pattern: &str) -> anyhow::Result<()> {
+        let states = arguments.actions.states(act);
+        let found = self.ask("key.glob_match", map! {"match" => pattern})?;
+        let is_meant = |folder: &Value| {
+            let state = folder.as_str().and_then(KeyState::of_folder);
+            state.is_some_and(|state| act == Act::Delete || states.contains(&state))
+        };
+        let found: Map = found
+            .as_map()
+            .into_iter()
+            .flatten()
+            .filter(|(folder, _)| is_meant(folder))
+            .map(|(folder, ids)| (folder.clone(), ids.clone()))
+            .collect();
+        if found.is_empty() {
+            no_match(pattern, &states);
+            return Ok(());
+        }
+        announce(&mut self.shower, act, found.clone())?;
+        if !arguments.yes && !is_confirmed(act)? {
+            return Ok(());
+        }
+        let mut keyword = map! {"match" => found.clone()};
+        let mut include = |name: &str, state| {
+            if states.contains(&state) {
+                keyword.insert(name.into(), true.into());
+            }
+        };
+        let fun = match act {
+            Act::Accept => {
+                include("include_rejected", KeyState::Rejected);
+                include("include_denied", KeyState::Denied);
+                "key.accept_dict"
+            }
+            Act::Reject => {
+                include("include_accepted", KeyState::Accepted);
+                include("include_denied", KeyState::Denied);
+                "key.reject_dict"
+            }
+            Act::Delete => "key.delete_dict",
+        };
+        let now = self.ask(fun, keyword)?;
+        let ids = |folder: &str| now.get(folder).and_then(Value::as_list).unwrap_or_default();
+        for id in found.values().filter_map(Value::as_list).flatten() {
+            let is_done = match act.leads_to() {
+                Some(state) => ids(state.folder()).contains(id),
+                None => KeyState::ALL.iter().all(|state| !ids(state.folder()).contains(id)),
+            };
+            if is_done {
+                print_plain(format_args!("Key for minion {id} {}.", act.past()));
+            } else {
+                tracing::error!(minion = %id, "the key was not {}: the log of the master has the cause", act.past());
+            }
+        }
+        Ok(())
+    }
+}
