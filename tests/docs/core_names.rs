@@ -49,7 +49,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
         let name = entry.file_name().unwrap().to_string_lossy().into_owned();
         if entry.is_dir() && !["tests", "benches"].contains(&name.as_str()) {
             found.extend(sources(&entry));
-        } else if name.ends_with(".rs") && !name.ends_with("tests.rs") {
+        } else if entry.extension().is_some_and(|ending| ending == "rs") && !name.ends_with("tests.rs") {
             found.push(entry);
         }
     }

@@ -114,7 +114,7 @@ pub(super) use shared_options;
 pub mod opts {
     use brine_value::{Map, Value};
 
-    use super::*;
+    use super::{PathBuf, Roots};
 
     shared_options! { @readers }
 }
