@@ -99,7 +99,15 @@ fn core_uses_nothing_outside_of_core() {
 
 /// Look-ups of options by name outside of `core/config`: files, and how many they have. The list may only become
 /// shorter. The reactor and the returners parse their options themselves, with error messages of their own.
-const OPTIONS_BY_NAME: &[(&str, usize)] = &[("reactor/src/entries.rs", 1), ("returners/src/options.rs", 3)];
+const OPTIONS_BY_NAME: &[(&str, usize)] = &[
+    ("minion/context/src/context.rs", 1),
+    ("minion/modules/src/aliases/mod.rs", 1),
+    ("minion/modules/src/hosts/mod.rs", 1),
+    ("minion/modules/src/service/systemd.rs", 1),
+    ("minion/modules/src/test/mod.rs", 1),
+    ("reactor/src/entries.rs", 1),
+    ("returners/src/options.rs", 3),
+];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
@@ -115,7 +123,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
 fn options_are_read_by_their_functions() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut found = BTreeMap::new();
-    for directory in ["core", "master", "reactor", "returners", "src"] {
+    for directory in ["core", "master", "minion", "reactor", "returners", "src"] {
         for file in sources(&root.join(directory)) {
             let text = std::fs::read_to_string(&file).unwrap();
             let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();

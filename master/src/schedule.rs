@@ -73,7 +73,7 @@ async fn run_job(calls: &Arc<RunnerCalls>, job: &Job) {
         return;
     };
     let load = return_of(services.id.as_str(), job, &jid, outcome, &brine_clock::now());
-    let returners = job.returners_with(services.config.opts.get("schedule_returner"));
+    let returners = job.returners_with(&brine_config::opts::modules::schedule_returner(&services.config.opts));
     if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
         let (on_thread, load, job) = (Arc::clone(services), load.clone(), job.clone());
         let returned = returners.clone();
