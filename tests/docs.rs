@@ -6,6 +6,8 @@
 
 #[path = "docs/command_line.rs"]
 mod command_line;
+#[path = "docs/core_names.rs"]
+mod core_names;
 #[path = "docs/events.rs"]
 mod events;
 #[path = "docs/links.rs"]

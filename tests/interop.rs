@@ -1,130 +1,19 @@
 //! Fleets in which unmodified Salt minions of several releases and Brine minions have one Brine master.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "support/fleet.rs"]
+mod fleet;
 #[path = "support/salt.rs"]
 mod salt;
 mod support;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use brine_value::{Map, Value, list, map};
-use salt::{PythonMinion, RELEASES, TREE, outcome};
-use support::{Events, System, stderr, stdout, text};
-
-/// The id of the Brine minion in each fleet.
-const BRINE_ID: &str = "brine";
-
-/// Longer than a fleet of Python processes takes for anything on a busy machine.
-const FLEET_TIME: Duration = Duration::from_secs(120);
-
-/// A Brine master with a minion of each release of Salt, and one of Brine.
-struct Fleet {
-    // Ends before the system's folder goes.
-    python: Vec<PythonMinion>,
-    system: System,
-}
-
-impl Fleet {
-    /// A fleet that has joined; `master` and `minion` are more of the configurations.
-    async fn start(master: &str, minion: &str, files: &[(&str, &str)]) -> Self {
-        let system = System::new(&format!("auto_accept: True\n{master}"));
-        for (path, text) in files {
-            system.write(path, text);
-        }
-        Fleet::join(system, minion).await
-    }
-
-    async fn join(system: System, minion: &str) -> Self {
-        let mut fleet = Fleet { python: Vec::new(), system };
-        fleet.system.start_master().await;
-        let mut events = fleet.system.events("salt/minion/").await;
-        fleet.spawn(minion);
-        events.until_all(&fleet.ids(), started).await;
-        fleet
-    }
-
-    fn spawn(&mut self, minion: &str) {
-        for version in RELEASES {
-            let id = format!("salt{}", version.replace('.', "-"));
-            let mut one = PythonMinion::new(&self.system, &id, version, &minion.replace("ROOT", &self.root()));
-            one.spawn();
-            self.python.push(one);
-        }
-        self.system.configure_minion(BRINE_ID, "");
-        self.system.spawn_minion(BRINE_ID);
-    }
-
-    fn root(&self) -> String {
-        self.system.path("").display().to_string().trim_end_matches('/').to_owned()
-    }
-
-    fn python_ids(&self) -> BTreeSet<String> {
-        self.python.iter().map(|minion| minion.id.clone()).collect()
-    }
-
-    fn ids(&self) -> BTreeSet<String> {
-        self.python_ids().into_iter().chain([BRINE_ID.to_owned()]).collect()
-    }
-
-    /// What `salt` says: by minion, what it returned.
-    async fn salt(&self, words: &[&str]) -> Map {
-        let all = [&["--static", "--out=json", "-t", "30"], words].concat();
-        let output = self.system.tool_async("salt", &all).await;
-        match brine_value::json::from_json(&stdout(&output)) {
-            Ok(Value::Map(map)) => map,
-            _ => panic!("salt {words:?}: {}{}", stdout(&output), stderr(&output)),
-        }
-    }
-
-    /// What `salt` says, which may be nothing.
-    async fn salt_or_nothing(&self, words: &[&str]) -> Map {
-        let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
-        let said = brine_value::json::from_json(&stdout(&output));
-        said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
-    }
-
-    /// What all Python minions return to `salt`, who must all return it.
-    async fn python(&self, words: &[&str]) -> Vec<Value> {
-        let answers = self.salt(&[&["salt*"], words].concat()).await;
-        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
-        assert_eq!(answered, self.python_ids(), "{words:?}: {answers:?}");
-        answers.into_values().collect()
-    }
-
-    /// Every Python minion returns this.
-    async fn python_says(&self, words: &[&str], wanted: impl Into<Value>) {
-        let wanted = wanted.into();
-        for answer in self.python(words).await {
-            assert_eq!(answer, wanted, "{words:?}");
-        }
-    }
-
-    /// Everybody answers.
-    async fn all_answer(&self) {
-        let answers = self.salt(&["*", "test.ping"]).await;
-        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
-        assert_eq!(answered, self.ids(), "{answers:?}");
-        assert!(answers.values().all(|answer| *answer == Value::Bool(true)), "{answers:?}");
-    }
-}
-
-impl Events {
-    /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
-    async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
-        let mut missing = ids.clone();
-        let wait = async {
-            while !missing.is_empty() {
-                let (tag, data) = self.next().await;
-                if let Some(id) = whose(&tag, &data) {
-                    missing.remove(&id);
-                }
-            }
-        };
-        let in_time = tokio::time::timeout(FLEET_TIME, wait).await;
-        assert!(in_time.is_ok(), "nothing comes of {missing:?}");
-    }
-}
+use fleet::{BRINE_ID, FLEET_TIME, Fleet, started};
+use salt::{TREE, outcome};
+use support::{System, stderr, stdout, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_and_states() {
@@ -389,11 +278,6 @@ async fn mine_peers_events_and_files() {
         assert_eq!(parts[1].as_list().map(<[Value]>::len), Some(10), "{found}");
     }
     fleet.all_answer().await;
-}
-
-/// Whose start an event tells of.
-fn started(tag: &str, _: &Map) -> Option<String> {
-    Some(tag.strip_prefix("salt/minion/")?.strip_suffix("/start")?.to_owned())
 }
 
 /// Whose a return of this function is.

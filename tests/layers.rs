@@ -1,8 +1,8 @@
-//! The crates use each other as ARCHITECTURE.md draws it, and in no other way.
+//! The crates use each other as ARCHITECTURE.md draws it, and in no other way; options are read in one way.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -95,4 +95,49 @@ fn core_uses_nothing_outside_of_core() {
         let outside: Vec<_> = used.difference(&core).collect();
         assert!(outside.is_empty(), "core/{name} uses {outside:?}");
     }
+}
+
+/// Look-ups of options by name outside of `core/config`: files, and how many they have. The list may only become
+/// shorter. The reactor and the returners parse their options themselves, with error messages of their own.
+const OPTIONS_BY_NAME: &[(&str, usize)] = &[
+    ("minion/context/src/context.rs", 1),
+    ("minion/modules/src/aliases/mod.rs", 1),
+    ("minion/modules/src/hosts/mod.rs", 1),
+    ("minion/modules/src/service/systemd.rs", 1),
+    ("minion/modules/src/test/mod.rs", 1),
+    ("reactor/src/entries.rs", 1),
+    ("returners/src/options.rs", 3),
+];
+
+fn sources(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let found = entries.flat_map(|entry| match entry {
+        entry if entry.is_dir() && !entry.ends_with("tests") => sources(&entry),
+        entry if entry.extension().is_some_and(|ending| ending == "rs") && !entry.ends_with("tests.rs") => vec![entry],
+        _ => Vec::new(),
+    });
+    found.collect()
+}
+
+#[test]
+fn options_are_read_by_their_functions() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut found = BTreeMap::new();
+    for directory in ["core", "master", "minion", "reactor", "returners", "src"] {
+        for file in sources(&root.join(directory)) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+            let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+            let by_name = ["opts.get(\"", "opts().get(\""].map(|form| code.matches(form).count()).iter().sum::<usize>();
+            let file = file.strip_prefix(root).unwrap().display().to_string();
+            if by_name > 0 && !file.starts_with("core/config/") {
+                found.insert(file, by_name);
+            }
+        }
+    }
+    let expected: BTreeMap<_, _> = OPTIONS_BY_NAME.iter().map(|(file, count)| ((*file).to_owned(), *count)).collect();
+    assert_eq!(
+        found, expected,
+        "options are read by the functions in `brine_config::opts`, typed and with their default"
+    );
 }

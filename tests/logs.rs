@@ -79,7 +79,7 @@ async fn lines_have_the_configured_shape() {
     let console = system.master_log();
     assert!(console.contains("INFO|master is ready publish_port="), "{console}");
     let log = read(system.path("var/log/salt/master"));
-    let year = jiff::Zoned::now().year();
+    let year = brine_clock::now().year();
     assert!(log.contains(&format!("{year} <INFO    > master is ready")), "{log}");
     let mut system = System::new("log_fmt_console: '%(nope)s'\n");
     system.start_master().await;

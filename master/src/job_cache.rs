@@ -308,19 +308,18 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn the_cursor_passes_other_events() {
+    /// Returns a bus with a journal, and the directory of its store.
+    async fn journalled() -> (tempfile::TempDir, Bus) {
         let folder = tempfile::tempdir().unwrap();
         let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let bus = Bus::with_journal(
-            BusLimits::default(),
-            store,
-            opened,
-            JournalLimits::default(),
-            &Executor::new("disk", 1, 8),
-        )
-        .await
-        .unwrap();
+        let (limits, disk) = (JournalLimits::default(), Executor::new("disk", 1, 8));
+        let bus = Bus::with_journal(BusLimits::default(), store, opened, limits, &disk).await.unwrap();
+        (folder, bus)
+    }
+
+    #[tokio::test]
+    async fn the_cursor_passes_other_events() {
+        let (_folder, bus) = journalled().await;
         let mut events = subscribe_jobs(&bus).unwrap();
         let shutdown = CancellationToken::new();
         let (stop, lags) = (shutdown.clone(), bus.clone());
@@ -339,17 +338,7 @@ mod tests {
     #[tokio::test]
     async fn events_are_retried_until_they_are_stored() {
         use std::sync::atomic::{AtomicUsize, Ordering};
-        let folder = tempfile::tempdir().unwrap();
-        let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let bus = Bus::with_journal(
-            BusLimits::default(),
-            store,
-            opened,
-            JournalLimits::default(),
-            &Executor::new("disk", 1, 8),
-        )
-        .await
-        .unwrap();
+        let (_folder, bus) = journalled().await;
         let mut events = subscribe_jobs(&bus).unwrap();
         let (shutdown, calls) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
         let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();

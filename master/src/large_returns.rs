@@ -72,7 +72,7 @@ impl LargeReturns {
 
     /// Frees the space of returns that the job cache has removed.
     pub fn expire(&self, lifetime: std::time::Duration) {
-        let Some(oldest) = oldest_kept(&jiff::Zoned::now(), lifetime.as_secs()) else { return };
+        let Some(oldest) = oldest_kept(&brine_clock::now(), lifetime.as_secs()) else { return };
         let mut batch = Batch::new();
         batch.delete_below(TABLE, oldest.as_str());
         drop(self.store.write(batch));

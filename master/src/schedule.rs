@@ -45,7 +45,7 @@ pub(crate) async fn run(calls: Arc<RunnerCalls>, background: Background, shutdow
         let count = |name: &str| running.lock().get(name).copied().unwrap_or(0);
         let around = Surroundings { pillar: &none, grains: &none, running: &count };
         let tick = SignedDuration::try_from(INTERVAL).unwrap_or(SignedDuration::ZERO);
-        for job in schedule.turn(Zoned::now().datetime(), tick, &around) {
+        for job in schedule.turn(brine_clock::now().datetime(), tick, &around) {
             if job.dry_run {
                 tracing::info!(job = job.name, fun = job.function, "scheduled job skipped: it has 'dry_run'");
                 continue;
@@ -72,8 +72,8 @@ async fn run_job(calls: &Arc<RunnerCalls>, job: &Job) {
         tracing::error!(job = job.name, %jid, "scheduled job panicked: this is a defect, please report it");
         return;
     };
-    let load = return_of(services.id.as_str(), job, &jid, outcome, &Zoned::now());
-    let returners = job.returners_with(services.config.opts.get("schedule_returner"));
+    let load = return_of(services.id.as_str(), job, &jid, outcome, &brine_clock::now());
+    let returners = job.returners_with(&brine_config::opts::modules::schedule_returner(&services.config.opts));
     if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
         let (on_thread, load, job) = (Arc::clone(services), load.clone(), job.clone());
         let returned = returners.clone();
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_return_has_the_result_or_the_error_of_the_job() {
         let job = job(map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}});
-        let (jid, now) = (Jid::new(), Zoned::now());
+        let (jid, now) = (Jid::new(), brine_clock::now());
         let mut load = return_of("m_master", &job, &jid, Ok("done".into()), &now);
         load.shift_remove("pid");
         let expected = map! {

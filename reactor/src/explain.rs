@@ -93,7 +93,7 @@ fn field(event: &Event, name: &str) -> Option<Value> {
 /// Reads the `new` event of a job or call.
 fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, StoreError> {
     let tags = ["job", "run", "wheel"].map(|kind| format!("salt/{kind}/{jid}/new"));
-    let zoned = jid.time().and_then(|time| time.to_zoned(jiff::tz::TimeZone::system()).ok());
+    let zoned = jid.time().and_then(|time| time.to_zoned(brine_clock::zone()).ok());
     // The event is published shortly after its job id is created.
     let micros = zoned.and_then(|zoned| u64::try_from(zoned.timestamp().as_microsecond()).ok()).unwrap_or(0);
     let mut events = bus.read(thread, TimeOrSeq::Time(micros.saturating_sub(1_000_000)), PAGE)?;

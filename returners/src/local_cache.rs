@@ -7,7 +7,6 @@ use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
 use brine_ids::{Jid, MinionId};
 use brine_job::{Call, Load, Return, oldest_kept};
 use brine_value::{Map, Value, msgpack};
-use jiff::Zoned;
 use parking_lot::Mutex;
 
 use crate::error::readable;
@@ -227,7 +226,7 @@ impl Returner for LocalCache {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
         let mut batch = Batch::new();
         for table in [LOADS, RETURNS, CALLS, MINIONS] {
             batch.delete_below(table, oldest.as_str());

@@ -12,7 +12,6 @@ use brine_event::Event;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Load, Return, oldest_kept};
 use brine_value::{Map, Value};
-use jiff::Zoned;
 use parking_lot::Mutex;
 
 use crate::error::readable;
@@ -266,7 +265,7 @@ impl Returner for Redis {
 
     /// Redis expires keys by itself; this removes those that were stored with a longer expiry.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
         for prefix in ["load:", "ret:", "minions:"] {
             let old: Vec<String> = self
                 .jids(prefix)?

@@ -9,7 +9,7 @@ use brine_event::Event;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Load, Return, oldest_kept};
 use brine_value::{Map, Value, python};
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
@@ -190,7 +190,7 @@ fn insert_return(transaction: &Transaction, one: &Return) -> rusqlite::Result<()
         one.jid().as_str(),
         one.id().as_str(),
         fun_args,
-        Zoned::now().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
+        brine_clock::now().strftime("%Y-%m-%d %H:%M:%S.%6f").to_string(),
         brine_value::json::to_json(one.value()),
         success,
         encoding::of_map(&rest),
@@ -311,7 +311,7 @@ impl Returner for Sqlite {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&Zoned::now(), older_than.as_secs()) else { return Ok(()) };
+        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
         let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
         let oldest_event = brine_event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
         self.change(|transaction| {

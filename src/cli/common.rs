@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use brine_config::opts::{master as master_opts, minion as minion_opts, shared};
 use brine_config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
 
@@ -153,7 +154,7 @@ impl CommonOptions {
         let opts = &mut loaded.config.opts;
         // Templates read the user of the minion in `opts`.
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
-        if opts.get("user").is_none_or(Value::is_nil) {
+        if minion_opts::user(opts).is_none() {
             opts.insert("user".into(), user.into());
         }
         opts.entry("sudo_user".into()).or_insert_with(|| "".into());
@@ -349,7 +350,7 @@ pub struct Shower {
 impl OutputArguments {
     /// Returns the choice of colours; `config` are the `opts` of the configuration.
     pub fn colours(&self, config: &Map) -> ColourChoice {
-        let wanted = config.get("color").and_then(bool::from_value).unwrap_or(true);
+        let wanted = shared::color(config);
         match (self.force_color, self.no_color || !wanted) {
             (true, _) => ColourChoice::Always,
             (false, true) => ColourChoice::Never,
@@ -370,7 +371,7 @@ impl OutputArguments {
         given.extend(self.state_output.as_ref().map(|mode| ("state_output".into(), mode.into())));
         given.extend(self.state_verbose.as_ref().map(|word| ("state_verbose".into(), word.into())));
         options.set_all(&given);
-        let configured = config.get("output").and_then(Value::as_str).map(str::to_owned);
+        let configured = master_opts::output(config);
         Ok(Shower { ui, asked: self.out.clone().or(configured), options })
     }
 }

@@ -15,6 +15,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::common::Role;
+use super::privileges::{self, Owned};
 use crate::ui::print_plain;
 
 /// The environment variable that marks the background process.
@@ -38,6 +39,21 @@ pub struct DaemonOptions {
     /// Check the configuration without changing anything; exit status 1 if the daemon or a part of it would not work
     #[arg(long)]
     check: bool,
+}
+
+/// The configured files of a daemon and its user.
+#[derive(Debug)]
+pub struct DaemonPaths<'a> {
+    /// The PID file.
+    pub pid_file: &'a Path,
+    /// The log file.
+    pub log_file: &'a Path,
+    /// The directories that the user must own.
+    pub directories: Vec<&'a Path>,
+    /// Further files and directories that the user must own, if they exist.
+    pub existing: Vec<PathBuf>,
+    /// The user that the daemon runs as.
+    pub user: Option<&'a str>,
 }
 
 /// Returns whether this process is a daemon in the background, whose stderr has no reader.
@@ -73,6 +89,22 @@ impl DaemonOptions {
         }
         let fails = findings.iter().any(Finding::is_failure);
         Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    /// Makes this process the one that serves: goes to the background as `-d` asks, and changes to the user of the
+    /// configuration. Returns an exit status if this process is to end.
+    pub fn detach(&self, tool: &str, words: &[OsString], paths: &DaemonPaths<'_>) -> anyhow::Result<Option<ExitCode>> {
+        if let Some(status) = self.go_to_background(words, tool, paths.pid_file, paths.log_file)? {
+            return Ok(Some(status));
+        }
+        let more = paths.existing.iter().cloned();
+        let owned = Owned {
+            directories: paths.directories.clone(),
+            recursive: true,
+            existing: std::iter::once(paths.log_file.to_owned()).chain(more).collect(),
+            pid_file: Some(self.pid_file(paths.pid_file)),
+        };
+        Ok(privileges::take_user(paths.user, &owned, true).err().map(|error| error.exit(tool)))
     }
 
     /// With `-d`, starts the background process and returns the exit status of this one; `None` in the process that

@@ -113,7 +113,7 @@ impl LineFormat {
     /// Parses a line format and a date format.
     pub fn parse(template: &str, date: &str) -> Result<Self, FormatError> {
         let wrong = |reason: String| FormatError::Date { format: date.to_owned(), reason };
-        jiff::fmt::strtime::format(date, &Zoned::now()).map_err(|error| wrong(error.to_string()))?;
+        jiff::fmt::strtime::format(date, &brine_clock::now()).map_err(|error| wrong(error.to_string()))?;
         let (mut parts, mut text, mut rest) = (Vec::new(), String::new(), template);
         while let Some(at) = rest.find('%') {
             text.push_str(&rest[..at]);

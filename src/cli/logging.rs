@@ -82,7 +82,7 @@ where
         let mut text = Text::default();
         event.record(&mut text);
         let message = text.message + &text.fields;
-        self.0.write(&mut writer, &Record { now: &jiff::Zoned::now, metadata: event.metadata(), message: &message })?;
+        self.0.write(&mut writer, &Record { now: &brine_clock::now, metadata: event.metadata(), message: &message })?;
         writeln!(writer)
     }
 }

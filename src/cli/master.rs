@@ -10,9 +10,9 @@ use brine_zmtp::TransportError;
 use clap::{CommandFactory, Parser};
 
 use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions, Signals};
+use super::daemon::{self, DaemonOptions, DaemonPaths, Signals};
 use super::host::OwnHost;
-use super::privileges::{self, Owned};
+use super::privileges;
 use super::usage;
 use crate::ui::print_plain_error;
 
@@ -61,18 +61,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config)) {
         return Ok(status);
     }
-    let log_file = arguments.common.log_file(&config.log_file);
-    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, log_file)? {
-        return Ok(status);
-    }
-    let owned = Owned {
+    let paths = DaemonPaths {
+        pid_file: &config.pidfile,
+        log_file: arguments.common.log_file(&config.log_file),
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
-        recursive: true,
-        existing: vec![log_file.to_owned()],
-        pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
+        existing: Vec::new(),
+        user: config.user.as_deref(),
     };
-    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
-        return Ok(error.exit(NAME));
+    if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
+        return Ok(status);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(async {

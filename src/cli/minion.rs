@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser};
 use tokio_util::sync::CancellationToken;
 
 use super::common::CommonOptions;
-use super::daemon::{DaemonOptions, Signals};
-use super::privileges::{self, Owned};
+use super::daemon::{DaemonOptions, DaemonPaths, Signals};
+use super::privileges;
 use super::usage;
 
 const NAME: &str = "salt-minion";
@@ -39,18 +39,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.only_check(|| brine_agent::check(&config)) {
         return Ok(status);
     }
-    let log_file = arguments.common.log_file(&config.log_file);
-    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.pidfile, log_file)? {
-        return Ok(status);
-    }
-    let owned = Owned {
+    let paths = DaemonPaths {
+        pid_file: &config.pidfile,
+        log_file: arguments.common.log_file(&config.log_file),
         directories: vec![&config.pki_dir, &config.cachedir, &config.sock_dir],
-        recursive: true,
-        existing: vec![log_file.to_owned(), config.config_dir.join("minion.d")],
-        pid_file: Some(arguments.daemon.pid_file(&config.pidfile)),
+        existing: vec![config.config_dir.join("minion.d")],
+        user: config.user.as_deref(),
     };
-    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
-        return Ok(error.exit(NAME));
+    if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
+        return Ok(status);
     }
     // A daemon has no terminal for the message of a panic.
     std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));

@@ -1,7 +1,7 @@
 //! Generates the reference pages from the documentation in the code.
 
 use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
-use brine_config::{FIXED_OPTIONS, MODULE_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options};
+use brine_config::{FIXED_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
 use brine_function::{Function, ParamKind, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
 use brine_metrics::Metric;
@@ -134,8 +134,9 @@ fn options(title: &str, introduction: &str, docs: &[OptionDoc], defaults: &Map) 
     let mut docs: Vec<&OptionDoc> = docs.iter().collect();
     docs.sort_by_key(|doc| doc.name);
     let used = docs.iter().map(|doc| option(doc, defaults));
-    let read = MODULE_OPTIONS.iter().filter(|option| !docs.iter().any(|doc| doc.name == option.name));
-    let read = read.map(|one| row(&[&code(one.name), one.expected, &code(one.default), one.doc]));
+    let modules = module_options();
+    let read = modules.iter().filter(|option| !docs.iter().any(|doc| doc.name == option.name));
+    let read = read.map(|one| row(&[&code(one.name), one.expected, &code(one.default), &lines(one.doc)]));
     let fixed = FIXED_OPTIONS.iter().map(|(name, value)| row(&[&code(name), &code(value)]));
     let ignored: Vec<String> = ignored_options().map(code).collect();
     let sections = [
@@ -161,8 +162,12 @@ const OPTION_COLUMNS: [&str; 4] = ["option", "type", "default", "description"];
 
 /// Returns the row of an option.
 fn option(doc: &OptionDoc, defaults: &Map) -> String {
-    let text: Vec<&str> = doc.doc.iter().map(|line| line.trim()).collect();
-    row(&[&code(doc.name), doc.expected, &code(&default(defaults.get(doc.name))), &text.join(" ")])
+    row(&[&code(doc.name), doc.expected, &code(&default(defaults.get(doc.name))), &lines(doc.doc)])
+}
+
+/// Returns the lines of a doc comment as one.
+fn lines(doc: &[&str]) -> String {
+    doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns a default as it is written in YAML; empty for none.

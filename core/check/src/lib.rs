@@ -209,7 +209,7 @@ pub fn file_server(opts: &Map) -> Vec<Finding> {
             ))
         })
         .collect();
-    let remotes = opts.get("gitfs_remotes").is_some_and(brine_value::Value::is_truthy);
+    let remotes = brine_config::opts::modules::gitfs_remotes(opts).is_truthy();
     if remotes && !backends.iter().any(|name| name == "gitfs") {
         findings.push(Finding::warning("option 'gitfs_remotes' has no effect: 'gitfs' is not in 'fileserver_backend'"));
     }

@@ -1,9 +1,11 @@
 //! The configuration of the master and the minion: types, defaults and documentation of every option in one place.
 //!
-//! `master.rs` and `minion.rs` declare the options, `rendering.rs` those that both have. `load.rs` reads the files and
-//! drop-ins. `rest.rs` has the options of the REST API. `module_options.rs` documents the options that modules read by name. `known.rs` lists Salt's other
-//! options, so that an option without effect is told from a misspelt one. `template_opts.rs` adds the defaults that
-//! templates see in `opts`. The pages docs/reference/master.md and minion.md are generated from here.
+//! `master.rs` and `minion.rs` declare the options of the daemons, `shared.rs` those that both have, `rest.rs` those of
+//! the REST API, and `module_options.rs` those of modules. Each is declared once, with its type, default and
+//! documentation, and read as a field of the configuration or, from `opts`, by the function of its name in [`opts`].
+//! `load.rs` reads the files and drop-ins. `known.rs` lists Salt's other options, so that an option without effect is told
+//! from a misspelt one. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
+//! docs/reference/master.md and minion.md are generated from here.
 
 mod known;
 mod load;
@@ -11,18 +13,27 @@ mod master;
 mod minion;
 mod module_options;
 mod options;
-mod rendering;
 mod rest;
+mod shared;
 mod template_opts;
 
-pub use known::{FIXED_OPTIONS, ignored_options};
+pub use known::{FIXED_OPTIONS, Status, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
 pub use master::MasterConfig;
 pub use minion::MinionConfig;
-pub use module_options::{MODULE_OPTIONS, ModuleOption};
+pub use module_options::{ModuleOption, module_options};
 pub use options::{OptionDoc, Roots};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
+
+/// Reads of single options from `opts`, the options by name that templates see and masters send to minions. An option
+/// that is not set, or whose value has another type, has its default.
+pub mod opts {
+    pub use crate::master::opts as master;
+    pub use crate::minion::opts as minion;
+    pub use crate::module_options::opts as modules;
+    pub use crate::shared::opts as shared;
+}
 
 /// The version of Brine.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

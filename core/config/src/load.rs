@@ -9,7 +9,7 @@ use brine_yaml::{Located, YamlError};
 
 use super::known;
 use super::options::Options;
-use super::{MODULE_OPTIONS, MasterConfig, MinionConfig};
+use super::{MasterConfig, MinionConfig, Status};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can have reactions of its own.
 const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
@@ -239,21 +239,24 @@ fn one_key_maps(value: Value) -> Vec<Value> {
 
 /// Returns the warning about an option, if it is probably a mistake.
 fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
-    let is_used = T::DOCS.iter().any(|doc| doc.name == name) || MODULE_OPTIONS.iter().any(|option| option.name == name);
     // Modules and returners have options of their own, with their name in front of a dot.
-    if name.contains('.') || is_used {
+    if name.contains('.') {
         return None;
     }
+    let status = known::status::<T>(name);
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
-    if known::SALT.binary_search(&name.as_str()).is_err() {
-        let known = T::DOCS.iter().map(|doc| doc.name).chain(known::SALT.iter().copied());
-        let nearest = nearest(&name, known);
-        return Some(Warning::Unknown { file, line, name, nearest });
-    }
+    let is_accepted = match status {
+        None => {
+            let known = T::DOCS.iter().map(|doc| doc.name).chain(known::salt_options());
+            let nearest = nearest(&name, known);
+            return Some(Warning::Unknown { file, line, name, nearest });
+        }
+        Some(Status::Used { .. }) => return None,
+        Some(Status::Accepted(only)) => values(value).all(|value| value.as_str() == Some(only)),
+        Some(Status::Ignored) => false,
+    };
     let has_effect_in_salt = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
-    let is_fixed = values(value)
-        .all(|value| known::FIXED_OPTIONS.iter().any(|(known, is)| *known == name && value.as_str() == Some(is)));
-    (has_effect_in_salt && !is_fixed).then_some(Warning::Unused { file, line, name })
+    (has_effect_in_salt && !is_accepted).then_some(Warning::Unused { file, line, name })
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -400,8 +403,7 @@ mod tests {
 
     #[test]
     fn the_known_names_are_sorted() {
-        assert!(known::SALT.is_sorted());
-        assert!(MODULE_OPTIONS.is_sorted_by_key(|option| option.name));
+        assert!(known::salt_options().is_sorted());
     }
 
     #[test]

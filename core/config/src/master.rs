@@ -6,14 +6,12 @@ use brine_value::{Map, Value};
 
 use super::Roots;
 use super::options::{below_root, log_below_root};
-use super::rendering::rendering_options;
+use super::shared::shared_options;
 
-rendering_options! {
+shared_options! {
     /// The master's configuration, read from `/etc/salt/master` and `master.d/*.conf`.
     MasterConfig for "master";
 
-    /// The directory that all other default paths are relative to.
-    root_dir: PathBuf = "/".into(),
     /// The address to listen on.
     interface: String = "0.0.0.0".into(),
     /// The TCP port on which jobs are published.
@@ -22,8 +20,6 @@ rendering_options! {
     ret_port: u16 = 4506,
     /// The id of the master; by default the host name with `_master` appended.
     id: Option<String> = None,
-    /// The user that the daemon runs as. Only root can start it to run as another user.
-    user: Option<String> = None,
     /// The directory of the master's key and the keys of minions.
     pki_dir: PathBuf = "/etc/salt/pki/master".into(),
     /// The directory of the store (`brine.redb`: journal, job cache, minion data) and of the root key.
@@ -36,22 +32,6 @@ rendering_options! {
     log_file: PathBuf = "/var/log/salt/master".into(),
     /// The log file of `salt-key`.
     key_logfile: PathBuf = "/var/log/salt/key".into(),
-    /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
-    /// or quiet.
-    log_level: String = "warning".into(),
-    /// The lowest level that is logged to the log file; by default `log_level`.
-    log_level_logfile: Option<String> = None,
-    /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
-    /// date and time in front.
-    log_fmt_console: Option<String> = None,
-    /// The format of log lines in the log file; by default Salt's.
-    log_fmt_logfile: Option<String> = None,
-    /// The format of `%(asctime)s` on stderr, as for strftime.
-    log_datefmt: Option<String> = None,
-    /// The same as `log_datefmt`, over which it takes precedence.
-    log_datefmt_console: Option<String> = None,
-    /// The format of `%(asctime)s` in the log file, as for strftime.
-    log_datefmt_logfile: Option<String> = None,
 
     /// The number of requests that are handled concurrently.
     worker_threads: usize = 5,
@@ -60,8 +40,6 @@ rendering_options! {
     timeout: u64 = 5,
     /// The number of seconds that minions have to answer whether a job still runs.
     gather_job_timeout: u64 = 10,
-    /// The maximum size of a message from the network, in bytes.
-    max_message_size: usize = 64 << 20,
     /// The maximum number of network connections; 0 for three quarters of the limit on open files. Half of them are
     /// reserved for addresses from which a minion or a client has authenticated.
     max_connections: usize = 0,
@@ -113,8 +91,6 @@ rendering_options! {
     /// The address on which metrics are served.
     metrics_interface: String = "127.0.0.1".into(),
 
-    /// The length of new RSA keys, in bits.
-    keysize: usize = 2048,
     /// The passphrase of the master's key.
     key_pass: Option<String> = None,
     /// Whether authentication replies carry a signature of the master's public key, for the minions'
@@ -190,21 +166,9 @@ rendering_options! {
     file_recv: bool = false,
     /// The maximum size of a pushed file, in MiB.
     file_recv_max_size: u64 = 100,
-    /// Node groups by name, each a compound target.
-    nodegroups: Map = Map::new(),
 
     /// The number of seconds between two fetches of the repositories in `gitfs_remotes`.
     gitfs_update_interval: u64 = 60,
-    /// The name of the top file.
-    state_top: String = "top.sls".into(),
-    /// The only environment whose top file is read.
-    state_top_saltenv: Option<String> = None,
-    /// How the top files of several environments are merged: merge, same or merge_all.
-    top_file_merging_strategy: String = "merge".into(),
-    /// The order in which environments are merged.
-    env_order: Vec<String> = Vec::new(),
-    /// The environment whose top file applies to all with `top_file_merging_strategy: same`.
-    default_top: String = "base".into(),
     /// Whether minions stop a state run at the first failed state.
     failhard: bool = false,
     /// Whether states run in the order of their definition.
@@ -241,9 +205,6 @@ rendering_options! {
     reactor_retries: u32 = 5,
     /// The length of a chain of reactions from which on it counts as a loop.
     reactor_max_depth: u64 = 16,
-    /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
-    /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
-    reactor_strict_data: bool = true,
     /// How often an entry may react, by its pattern: `10/1m`, or `{rate: 10/1m, by: id}`.
     reactor_rate_limit: Map = Map::new(),
     /// The number of seconds for which an entry ignores events after a reaction, by its pattern: `60`, or `{within:
@@ -306,12 +267,6 @@ rendering_options! {
     presence_events: bool = false,
     /// The default outputter of `salt`.
     output: Option<String> = None,
-    /// Whether output on terminals is coloured.
-    color: bool = true,
-    /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
-    state_output: String = "full".into(),
-    /// Whether the highstate outputter shows states that succeeded without changes.
-    state_verbose: bool = true,
 }
 
 impl MasterConfig {

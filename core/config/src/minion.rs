@@ -6,14 +6,12 @@ use brine_value::{Map, Value};
 
 use super::Roots;
 use super::options::{below_root, log_below_root};
-use super::rendering::rendering_options;
+use super::shared::shared_options;
 
-rendering_options! {
+shared_options! {
     /// The minion's configuration, read from `/etc/salt/minion` and `minion.d/*.conf`.
     MinionConfig for "minion";
 
-    /// The directory that all other default paths are relative to.
-    root_dir: PathBuf = "/".into(),
     /// The id of the minion; by default the content of `minion_id` in the configuration directory, or the host name.
     id: Option<String> = None,
     /// The address of the master, with or without port; of several addresses only the first is used.
@@ -31,8 +29,6 @@ rendering_options! {
     always_verify_signature: bool = false,
     /// The name of the public key in `pki_dir` that verifies the signature.
     master_sign_key_name: String = "master_sign".into(),
-    /// The user that the daemon runs as. Only root can start it to run as another user.
-    user: Option<String> = None,
     /// The directory of the minion's key and the master's public key.
     pki_dir: PathBuf = "/etc/salt/pki/minion".into(),
     /// The directory of cached files, jobs and grains.
@@ -43,22 +39,6 @@ rendering_options! {
     pidfile: PathBuf = "/var/run/salt-minion.pid".into(),
     /// The log file of the daemon, also used by its tools if they can write to it; `''` for none.
     log_file: PathBuf = "/var/log/salt/minion".into(),
-    /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
-    /// or quiet.
-    log_level: String = "warning".into(),
-    /// The lowest level that is logged to the log file; by default `log_level`.
-    log_level_logfile: Option<String> = None,
-    /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
-    /// date and time in front.
-    log_fmt_console: Option<String> = None,
-    /// The format of log lines in the log file; by default Salt's.
-    log_fmt_logfile: Option<String> = None,
-    /// The format of `%(asctime)s` on stderr, as for strftime.
-    log_datefmt: Option<String> = None,
-    /// The same as `log_datefmt`, over which it takes precedence.
-    log_datefmt_console: Option<String> = None,
-    /// The format of `%(asctime)s` in the log file, as for strftime.
-    log_datefmt_logfile: Option<String> = None,
 
     /// The number of seconds between two authentication attempts while the key is pending.
     acceptance_wait_time: u64 = 10,
@@ -75,8 +55,6 @@ rendering_options! {
     recon_default: u64 = 1000,
     /// The maximum number of milliseconds before the minion reconnects.
     recon_max: u64 = 10_000,
-    /// The length of new RSA keys, in bits.
-    keysize: usize = 2048,
     /// The session ciphers that the minion allows, preferred first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac`
     /// (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
@@ -92,8 +70,6 @@ rendering_options! {
     /// Whether the minion subscribes only to publishes for itself and for all minions. With a Salt master, its option
     /// of the same name must be set, too; otherwise the minion receives nothing.
     zmq_filtering: bool = false,
-    /// The maximum size of a message from the network, in bytes.
-    max_message_size: usize = 64 << 20,
     /// The maximum number of concurrent jobs; -1 for Brine's own limit of 256. Further jobs wait.
     process_count_max: i64 = -1,
     /// The maximum number of bytes kept of each output stream of a command (`cmd.run` and others); the rest is dropped
@@ -123,8 +99,6 @@ rendering_options! {
     saltenv: Option<String> = None,
     /// The default environment of pillar.
     pillarenv: Option<String> = None,
-    /// The name of the top file.
-    state_top: String = "top.sls".into(),
     /// The state modules whose states are aggregated; `True` for all.
     state_aggregate: Value = Value::Bool(false),
     /// The maximum number of concurrent states with `parallel: True`; 0 for no limit.
@@ -158,8 +132,6 @@ rendering_options! {
     mine_return_job: bool = false,
     /// The number of minutes between two pings of the master; 0 for none.
     ping_interval: f64 = 0.0,
-    /// Node groups by name, for compound targets that the minion matches without a master.
-    nodegroups: Map = Map::new(),
     /// The number of job ids that are remembered so that a job received twice runs once; at least 10,000.
     minion_jid_queue_hwm: usize = 100,
     /// The entries of the minion's own reactor, in the form of the master's `reactor`.
@@ -167,18 +139,9 @@ rendering_options! {
     /// The number of seconds that the reactions of the minion's own reactor to one event may take before they are
     /// cancelled.
     reactor_deadline: u64 = 3600,
-    /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
-    /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
-    reactor_strict_data: bool = true,
 
     /// The default outputter of `salt-call`.
     output: Option<String> = None,
-    /// Whether output on terminals is coloured.
-    color: bool = true,
-    /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
-    state_output: String = "full".into(),
-    /// Whether the highstate outputter shows states that succeeded without changes.
-    state_verbose: bool = true,
 }
 
 impl MinionConfig {

@@ -1,8 +1,8 @@
-//! The macro that declares options, and the types of their values.
+//! The macros that declare options and read single ones, and the types of their values.
 
 use std::path::{Path, PathBuf};
 
-use brine_value::Map;
+use brine_value::{FromValue, Map};
 use indexmap::IndexMap;
 
 /// Directories by environment: `file_roots` and `pillar_roots`.
@@ -30,6 +30,11 @@ pub(super) fn below_root(root: &Path, path: &Path) -> PathBuf {
 pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
     let is_file = !path.as_os_str().is_empty() && !path.to_string_lossy().contains("://");
     if is_file { below_root(root, path) } else { path.to_owned() }
+}
+
+/// Reads an option from `opts`. One that is not set, or whose value has another type, has its default.
+pub(super) fn read<T: FromValue>(opts: &Map, name: &str, default: impl FnOnce() -> T) -> T {
+    opts.get(name).filter(|value| !value.is_nil()).and_then(T::from_value).unwrap_or_else(default)
 }
 
 /// The error of one option.
@@ -120,10 +125,29 @@ macro_rules! options {
                 <Self as $crate::options::Options>::DOCS
             }
         }
+
+        #[doc = concat!("Reads single options of a ", $file, " from `opts`.")]
+        pub mod opts {
+            use super::*;
+
+            $crate::options::readers! { $($(#[doc = $doc])* $option: $type = $default,)* }
+        }
     };
 }
 
-pub(super) use options;
+/// Declares functions that each read one option from `opts`, typed and with its default.
+macro_rules! readers {
+    ($($(#[doc = $doc:literal])* $option:ident: $type:ty = $default:expr,)*) => {
+        $(
+            $(#[doc = $doc])*
+            pub fn $option(opts: &brine_value::Map) -> $type {
+                $crate::options::read(opts, stringify!($option), || $default)
+            }
+        )*
+    };
+}
+
+pub(super) use {options, readers};
 
 #[cfg(test)]
 mod tests {

@@ -17,10 +17,11 @@ use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use brine_config::opts::modules;
 use brine_digest::Digest;
 use brine_system::files::{self, FileError};
 use brine_text::glob::Glob;
-use brine_value::{FromValue, Map};
+use brine_value::Map;
 use fancy_regex::Regex;
 use indexmap::IndexMap;
 
@@ -58,8 +59,8 @@ impl Default for Options {
 
 /// The backends that a configuration asks for (`fileserver_backend`), in their order: `roots`, `gitfs`.
 pub fn backends(options: &Map) -> Vec<String> {
-    let given = options.get("fileserver_backend").and_then(Vec::<String>::from_value);
-    let given = given.filter(|names| !names.is_empty()).unwrap_or_else(|| vec!["roots".into()]);
+    let given = modules::fileserver_backend(options);
+    let given = if given.is_empty() { modules::fileserver_backend(&Map::new()) } else { given };
     given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
 }
 
@@ -84,8 +85,8 @@ pub fn configured(
 
 /// The kind of hashes that a configuration asks for (`hash_type`).
 pub fn hash_kind(config: &Map) -> Digest {
-    let Some(name) = config.get("hash_type") else { return Digest::Sha256 };
-    name.as_str().and_then(Digest::named).unwrap_or_else(|| {
+    let name = modules::hash_type(config);
+    Digest::named(&name).unwrap_or_else(|| {
         tracing::warn!(hash_type = %name, "there are no hashes of this kind: those of files are SHA-256");
         Digest::Sha256
     })

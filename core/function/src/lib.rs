@@ -82,6 +82,7 @@ mod tests;
 
 pub mod arguments;
 
+use brine_text::nearest::nearest_within;
 use brine_value::{FromValue, Map, Value};
 
 pub use binder::Binder;
@@ -345,13 +346,9 @@ impl<C> Registry<C> {
 
     /// Returns the full name that a misspelt one is most similar to, if it differs in few characters.
     pub fn nearest(&self, name: &str) -> Option<String> {
-        if self.get(name).is_some() {
-            return None;
-        }
-        let most = (name.len() / 6).min(3);
         let known = self.modules.iter().copied().flatten().map(Function::full_name);
-        let scored = known.map(|known| (strsim::damerau_levenshtein(&known, name), known));
-        scored.filter(|(distance, _)| *distance <= most).min().map(|(_, known)| known)
+        // Fewer characters may differ than of a single word: all functions of a module begin alike.
+        nearest_within(name, known, (name.len() / 6).min(3))
     }
 
     /// Returns all functions, sorted by name.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use jiff::{Timestamp, Zoned, civil::DateTime, tz::TimeZone};
+use jiff::{Timestamp, Zoned, civil::DateTime};
 
 /// A job id, checked: safe to use as a file name and as a part of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,7 +23,7 @@ impl Jid {
         let next = |last| Some(now.max(last + 1));
         let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(now);
         let unique = Timestamp::from_microsecond(now.max(last + 1)).unwrap_or_default();
-        Self::at(&unique.to_zoned(TimeZone::system()))
+        Self::at(&unique.to_zoned(brine_clock::zone()))
     }
 
     fn at(time: &Zoned) -> Self {

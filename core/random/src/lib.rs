@@ -4,16 +4,11 @@ use std::collections::HashSet;
 
 use brine_digest::{Digest, hex};
 use brine_value::Value;
+use rand_mt::Mt;
 use sha2::{Digest as _, Sha512};
 
-const SIZE: usize = 624;
-const MIDDLE: usize = 397;
-
 /// A row of numbers that follows from its seed.
-pub struct Twister {
-    state: [u32; SIZE],
-    next: usize,
-}
+pub struct Twister(Mt);
 
 impl Twister {
     /// The row of a number, or of a text.
@@ -44,56 +39,14 @@ impl Twister {
     }
 
     fn from_key(key: &[u32]) -> Self {
-        let mut state = [0u32; SIZE];
-        state[0] = 19_650_218;
-        for i in 1..SIZE {
-            state[i] = mixed(state[i - 1], 1_812_433_253).wrapping_add(u32::try_from(i).unwrap_or_default());
-        }
-        let (mut i, mut j) = (1, 0);
-        let step = |state: &mut [u32; SIZE], i: &mut usize| {
-            *i += 1;
-            if *i == SIZE {
-                state[0] = state[SIZE - 1];
-                *i = 1;
-            }
-        };
-        for _ in 0..SIZE.max(key.len()) {
-            let place = u32::try_from(j).unwrap_or_default();
-            state[i] = (state[i] ^ mixed(state[i - 1], 1_664_525)).wrapping_add(key[j]).wrapping_add(place);
-            step(&mut state, &mut i);
-            j = (j + 1) % key.len();
-        }
-        for _ in 1..SIZE {
-            let place = u32::try_from(i).unwrap_or_default();
-            state[i] = (state[i] ^ mixed(state[i - 1], 1_566_083_941)).wrapping_sub(place);
-            step(&mut state, &mut i);
-        }
-        state[0] = 0x8000_0000;
-        Twister { state, next: SIZE }
-    }
-
-    fn number(&mut self) -> u32 {
-        if self.next == SIZE {
-            for i in 0..SIZE {
-                let both = (self.state[i] & 0x8000_0000) | (self.state[(i + 1) % SIZE] & 0x7fff_ffff);
-                let odd = if both & 1 == 1 { 0x9908_b0df } else { 0 };
-                self.state[i] = self.state[(i + MIDDLE) % SIZE] ^ (both >> 1) ^ odd;
-            }
-            self.next = 0;
-        }
-        let mut number = self.state[self.next];
-        self.next += 1;
-        number ^= number >> 11;
-        number ^= (number << 7) & 0x9d2c_5680;
-        number ^= (number << 15) & 0xefc6_0000;
-        number ^ (number >> 18)
+        Twister(Mt::new_with_key(key.iter().copied()))
     }
 
     /// The next number below `limit`, which is at least 1.
     pub fn below(&mut self, limit: u32) -> u32 {
         let bits = u32::BITS - limit.leading_zeros();
         loop {
-            let number = self.number() >> (u32::BITS - bits);
+            let number = self.0.next_u32() >> (u32::BITS - bits);
             if number < limit {
                 return number;
             }
@@ -140,13 +93,24 @@ impl Twister {
     }
 }
 
-fn mixed(word: u32, factor: u32) -> u32 {
-    (word ^ (word >> 30)).wrapping_mul(factor)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_those_of_python() {
+        for (seed, expected) in [
+            (Value::from(0), [864, 394, 776]),
+            (1.into(), [137, 582, 867]),
+            ((-5).into(), [637, 261, 759]),
+            ((1_i64 << 40).into(), [106, 361, 686]),
+            ("x".into(), [645, 322, 611]),
+            ("static".into(), [813, 572, 553]),
+        ] {
+            let mut twister = Twister::seeded(&seed);
+            assert_eq!([(); 3].map(|()| twister.below(1000)), expected, "{seed}");
+        }
+    }
 
     #[test]
     fn samples_are_those_of_salt() {

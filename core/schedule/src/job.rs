@@ -214,10 +214,9 @@ impl Job {
     }
 
     /// Its returners and those of all jobs (`schedule_returner`), each once.
-    pub fn returners_with(&self, of_all: Option<&Value>) -> Vec<String> {
-        let more = of_all.and_then(Vec::<String>::from_value).unwrap_or_default();
+    pub fn returners_with(&self, of_all: &[String]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
-        for name in self.returners.iter().chain(&more) {
+        for name in self.returners.iter().chain(of_all) {
             if !names.contains(name) {
                 names.push(name.clone());
             }
@@ -360,8 +359,8 @@ mod tests {
     #[test]
     fn returns_go_to_every_returner_once_and_carry_their_time() {
         let job = with(map! {"returner" => list!["redis", "sqlite3"], "metadata" => map! {"who" => "me"}}).unwrap();
-        assert_eq!(job.returners_with(Some(&list!["sqlite3", "local"])), ["redis", "sqlite3", "local"]);
-        assert_eq!(job.returners_with(Some(&"redis".into())), ["redis", "sqlite3"]);
+        assert_eq!(job.returners_with(&["sqlite3".to_owned(), "local".to_owned()]), ["redis", "sqlite3", "local"]);
+        assert_eq!(job.returners_with(&["redis".to_owned()]), ["redis", "sqlite3"]);
         let metadata = job.metadata_at(&"2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap()).unwrap();
         let expected = map! {"who" => "me", "_TOS" => "+0100", "_TS" => "Sat Nov 21 12:00:00 2026", "_TT" => "2026 November 21 Sat 11 11"};
         assert_eq!(metadata, expected);

@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use brine_config::DEFAULT_DIRECTORY;
+use brine_config::opts::{modules, shared};
 use brine_system::processes;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 use regex::bytes::{Captures, Regex};
 
@@ -61,14 +62,11 @@ impl Default for Gpg {
 impl Gpg {
     /// As the options `gpg_keydir`, `gpg_decrypt_must_succeed`, `gpg_cache` and `gpg_cache_ttl` say.
     pub fn of(opts: &Map) -> Self {
-        let folder = || opts.get("config_dir").and_then(PathBuf::from_value).unwrap_or_default().join("gpgkeys");
-        let on = |name: &str| opts.get(name).is_some_and(Value::is_truthy);
-        let seconds = opts.get("gpg_cache_ttl").and_then(u64::from_value).unwrap_or(86400);
         Gpg {
             program: "gpg".into(),
-            keydir: opts.get("gpg_keydir").and_then(PathBuf::from_value).unwrap_or_else(folder),
-            must_succeed: opts.get("gpg_decrypt_must_succeed").is_none_or(Value::is_truthy),
-            keep: on("gpg_cache").then(|| Duration::from_secs(seconds)),
+            keydir: shared::gpg_keydir(opts).unwrap_or_else(|| modules::config_dir(opts).join("gpgkeys")),
+            must_succeed: shared::gpg_decrypt_must_succeed(opts),
+            keep: shared::gpg_cache(opts).then(|| Duration::from_secs(shared::gpg_cache_ttl(opts))),
             opened: Mutex::default(),
         }
     }

@@ -3,8 +3,12 @@
 /// Returns the known word with the smallest edit distance to `word`, or `None` if all of them differ too much or one is
 /// equal to `word`. Of several words at the same distance the alphabetically first is returned.
 pub fn nearest<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item = T>) -> Option<T> {
-    // A quarter of the characters may differ, at most three. Swapping two neighbours counts as one edit.
-    let limit = (word.chars().count() / 4).clamp(1, 3);
+    // A quarter of the characters may differ, at most three.
+    nearest_within(word, known, (word.chars().count() / 4).clamp(1, 3))
+}
+
+/// As [`nearest`] with at most `limit` edits. Swapping two neighbours counts as one edit.
+pub fn nearest_within<T: AsRef<str>>(word: &str, known: impl IntoIterator<Item = T>, limit: usize) -> Option<T> {
     let mut best: Option<(usize, T)> = None;
     for candidate in known {
         if candidate.as_ref() == word {

@@ -63,6 +63,19 @@ impl PublishRequest {
         }
     }
 
+    /// Returns the fields that a publish has for minions, and an event about it.
+    pub fn fields(&self, jid: &Jid) -> Map {
+        map! {
+            "jid" => jid,
+            "fun" => self.fun.clone(),
+            "arg" => self.arg.clone(),
+            "tgt" => self.tgt.clone(),
+            "tgt_type" => &self.tgt_type,
+            "ret" => &self.ret,
+            "user" => &self.user,
+        }
+    }
+
     /// Reads the fields of a `publish` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let jid: Option<String> = optional(map, "jid")?;

@@ -363,16 +363,7 @@ fn describe(node: &Node, out: &mut String) {
 }
 
 fn scalar_tag(text: &str, plain: bool) -> &'static str {
-    match if plain { scalar::kind(text) } else { Kind::Text } {
-        Kind::Null => "null",
-        Kind::Bool => "bool",
-        Kind::Int => "int",
-        Kind::Float => "float",
-        Kind::Timestamp => "timestamp",
-        Kind::Merge => "merge",
-        Kind::Default => "value",
-        Kind::Text => "str",
-    }
+    if plain { scalar::kind(text).tag() } else { Kind::Text.tag() }
 }
 
 impl Place {

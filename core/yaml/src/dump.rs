@@ -5,7 +5,7 @@ use base64::Engine;
 use brine_value::{Map, Value, python};
 use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, SequenceStyle};
 
-use super::scalar::{self, Kind};
+use super::scalar;
 
 /// How [`dump`] lays out its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,16 +103,7 @@ fn is_scalar(value: &Value) -> bool {
 
 /// A scalar of this type. It is written plain if it would be read back as this type.
 fn scalar(name: &str, text: &str) -> Event {
-    let read_as = match scalar::kind(text) {
-        Kind::Null => "null",
-        Kind::Bool => "bool",
-        Kind::Int => "int",
-        Kind::Float => "float",
-        Kind::Timestamp => "timestamp",
-        Kind::Merge => "merge",
-        Kind::Default => "value",
-        Kind::Text => "str",
-    };
+    let read_as = scalar::kind(text).tag();
     let tag = format!("tag:yaml.org,2002:{name}");
     Event::scalar(None, Some(&tag), text, read_as == name, name == "str", ScalarStyle::Any)
 }

@@ -20,6 +20,22 @@ pub(super) enum Kind {
     Text,
 }
 
+impl Kind {
+    /// Returns the name of the tag that a plain scalar of this kind has.
+    pub fn tag(self) -> &'static str {
+        match self {
+            Kind::Null => "null",
+            Kind::Bool => "bool",
+            Kind::Int => "int",
+            Kind::Float => "float",
+            Kind::Timestamp => "timestamp",
+            Kind::Merge => "merge",
+            Kind::Default => "value",
+            Kind::Text => "str",
+        }
+    }
+}
+
 /// Reads a plain scalar, such as `0644`, `yes` or `~`, into the value that Salt gives it.
 pub fn plain(text: &str) -> Value {
     match kind(text) {

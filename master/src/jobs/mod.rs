@@ -258,15 +258,7 @@ impl Jobs {
 
 /// Returns the load for minions, without its serial number.
 fn load(request: &PublishRequest, jid: &Jid) -> Map {
-    let mut load = map! {
-        "jid" => jid,
-        "fun" => request.fun.clone(),
-        "arg" => request.arg.clone(),
-        "tgt" => request.tgt.clone(),
-        "tgt_type" => &request.tgt_type,
-        "ret" => &request.ret,
-        "user" => &request.user,
-    };
+    let mut load = request.fields(jid);
     for name in LOAD_OPTIONS {
         if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
             load.insert((*name).into(), value.clone());

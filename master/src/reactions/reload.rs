@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_config::MasterConfig;
+use brine_config::opts::master as opts;
 use brine_reactor::{Entries, Reactor};
-use brine_value::{FromValue, Map, Value, map};
+use brine_value::{Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
 use super::MasterDispatch;
@@ -17,11 +18,6 @@ use crate::runner_calls::Services;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The options that are reloaded.
 const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", "reactor_debounce", "reactor_rules"];
-
-/// Returns the files of rules, which are reloaded when one of them changes.
-fn rule_files(opts: &Map) -> Vec<String> {
-    opts.get("reactor_rules").and_then(Vec::from_value).unwrap_or_default()
-}
 
 /// The versions of the configuration's files.
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
@@ -67,8 +63,8 @@ impl Watched {
         });
         match found {
             // Options from elsewhere stay while these files do not set them.
-            Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !opts.get("reactor").is_some_and(is_path) => {
-                Found::Rules(rule_files(&opts))
+            Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !is_path(&opts::reactor(&opts)) => {
+                Found::Rules(opts::reactor_rules(&opts))
             }
             Ok((opts, entries)) => {
                 self.known = Some(opts.clone());
@@ -110,7 +106,7 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor<MasterDi
             Found::Rules(files) => reload_rules(&services, &reactor, files).await,
             Found::Options { opts, entries } => {
                 tracing::info!(entries = entries.all().len(), "reactor configuration reloaded");
-                reload_rules(&services, &reactor, rule_files(&opts)).await;
+                reload_rules(&services, &reactor, opts::reactor_rules(&opts)).await;
                 reactor.configure(entries);
                 let (entries, config) = (reactor.entries(), Arc::clone(&services.config));
                 _ = services.executors.disk.run(move |_| report_files(&entries, &config)).await;
@@ -163,8 +159,8 @@ fn stamps(directory: &Path, opts: &Map) -> Stamps {
     let mut paths = vec![directory.join("master"), directory.join("master.d")];
     let drop_ins = std::fs::read_dir(directory.join("master.d"));
     paths.extend(drop_ins.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()));
-    paths.extend(opts.get("reactor").and_then(Value::as_str).map(PathBuf::from));
-    paths.extend(rule_files(opts).iter().flat_map(|file| brine_text::glob::paths(Path::new(""), file)));
+    paths.extend(opts::reactor(opts).as_str().map(PathBuf::from));
+    paths.extend(opts::reactor_rules(opts).iter().flat_map(|file| brine_text::glob::paths(Path::new(""), file)));
     let stamp = |path: PathBuf| {
         let status = std::fs::metadata(&path).ok()?;
         Some((path, (status.mtime(), status.mtime_nsec(), status.size(), status.ino())))

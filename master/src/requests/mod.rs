@@ -278,17 +278,9 @@ impl Requests {
             tracing::warn!(%jid, size, "event of a refused publish dropped: it exceeds {MAX_REFUSED} bytes");
             return;
         }
-        let body = map! {
-            "cmd" => "publish",
-            "jid" => jid,
-            "fun" => request.fun.clone(),
-            "arg" => request.arg.clone(),
-            "tgt" => request.tgt.clone(),
-            "tgt_type" => &request.tgt_type,
-            "ret" => &request.ret,
-            "user" => &request.user,
-            "error" => refusal.of_publish().get("error").cloned(),
-        };
+        let mut body = map! {"cmd" => "publish"};
+        body.extend(request.fields(jid));
+        body.insert("error".into(), refusal.of_publish().get("error").cloned().into());
         self.services.events.fire(&format!("salt/job/{jid}/error"), &body).await;
     }
 

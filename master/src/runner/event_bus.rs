@@ -131,7 +131,7 @@ fn place(since: &Value) -> Result<TimeOrSeq, CallError> {
         Err(_) => text
             .parse::<jiff::civil::DateTime>()
             .ok()
-            .and_then(|time| time.to_zoned(jiff::tz::TimeZone::system()).ok().map(|zoned| zoned.timestamp())),
+            .and_then(|time| time.to_zoned(brine_clock::zone()).ok().map(|zoned| zoned.timestamp())),
     };
     let wrong = || {
         CallError::Execution(format!("'{text}' is neither a sequence number nor a time such as 2026-11-21T10:00:00"))

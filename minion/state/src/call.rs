@@ -403,7 +403,7 @@ pub(super) struct Clock(jiff::Zoned, Instant);
 
 impl Clock {
     pub fn start() -> Self {
-        Clock(jiff::Zoned::now(), Instant::now())
+        Clock(brine_clock::now(), Instant::now())
     }
 
     /// Writes when the call began, and how many milliseconds it took.

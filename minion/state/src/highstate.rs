@@ -217,12 +217,7 @@ impl StateRun {
 
     fn with_target<T>(&self, compile: impl FnOnce(&Target) -> T) -> T {
         let states = &self.context.minion.states;
-        let disabled = self.context.config().opts.get("disabled_requisites");
-        let disabled: Vec<String> = match disabled {
-            Some(Value::List(names)) => names.iter().map(ToString::to_string).collect(),
-            Some(Value::Str(name)) => vec![name.clone()],
-            _ => Vec::new(),
-        };
+        let disabled = brine_config::opts::modules::disabled_requisites(&self.context.config().opts);
         compile(&Target {
             // What is no module of this minion's fails when it is run, not by its requisites.
             acts_on_watch: &|module| {
@@ -276,7 +271,7 @@ fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
         return Ok(context.pillar());
     }
     let saltenv = options.saltenv.as_deref().or(context.config().saltenv.as_deref());
-    let follows = context.config().opts.get("pillarenv_from_saltenv").is_some_and(Value::is_truthy);
+    let follows = brine_config::opts::modules::pillarenv_from_saltenv(&context.config().opts);
     let pillarenv = pillarenv.or(saltenv.filter(|_| follows));
     context.minion.upstream.pillar(saltenv, pillarenv, &options.pillar).map(Arc::new)
 }

@@ -2,12 +2,13 @@
 
 use std::cell::LazyCell;
 
+use brine_config::opts::shared;
 use brine_context::Context;
 use brine_sls::compile::SlsSource;
 use brine_sls::top::is_meant;
 use brine_target::Facts;
 use brine_text::glob::fnmatch;
-use brine_value::{FromValue, Map, Value, python};
+use brine_value::{Map, Value, python};
 use indexmap::IndexMap;
 
 use super::Source;
@@ -42,9 +43,9 @@ impl Top {
                 Vec::new()
             })
         });
-        let environments = match saltenv.or_else(|| opts.get("state_top_saltenv").and_then(Value::as_str)) {
-            Some(saltenv) => vec![saltenv.to_owned()],
-            None => ordered(all.clone(), opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default()),
+        let environments = match saltenv.map(str::to_owned).or_else(|| shared::state_top_saltenv(opts)) {
+            Some(saltenv) => vec![saltenv],
+            None => ordered(all.clone(), shared::env_order(opts)),
         };
         let mut tops = Vec::new();
         for environment in &environments {
@@ -59,15 +60,15 @@ impl Top {
                 }
             }
         }
-        let strategy = opts.get("top_file_merging_strategy").and_then(Value::as_str).unwrap_or("merge");
+        let strategy = shared::top_file_merging_strategy(opts);
         if strategy == "same" {
-            let default = opts.get("default_top").and_then(Value::as_str).unwrap_or("base");
-            let theirs = tops.iter().find(|(name, _)| name == default).map(|(_, found)| found.clone());
+            let default = shared::default_top(opts);
+            let theirs = tops.iter().find(|(name, _)| *name == default).map(|(_, found)| found.clone());
             for (_, found) in tops.iter_mut().filter(|(_, found)| found.is_empty()) {
                 found.extend(theirs.clone().into_iter().flatten());
             }
         }
-        let (sections, errors) = match strategy {
+        let (sections, errors) = match strategy.as_str() {
             "merge_all" => merged(&tops, true, |_, _, _| true),
             "same" => merged(&tops, false, |own, section, _| own == section),
             // The base environment's top file has the say on every section that it has; the others on their own.

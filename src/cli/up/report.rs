@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use brine_event::{Event, SEQ, STAMP};
 use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
-use jiff::tz::TimeZone;
 
 use super::super::event_line;
 use super::system::System;
@@ -58,7 +57,7 @@ impl Report {
         {
             slot.get_or_insert_with(|| data.clone());
         }
-        let mut lines = vec![event_line::line(event.tag(), &data, None, &TimeZone::system(), self.colours)];
+        let mut lines = vec![event_line::line(event.tag(), &data, None, &brine_clock::zone(), self.colours)];
         if self.verbose {
             data.shift_remove(SEQ);
             data.shift_remove(STAMP);

@@ -218,14 +218,20 @@ fn the_queue_is_bounded() {
     assert_eq!(keys(later.scan(THINGS, b"", 99).unwrap()), ["0", "1", "2", "3", "blocked", "first", "later"]);
 }
 
-#[test]
-fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
+/// Returns a store with 200 rows of a page each, its file, and the directory of that.
+fn with_large_rows() -> (tempfile::TempDir, PathBuf, BlockingStore) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     let (store, _) = open_with(&path, 0);
     for n in 0..200 {
         put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
     }
+    (folder, path, store)
+}
+
+#[test]
+fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
+    let (_folder, path, store) = with_large_rows();
     // In debug builds redb looks at all pages when it opens a file, so the damage comes later.
     damage(&path, "<00100>".repeat(50).as_bytes());
     let before = crate::metrics::STORE_DAMAGED.get();
@@ -239,12 +245,7 @@ fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
 
 #[test]
 fn a_write_that_meets_a_damaged_page_has_the_file_moved_aside() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
-    let (store, _) = open_with(&path, 0);
-    for n in 0..200 {
-        put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
-    }
+    let (folder, path, store) = with_large_rows();
     damage(&path, "<00100>".repeat(50).as_bytes());
     let (mut health, before) = (store.health(), crate::metrics::STORE_REPLACED.get());
     let error = store.write(one("00100", &[b'x'; 3500])).durable_blocking().unwrap_err();

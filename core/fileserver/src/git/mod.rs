@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use brine_config::opts::modules;
 use brine_text::glob::fnmatch;
 use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
@@ -65,7 +66,7 @@ impl Remote {
         let (url, own) = named_with_options(value).ok_or_else(|| GitError::Options("a remote has no URL".into()))?;
         let own = OwnOptions { own, all: options, prefix: "gitfs_" };
         let mut environments = IndexMap::new();
-        for given in [options.get("gitfs_saltenv"), own.own.get("saltenv")].into_iter().flatten() {
+        for given in [Some(&modules::gitfs_saltenv(options)), own.own.get("saltenv")].into_iter().flatten() {
             for (name, mapping) in pairs(given) {
                 environments.insert(name.to_string(), Mapping::read(&mapping));
             }
@@ -117,14 +118,14 @@ impl Gitfs {
         if !super::backends(options).iter().any(|name| name == "gitfs") {
             return Ok(None);
         }
-        let remotes = options.get("gitfs_remotes").and_then(Value::as_list).unwrap_or_default();
+        let remotes = modules::gitfs_remotes(options);
+        let remotes = remotes.as_list().unwrap_or_default();
         let cache = cachedir.join("gitfs");
-        let list = |name: &str| options.get(name).and_then(Vec::from_value).unwrap_or_default();
         Ok(Some(Gitfs {
             remotes: remotes.iter().map(|remote| Remote::read(remote, options, &cache)).collect::<Result<_, _>>()?,
             cache,
-            allowed: list("gitfs_saltenv_whitelist"),
-            denied: list("gitfs_saltenv_blacklist"),
+            allowed: modules::gitfs_saltenv_whitelist(options),
+            denied: modules::gitfs_saltenv_blacklist(options),
             environments: RwLock::default(),
         }))
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
+use brine_text::network::{self, IpNet};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 
@@ -16,8 +17,8 @@ const MAX_HOSTS: u128 = 1 << 16;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("is_ip", |value: Given| of_address(&value).is_some());
-    environment.add_filter("is_ipv4", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv4()));
-    environment.add_filter("is_ipv6", |value: Given| of_address(&value).is_some_and(|(ip, _)| ip.is_ipv6()));
+    environment.add_filter("is_ipv4", |value: Given| of_address(&value).is_some_and(|net| net.addr().is_ipv4()));
+    environment.add_filter("is_ipv6", |value: Given| of_address(&value).is_some_and(|net| net.addr().is_ipv6()));
     environment.add_filter("ipwrap", |value: Given| {
         let wrapped = |item: JinjaValue| item.as_str().map(wrap).map_or(item.clone(), JinjaValue::from);
         match type_name(&value) {
@@ -31,7 +32,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("ip_host", |value: JinjaValue, args: Args| filtered(&value, &args, |_| true));
     environment.add_filter("network_hosts", |value: JinjaValue| each(&value, hosts));
     environment.add_filter("network_size", |value: JinjaValue| {
-        each(&value, |value| Ok(of_address(value).map(|(ip, prefix)| size(ip, prefix.unwrap_or(bits(ip))).into())))
+        each(&value, |value| Ok(of_address(value).map(|net| size(&net).into())))
     });
     environment.add_filter("filter_by_networks", in_networks);
     environment.add_filter("gen_mac", |prefix: Option<String>| {
@@ -85,68 +86,21 @@ fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> 
     Ok(wrap(&found.ip().to_string()))
 }
 
-/// An address, with the length of the network's prefix if one is written.
-fn address(text: &str) -> Option<(IpAddr, Option<u32>)> {
-    let (ip, prefix) = match text.split_once('/') {
-        Some((ip, prefix)) => (ip, Some(prefix)),
-        None => (text, None),
-    };
-    let ip: IpAddr = ip.parse().ok()?;
-    let prefix = match prefix {
-        Some(prefix) => Some(prefix.parse().ok().filter(|prefix| *prefix <= bits(ip))?),
-        None => None,
-    };
-    Some((ip, prefix))
+/// Returns the number of addresses of a network; of all of IPv6 one less, which is the largest number.
+fn size(net: &IpNet) -> u128 {
+    1u128.checked_shl(u32::from(net.max_prefix_len() - net.prefix_len())).unwrap_or(u128::MAX)
 }
 
-fn bits(ip: IpAddr) -> u32 {
-    if ip.is_ipv4() { 32 } else { 128 }
-}
-
-fn network(text: &str) -> Result<(IpAddr, u32), Error> {
-    let (ip, prefix) = address(text).ok_or_else(|| failed(format_args!("'{text}' is no network")))?;
-    Ok((ip, prefix.unwrap_or(bits(ip))))
-}
-
-fn size(ip: IpAddr, prefix: u32) -> u128 {
-    1u128.checked_shl(bits(ip) - prefix).unwrap_or(u128::MAX)
-}
-
-fn number(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => u128::from(u32::from(ip)),
-        IpAddr::V6(ip) => u128::from(ip),
-    }
-}
-
-fn from_number(like: IpAddr, number: u128) -> IpAddr {
-    match like {
-        IpAddr::V4(_) => IpAddr::V4(u32::try_from(number).unwrap_or(u32::MAX).into()),
-        IpAddr::V6(_) => IpAddr::V6(number.into()),
-    }
-}
-
-/// The first address of the network.
-fn first(ip: IpAddr, prefix: u32) -> u128 {
-    let size = size(ip, prefix);
-    if size == u128::MAX { 0 } else { number(ip) / size * size }
-}
-
-/// The addresses for hosts.
+/// Returns the addresses for hosts.
 fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
-    let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
-    let prefix = prefix.unwrap_or(bits(ip));
-    let (size, first) = (size(ip, prefix), first(ip, prefix));
+    let Some(net) = of_address(value) else { return Ok(None) };
+    let size = size(&net);
     if size > MAX_HOSTS {
         return Err(failed(format_args!("{} has too many addresses to list them", text(value))));
     }
-    // Of a network with room for it, the first and the last address have other uses.
-    let (skip, take) = match (ip, size) {
-        (_, 1 | 2) => (0, size),
-        (IpAddr::V4(_), _) => (1, size - 2),
-        (IpAddr::V6(_), _) => (1, size - 1),
-    };
-    let all = (0..take).map(|n| JinjaValue::from(from_number(ip, first + skip + n).to_string()));
+    // As in Python, the first address of a network with room for it is no host's, with IPv6, too.
+    let skip = usize::from(net.addr().is_ipv6() && size > 2);
+    let all = net.hosts().skip(skip).map(|host| JinjaValue::from(host.to_string()));
     Ok(Some(own(&JinjaValue::from(all.collect::<Vec<_>>()))))
 }
 
@@ -170,10 +124,10 @@ fn each(
 }
 
 /// The address that a value is: a text that is one, or the number of one.
-fn of_address(value: &JinjaValue) -> Option<(IpAddr, Option<u32>)> {
+fn of_address(value: &JinjaValue) -> Option<IpNet> {
     match value.kind() {
-        ValueKind::String => address(value.as_str()?),
-        ValueKind::Number if value.is_integer() => Some((IpAddr::V4(u32::try_from(value.clone()).ok()?.into()), None)),
+        ValueKind::String => network::interface(value.as_str()?),
+        ValueKind::Number if value.is_integer() => Some(IpAddr::V4(u32::try_from(value.clone()).ok()?.into()).into()),
         _ => None,
     }
 }
@@ -183,44 +137,33 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
     let options = Options::new(args)?.get(0, "options").filter(brine_value::Value::is_truthy);
     let options = options.map(|options| options.to_string()).unwrap_or_default();
     let has = |ip: &IpAddr, option: &str| match option {
-        "private" => is_private(ip),
-        "public" | "global" => !is_private(ip) && !ip.is_loopback() && !ip.is_multicast() && !ip.is_unspecified(),
+        "private" => network::is_private(*ip),
+        "public" | "global" => {
+            !network::is_private(*ip) && !ip.is_loopback() && !ip.is_multicast() && !ip.is_unspecified()
+        }
         "loopback" => ip.is_loopback(),
         "multicast" => ip.is_multicast(),
         "unspecified" => ip.is_unspecified(),
-        "link_local" | "link-local" => is_link_local(ip),
+        "link_local" | "link-local" => network::is_link_local(*ip),
         _ => false,
     };
     each(value, |value| {
-        let Some((ip, prefix)) = of_address(value) else { return Ok(None) };
+        let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };
         let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
-        let told = if prefix.is_some() { text(value) } else { ip.to_string() };
+        let told = if value.as_str().is_some_and(|text| text.contains('/')) { text(value) } else { ip.to_string() };
         Ok((kind(&ip) && all).then(|| JinjaValue::from(told)))
     })
 }
 
-fn is_link_local(ip: &IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
-    }
-}
-
-fn is_private(ip: &IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_link_local(),
-        IpAddr::V6(v6) => v6.segments()[0] & 0xfe00 == 0xfc00 || v6.is_loopback() || is_link_local(ip),
-    }
-}
-
 /// The addresses that are in one of the networks.
 fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
-    let networks: Vec<(IpAddr, u32)> =
-        networks.try_iter()?.map(|item| network(&text(&item))).collect::<Result<_, _>>()?;
+    let parse = |item: JinjaValue| {
+        let text = text(&item);
+        network::interface(&text).ok_or_else(|| failed(format_args!("'{text}' is no network")))
+    };
+    let networks: Vec<IpNet> = networks.try_iter()?.map(parse).collect::<Result<_, _>>()?;
     each(&value, |value| {
-        let Some((ip, _)) = of_address(value) else { return Ok(None) };
-        let holds =
-            |(of, prefix): &(IpAddr, u32)| of.is_ipv4() == ip.is_ipv4() && first(*of, *prefix) == first(ip, *prefix);
-        Ok(networks.iter().any(holds).then(|| value.clone()))
+        let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };
+        Ok(networks.iter().any(|net| net.contains(&ip)).then(|| value.clone()))
     })
 }

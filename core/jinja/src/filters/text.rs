@@ -222,7 +222,7 @@ fn random(length: usize) -> Result<String, Error> {
 /// The local time of an epoch in seconds, or of a text that says a date.
 fn strftime(value: &Value, format: &str) -> Result<String, Error> {
     let unknown = || failed(format_args!("Unable to parse {value}"));
-    let zone = jiff::tz::TimeZone::system();
+    let zone = brine_clock::zone();
     let seconds = match value {
         Value::Str(text) => text.trim().parse().ok(),
         Value::Bool(yes) => Some(f64::from(u8::from(*yes))),
@@ -233,8 +233,8 @@ fn strftime(value: &Value, format: &str) -> Result<String, Error> {
             let span = jiff::SignedDuration::try_from_secs_f64(seconds).map_err(failed)?;
             jiff::Timestamp::from_duration(span).map_err(failed)?.to_zoned(zone)
         }
-        (None, Value::Nil) => jiff::Zoned::now(),
-        (None, Value::Str(text)) if text.trim() == "now" => jiff::Zoned::now(),
+        (None, Value::Nil) => brine_clock::now(),
+        (None, Value::Str(text)) if text.trim() == "now" => brine_clock::now(),
         (None, Value::Str(text)) => {
             let date: jiff::civil::DateTime = text.trim().parse().map_err(|_| unknown())?;
             date.to_zoned(zone).map_err(failed)?

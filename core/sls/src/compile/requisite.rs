@@ -7,81 +7,64 @@ use brine_value::Value;
 
 use super::low::Chunk;
 
-/// What a requisite asks of the states that it names.
-///
-/// The order of the variants is that of their strength, which decides how far the order of a dependant pulls
-/// a state forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RequisiteKind {
-    /// This state runs only if one of them failed.
-    Onfail,
-    /// As onfail.
-    OnfailAny,
-    /// This state runs only if all of them failed.
-    OnfailAll,
-    /// All must have succeeded.
-    Require,
-    /// One must have succeeded.
-    RequireAny,
-    /// This state runs only if they changed something.
-    Onchanges,
-    /// As onchanges.
-    OnchangesAny,
-    /// As require, and changes in them make this state act (`mod_watch`).
-    Watch,
-    /// As require_any, and changes in them make this state act.
-    WatchAny,
-    /// This state runs before them, and only if they would change something.
-    Prereq,
-    /// The other side of prereq; nobody writes it.
-    Prerequired,
-    /// Changes in them make this state act, at the end of the run.
-    Listen,
+macro_rules! kinds {
+    ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {
+        /// What a requisite asks of the states that it names.
+        ///
+        /// The order of the variants is that of their strength, which decides how far the order of a dependant pulls
+        /// a state forward.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum RequisiteKind {
+            $($(#[$meta])* $kind,)*
+        }
+
+        use RequisiteKind::{$($kind),*};
+
+        impl RequisiteKind {
+            /// All kinds, weakest first.
+            pub const ALL: [RequisiteKind; [$($kind),*].len()] = [$($kind),*];
+
+            /// Returns the word in SLS files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-use RequisiteKind::{
-    Listen, Onchanges, OnchangesAny, Onfail, OnfailAll, OnfailAny, Prereq, Prerequired, Require, RequireAny, Watch,
-    WatchAny,
-};
+kinds! {
+    /// This state runs only if one of them failed.
+    Onfail = "onfail",
+    /// As onfail.
+    OnfailAny = "onfail_any",
+    /// This state runs only if all of them failed.
+    OnfailAll = "onfail_all",
+    /// All must have succeeded.
+    Require = "require",
+    /// One must have succeeded.
+    RequireAny = "require_any",
+    /// This state runs only if they changed something.
+    Onchanges = "onchanges",
+    /// As onchanges.
+    OnchangesAny = "onchanges_any",
+    /// As require, and changes in them make this state act (`mod_watch`).
+    Watch = "watch",
+    /// As require_any, and changes in them make this state act.
+    WatchAny = "watch_any",
+    /// This state runs before them, and only if they would change something.
+    Prereq = "prereq",
+    /// The other side of prereq; nobody writes it.
+    Prerequired = "prerequired",
+    /// Changes in them make this state act, at the end of the run.
+    Listen = "listen",
+}
 
 impl RequisiteKind {
-    /// All of them, weakest first.
-    pub const ALL: [RequisiteKind; 12] = [
-        Onfail,
-        OnfailAny,
-        OnfailAll,
-        Require,
-        RequireAny,
-        Onchanges,
-        OnchangesAny,
-        Watch,
-        WatchAny,
-        Prereq,
-        Prerequired,
-        Listen,
-    ];
-
     /// Those that say when a state runs, in the order in which they are looked up.
     pub(super) const RUNNING: [RequisiteKind; 10] =
         [Require, RequireAny, Watch, WatchAny, Prereq, Onfail, OnfailAny, OnfailAll, Onchanges, OnchangesAny];
-
-    /// The word in SLS files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Onfail => "onfail",
-            OnfailAny => "onfail_any",
-            OnfailAll => "onfail_all",
-            Require => "require",
-            RequireAny => "require_any",
-            Onchanges => "onchanges",
-            OnchangesAny => "onchanges_any",
-            Watch => "watch",
-            WatchAny => "watch_any",
-            Prereq => "prereq",
-            Prerequired => "prerequired",
-            Listen => "listen",
-        }
-    }
 
     /// Reads an argument's name: `require`, `watch_any`, ...
     pub fn parse(name: &str) -> Option<Self> {

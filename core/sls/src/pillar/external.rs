@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use brine_config::opts::{modules, shared};
 use brine_function::{Args, CallError};
 use brine_system::processes;
 use brine_target::{Target, TargetKind};
@@ -40,18 +41,17 @@ const MODULES: &[(&str, Module)] = &[
 /// refuse those.
 pub fn check(opts: &Map) -> Vec<String> {
     let mut errors = Vec::new();
-    let entries = match opts.get("ext_pillar") {
-        None | Some(Value::Nil) => &[],
-        Some(Value::List(entries)) => &entries[..],
-        Some(other) => {
+    let entries = match shared::ext_pillar(opts) {
+        Value::List(entries) => entries,
+        other => {
             let got = other.type_name();
             errors.push(format!("option 'ext_pillar' is invalid: expected a list of one-key mappings, got {got}"));
-            &[]
+            Vec::new()
         }
     };
-    let excluded = opts.get("exclude_ext_pillar").and_then(Value::as_list).unwrap_or_default();
+    let excluded = modules::exclude_ext_pillar(opts);
     let known = || MODULES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    for entry in entries {
+    for entry in &entries {
         let Some(entry) = entry.as_map() else {
             errors.push(format!("option 'ext_pillar' is invalid: expected a mapping, got {entry}"));
             continue;
@@ -70,7 +70,7 @@ pub fn check(opts: &Map) -> Vec<String> {
             }
         }
     }
-    if let Some(Value::Map(paths)) = opts.get("decrypt_pillar") {
+    if let Value::Map(paths) = shared::decrypt_pillar(opts) {
         let other = paths.iter().filter(|(_, renderer)| renderer.is_truthy() && renderer.as_str() != Some("gpg"));
         errors.extend(other.map(|(path, renderer)| {
             format!("option 'decrypt_pillar': '{path}': the renderer '{renderer}' is not supported: use gpg")
@@ -82,14 +82,10 @@ pub fn check(opts: &Map) -> Vec<String> {
 /// Merges what all entries of `ext_pillar` say over the pillar.
 pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
     let malformed = || "The \"ext_pillar\" option is malformed".to_owned();
-    let entries = match source.opts.get("ext_pillar") {
-        None | Some(Value::Nil) => return,
-        Some(Value::List(entries)) => entries,
-        Some(_) => return errors.push(malformed()),
-    };
-    let excluded = source.opts.get("exclude_ext_pillar").and_then(Value::as_list).unwrap_or_default();
+    let Value::List(entries) = shared::ext_pillar(&source.opts) else { return errors.push(malformed()) };
+    let excluded = modules::exclude_ext_pillar(&source.opts);
     source.merging.merge(pillar, request.over.clone());
-    for entry in entries {
+    for entry in &entries {
         let Some(entry) = entry.as_map() else { return errors.push(malformed()) };
         if entry.first().is_some_and(|(name, _)| excluded.contains(name)) {
             continue;

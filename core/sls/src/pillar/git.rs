@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use brine_config::Roots;
+use brine_config::{Roots, opts};
 use brine_fileserver::{GitError, OwnOptions, Repository, Tree, named_with_options};
 use brine_value::{FromValue, Map, Value};
 use parking_lot::Mutex;
@@ -41,7 +41,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     for remote in &remotes {
         folders.push((remote.environment.as_str(), remote.folder(&call.source.fetched.0)?));
     }
-    let includes = call.source.is_on("git_pillar_includes", true);
+    let includes = opts::modules::git_pillar_includes(&call.source.opts);
     let (mut all, mut errors) = (Map::new(), Vec::new());
     for (number, (environment, folder)) in folders.iter().enumerate() {
         if call.request.pillarenv.is_some_and(|only| only != *environment) {
@@ -83,7 +83,7 @@ impl Remote {
             None | Some("base") => (base, "base".to_owned()),
             Some(asked) => (asked.to_owned(), asked.to_owned()),
         };
-        let cache = call.source.opts.get("cachedir").and_then(PathBuf::from_value).ok_or("there is no cachedir")?;
+        let cache = opts::master::cachedir(&call.source.opts);
         let kinds = options.get("ref_types").and_then(|kinds| Vec::from_value(&kinds));
         let interval = options.get("update_interval").and_then(|seconds| u64::from_value(&seconds)).unwrap_or(60);
         Ok(Remote {

@@ -1,6 +1,7 @@
 //! How pillar that comes later goes over what was there.
 
-use brine_value::{FromValue, Map, Value};
+use brine_config::opts::shared;
+use brine_value::{Map, Value};
 
 /// `pillar_source_merging_strategy`, with `pillar_merge_lists`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +23,7 @@ enum Strategy {
 impl Merging {
     /// As the options say.
     pub fn of(opts: &Map) -> Self {
-        let strategy = match opts.get("pillar_source_merging_strategy").and_then(Value::as_str).unwrap_or("smart") {
+        let strategy = match shared::pillar_source_merging_strategy(opts).as_str() {
             "smart" | "recurse" | "" => Strategy::Deep,
             "overwrite" | "aggregate" => Strategy::Top,
             "none" => Strategy::None,
@@ -34,7 +35,7 @@ impl Merging {
                 Strategy::Deep
             }
         };
-        Merging { strategy, lists: opts.get("pillar_merge_lists").and_then(bool::from_value).unwrap_or_default() }
+        Merging { strategy, lists: shared::pillar_merge_lists(opts) }
     }
 
     /// Whether the environments are kept apart.

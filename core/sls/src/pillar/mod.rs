@@ -22,10 +22,11 @@ mod tree;
 use std::sync::Arc;
 
 use brine_config::Roots;
+use brine_config::opts::shared;
 use brine_ids::MinionId;
 use brine_jinja::Host;
 use brine_target::Facts;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 use brine_yaml::traverse;
 
 use super::gpg::Gpg;
@@ -72,14 +73,11 @@ pub struct PillarRequest<'a> {
 impl PillarSource {
     /// As the options say.
     pub fn new(opts: Arc<Map>) -> Self {
-        let text = |name: &str, default: &str| {
-            opts.get(name).and_then(String::from_value).unwrap_or_else(|| default.to_owned())
-        };
         PillarSource {
-            roots: opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default(),
-            state_top: text("state_top", "top.sls"),
-            renderer: text("renderer", "jinja|yaml"),
-            nodegroups: opts.get("nodegroups").and_then(Map::from_value).unwrap_or_default(),
+            roots: shared::pillar_roots(&opts),
+            state_top: shared::state_top(&opts),
+            renderer: shared::renderer(&opts),
+            nodegroups: shared::nodegroups(&opts),
             merging: Merging::of(&opts),
             gpg: Arc::new(Gpg::of(&opts)),
             fetched: Arc::default(),
@@ -93,7 +91,7 @@ impl PillarSource {
         let mut pillar = Map::new();
         let opts = self.opts_for(request);
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
-        let external_first = self.is_on("ext_pillar_first", false);
+        let external_first = shared::ext_pillar_first(&self.opts);
         if external_first {
             // Only then do templates see what goes over it all.
             pillar.clone_from(request.over);
@@ -143,16 +141,12 @@ impl PillarSource {
         Arc::new(opts)
     }
 
-    fn is_on(&self, option: &str, default: bool) -> bool {
-        self.opts.get(option).and_then(bool::from_value).unwrap_or(default)
-    }
-
     /// `decrypt_pillar`: opens what is sealed at certain paths.
     fn decrypt(&self, pillar: &mut Map, errors: &mut Vec<String>) {
-        let delimiter = self.opts.get("decrypt_pillar_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
-        let paths: Vec<(String, Option<String>)> = match self.opts.get("decrypt_pillar") {
-            Some(Value::Map(map)) => map.iter().map(|(path, renderer)| (path.to_string(), text(renderer))).collect(),
-            Some(Value::List(items)) => items
+        let delimiter = shared::decrypt_pillar_delimiter(&self.opts);
+        let paths: Vec<(String, Option<String>)> = match shared::decrypt_pillar(&self.opts) {
+            Value::Map(map) => map.iter().map(|(path, renderer)| (path.to_string(), text(renderer))).collect(),
+            Value::List(items) => items
                 .iter()
                 .map(|item| match item.as_map().and_then(Map::first) {
                     Some((path, renderer)) => (path.to_string(), text(renderer)),

@@ -4,10 +4,11 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brine_config::opts::shared;
 use brine_jinja::{Context, Host, Limits};
 use brine_system::files;
 use brine_text::glob::{fnmatch, is_pattern};
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::host::PillarHost;
@@ -104,7 +105,7 @@ impl<'a> Tree<'a> {
             Err(error) => {
                 tracing::error!(sls, error, "a pillar SLS does not render");
                 // The minion is not told by default: the error shows what stands around it in the file.
-                self.errors.push(if self.source.is_on("pillar_safe_render_error", true) {
+                self.errors.push(if shared::pillar_safe_render_error(&self.source.opts) {
                     format!("Rendering SLS '{sls}' failed. Please see master log for details.")
                 } else {
                     format!("Rendering SLS '{sls}' failed, render error:\n{error}")
@@ -132,7 +133,7 @@ impl<'a> Tree<'a> {
             self.source.merging.merge(&mut under, data);
         }
         let (mut under, over) =
-            if self.source.is_on("pillar_includes_override_sls", false) { (data, under) } else { (under, data) };
+            if shared::pillar_includes_override_sls(&self.source.opts) { (data, under) } else { (under, data) };
         self.source.merging.merge(&mut under, over);
         under
     }
@@ -257,7 +258,7 @@ impl Environment<'_> {
 
 /// The environments as `env_order` has them, the others behind.
 fn in_order(matched: IndexMap<String, Matched>, opts: &Map) -> IndexMap<String, Matched> {
-    let order = opts.get("env_order").and_then(Vec::<String>::from_value).unwrap_or_default();
+    let order = shared::env_order(opts);
     let mut matched = matched;
     matched.sort_by_cached_key(|name, _| order.iter().position(|have| have == name).unwrap_or(order.len()));
     matched

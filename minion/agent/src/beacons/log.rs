@@ -134,7 +134,7 @@ mod tests {
         let settings = list![map! {"file" => path}, map! {"tags" => map! {"a/b" => map! {"regex" => "("}}}];
         let mut beacon = start(&Settings::read("log", &settings).unwrap()).unwrap();
         let context = crate::testing::context(&[]);
-        let moment = Moment { context: &context, now: &jiff::Zoned::now() };
+        let moment = Moment { context: &context, now: &brine_clock::now() };
         let bad = map! {"tag" => "a/b", "match" => "no", "raw" => "", "error" => "bad regex"};
         assert_eq!(beacon.poll(&moment).unwrap(), [bad]);
         assert!(beacon.poll(&moment).unwrap().is_empty());

@@ -267,7 +267,7 @@ pub(crate) async fn run(
     let mut poller = Poller::new(&minion);
     while ticks.next().await {
         let polled = render.run(move |_| {
-            let events = poller.poll(start.elapsed(), every / 2, &Zoned::now());
+            let events = poller.poll(start.elapsed(), every / 2, &brine_clock::now());
             (poller, events)
         });
         let events;
@@ -302,7 +302,7 @@ pub(crate) mod tests {
     /// Returns the data of a beacon's first poll on this host.
     pub fn poll_once(name: &str, config: &Value) -> Result<Vec<Map>, String> {
         let (_, mut beacon) = start(name, config)?;
-        beacon.poll(&Moment { context: &testing::context(&[]), now: &Zoned::now() })
+        beacon.poll(&Moment { context: &testing::context(&[]), now: &brine_clock::now() })
     }
 
     fn poller(configured: Map, pillar: Map) -> Poller {
@@ -314,7 +314,7 @@ pub(crate) mod tests {
 
     /// Returns the tags of the events after so many seconds.
     fn tags(poller: &mut Poller, seconds: f64) -> Vec<String> {
-        let events = poller.poll(Duration::from_secs_f64(seconds), Duration::from_millis(500), &Zoned::now());
+        let events = poller.poll(Duration::from_secs_f64(seconds), Duration::from_millis(500), &brine_clock::now());
         let mut tags: Vec<String> = events.iter().map(|event| event.get("tag").unwrap().to_string()).collect();
         tags.sort();
         tags
@@ -368,7 +368,7 @@ pub(crate) mod tests {
     #[test]
     fn events_contain_the_data_of_the_beacon_and_the_minion_id() {
         let mut poller = poller(map! {"mine" => ps!()}, map! {});
-        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &brine_clock::now());
         let data = map! {"no-such" => "Stopped", "id" => "test-minion"};
         let event = map! {"tag" => "salt/beacon/test-minion/mine/", "data" => data, "beacon_name" => "ps"};
         assert_eq!(events, [Value::from(event)]);
@@ -387,7 +387,7 @@ pub(crate) mod tests {
     #[test]
     fn a_repeated_error_is_reported_once() {
         let mut poller = poller(map! {"log" => list![map! {"file" => "/nonexistent/log"}]}, map! {});
-        let events = poller.poll(Duration::ZERO, Duration::ZERO, &Zoned::now());
+        let events = poller.poll(Duration::ZERO, Duration::ZERO, &brine_clock::now());
         let error = "reading /nonexistent/log failed: No such file or directory (os error 2)";
         let data = map! {"id" => "test-minion", "_error" => error};
         let event =

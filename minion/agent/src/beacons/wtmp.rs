@@ -269,7 +269,7 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&entry(LOGIN, "pts/1", "old")).unwrap();
         let mut logins = Logins { file: file.path().to_owned(), ..logins(&list![]).unwrap() };
-        let now = Zoned::now();
+        let now = brine_clock::now();
         assert!(logins.tell(&now).unwrap().is_empty());
         let rest = entry(LOGOUT, "pts/3", "");
         file.write_all(&entry(LOGIN, "pts/3", "ada")).unwrap();

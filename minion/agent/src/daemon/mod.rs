@@ -223,7 +223,7 @@ async fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, Ch
 }
 
 async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
-    let now = jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
+    let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
     let (id, config) = (&connected.id, &connected.minion.config);
     let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());
     for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {

@@ -62,7 +62,7 @@ pub(crate) async fn run(
     let Some(mut ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await else { return };
     while ticks.next().await {
         let tick = SignedDuration::try_from(every).unwrap_or(SignedDuration::from_secs(1));
-        for job in due(&minion, Zoned::now().datetime(), tick) {
+        for job in due(&minion, brine_clock::now().datetime(), tick) {
             start(&minion, &pool, &bus, job);
         }
     }
@@ -100,12 +100,13 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
     let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
     let started = pool.start(&job.fun, move || {
         let _proc_file = ProcFile::write(&on_thread, &running);
-        let load = told(jobs::run(&on_thread, &running), &scheduled, &Zoned::now());
+        let load = told(jobs::run(&on_thread, &running), &scheduled, &brine_clock::now());
         if scheduled.return_job == ReturnJob::No && load.get("success") == Some(&Value::Bool(false)) {
             let error = load.get("return").map(ToString::to_string);
             tracing::warn!(job = scheduled.name, fun = scheduled.function, error, "a scheduled job failed");
         }
-        let returners = scheduled.returners_with(on_thread.config.opts.get("schedule_returner"));
+        let returners =
+            scheduled.returners_with(&brine_config::opts::modules::schedule_returner(&on_thread.config.opts));
         if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
             store_in(&returners.join(","), &on_thread.config.opts, load.clone());
         }

@@ -52,7 +52,7 @@ fn locale(variable: impl Fn(&str) -> Option<String>) -> Map {
         "defaultlanguage" => or_nothing(language),
         "defaultencoding" => or_nothing(encoding),
         "detectedencoding" => "utf-8",
-        "timezone" => jiff::Zoned::now().strftime("%Z").to_string(),
+        "timezone" => brine_clock::now().strftime("%Z").to_string(),
     }
 }
 

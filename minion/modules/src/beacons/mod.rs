@@ -9,7 +9,8 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{FromValue, Map, Value, map};
 use brine_yaml::Style;
-use similar::TextDiff;
+
+use crate::file::diff::unified;
 
 /// Seconds until an answer counts as lost.
 const TIMEOUT: u64 = 60;
@@ -275,7 +276,7 @@ fn difference(old: &Value, new: &Value) -> String {
         lines.concat()
     };
     let (old, new) = (lines(old), lines(new));
-    TextDiff::from_lines(&old, &new).unified_diff().header("", "").to_string()
+    unified(&old, &new)
 }
 
 fn switch_all(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {

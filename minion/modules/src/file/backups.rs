@@ -96,7 +96,7 @@ const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 /// Copies a file to `file_backup` in the cache folder, under a name that says when.
 pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
     let folder = kept_in(context, path.parent().unwrap_or(path));
-    let now = jiff::Zoned::now();
+    let now = brine_clock::now();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let micros = now.subsec_nanosecond() / 1000;
     let target = folder.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));

@@ -280,7 +280,7 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     }
     if !is_test(context) {
         if args.backup {
-            let stamp = jiff::Zoned::now().strftime("%Y-%m-%d-%H-%M-%S");
+            let stamp = brine_clock::now().strftime("%Y-%m-%d-%H-%M-%S");
             let kept = format!("{}.{stamp}", file.display());
             std::fs::copy(&file, &kept).map_err(|error| at(&kept, &error))?;
         }

@@ -319,7 +319,7 @@ fn invalid(function: &str, message: &str) -> CallError {
 
 /// Whether nothing is to be changed: `test` of the configuration.
 fn is_test(context: &Context) -> bool {
-    context.config().opts.get("test").is_some_and(Value::is_truthy)
+    context.config().test
 }
 
 /// What the system says of an error, without its number.

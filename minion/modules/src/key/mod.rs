@@ -37,7 +37,7 @@ pub fn finger_master(context: &Context, #[default] hash_type: Option<String>) ->
 
 /// Returns the fingerprint of a key file; an empty string if there is no such file.
 fn fingerprint(context: &Context, name: &str, hash_type: Option<String>) -> Result<Value, CallError> {
-    let configured = || context.opts().get("hash_type").map_or_else(|| "sha256".into(), ToString::to_string);
+    let configured = || brine_config::opts::modules::hash_type(&context.opts());
     let kind = hash_type.unwrap_or_else(configured);
     let digest = Digest::named(&kind).ok_or_else(|| {
         CallError::Execution(format!("hash_type is invalid: expected sha256 or another hash, got {kind}"))

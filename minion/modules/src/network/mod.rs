@@ -223,7 +223,7 @@ pub fn get_fqdn(context: &Context) -> CallResult {
 ///     salt '*' network.is_private 10.0.0.3
 #[function]
 pub fn is_private(_context: &Context, ip_addr: String) -> CallResult {
-    Ok(subnet::is_private(address(&ip_addr)?).into())
+    Ok(brine_text::network::is_private(address(&ip_addr)?).into())
 }
 
 /// Whether an address is that of a host to itself.
@@ -390,8 +390,8 @@ fn addresses(
     }
     let fits = |ip: &IpAddr| match (&network, scope) {
         (Some(network), _) => network.holds(*ip),
-        (None, Some("public")) => !subnet::is_private(*ip),
-        (None, Some("private")) => subnet::is_private(*ip),
+        (None, Some("public")) => !brine_text::network::is_private(*ip),
+        (None, Some("private")) => brine_text::network::is_private(*ip),
         _ => true,
     };
     Ok(found.into_iter().filter(fits).map(|ip| ip.to_string()).collect())

@@ -1,109 +1,68 @@
 //! Networks: an address and how many of its bits they all share.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 
-/// A network.
+use brine_text::network::{IpNet, interface};
+
+/// The network in which an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Subnet {
-    ip: IpAddr,
-    length: u32,
-}
+pub(super) struct Subnet(IpNet);
 
 impl Subnet {
-    /// The network in which an address is.
+    /// Creates the network of an address by the number of bits that its addresses share; of the address alone if there
+    /// are fewer.
     pub(super) fn new(ip: IpAddr, length: u32) -> Self {
-        Subnet { ip, length }
+        let length = u8::try_from(length).unwrap_or(u8::MAX);
+        Subnet(IpNet::new(ip, length).unwrap_or_else(|_| ip.into()))
     }
 
-    fn ones(&self) -> u128 {
-        let of = |bits: u32, all: u128| all.checked_shl(bits - self.length).unwrap_or(0) & all;
-        if self.ip.is_ipv4() { of(32, u128::from(u32::MAX)) } else { of(128, u128::MAX) }
-    }
-
-    fn like(&self, number: u128) -> IpAddr {
-        match self.ip {
-            IpAddr::V4(_) => Ipv4Addr::from(u32::try_from(number).unwrap_or(u32::MAX)).into(),
-            IpAddr::V6(_) => Ipv6Addr::from(number).into(),
-        }
-    }
-
-    /// The mask.
+    /// Returns the mask.
     pub(super) fn mask(&self) -> IpAddr {
-        self.like(self.ones())
+        self.0.netmask()
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub(super) fn first(&self) -> IpAddr {
-        self.like(number(self.ip) & self.ones())
+        self.0.network()
     }
 
-    /// The last address.
+    /// Returns the last address.
     pub(super) fn last(&self) -> IpAddr {
-        let all = if self.ip.is_ipv4() { u128::from(u32::MAX) } else { u128::MAX };
-        self.like(number(self.ip) | (all ^ self.ones()))
+        self.0.broadcast()
     }
 
-    /// How many bits its addresses share.
+    /// Returns the number of bits that its addresses share.
     pub(super) fn length(&self) -> u32 {
-        self.length
+        self.0.prefix_len().into()
     }
 
-    /// How many addresses it has. One with all of IPv6 has one more than can be told.
+    /// Returns the number of its addresses; the largest number for those of IPv6 that have more.
     pub(super) fn size(&self) -> i128 {
-        let bits = if self.ip.is_ipv4() { 32 } else { 128 };
-        1i128.checked_shl(bits - self.length).filter(|size| *size > 0).unwrap_or(i128::MAX)
+        let bits = u32::from(self.0.max_prefix_len()) - self.length();
+        1i128.checked_shl(bits).filter(|size| *size > 0).unwrap_or(i128::MAX)
     }
 
-    /// Whether an address is in it.
+    /// Returns whether an address is in it.
     pub(super) fn holds(&self, ip: IpAddr) -> bool {
-        ip.is_ipv4() == self.ip.is_ipv4() && Subnet { ip, ..*self }.first() == self.first()
+        self.0.contains(&ip)
     }
 }
 
 impl fmt::Display for Subnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first(), self.length)
+        self.0.trunc().fmt(f)
     }
 }
 
 impl FromStr for Subnet {
     type Err = ();
 
-    /// `address`, `address/length` or `address/mask`.
+    /// Parses `address`, `address/length` or `address/mask`.
     fn from_str(text: &str) -> Result<Self, ()> {
-        let (ip, mask) = text.split_once('/').map_or((text, None), |(ip, mask)| (ip, Some(mask)));
-        let ip: IpAddr = ip.trim().parse().map_err(|_| ())?;
-        let bits = if ip.is_ipv4() { 32 } else { 128 };
-        let length = match mask.map(str::trim) {
-            None => bits,
-            Some(mask) => match (mask.parse::<u32>(), mask.parse::<Ipv4Addr>()) {
-                (Ok(length), _) => length,
-                (_, Ok(mask)) if u32::from(mask).leading_ones() + u32::from(mask).trailing_zeros() == 32 => {
-                    u32::from(mask).leading_ones()
-                }
-                _ => return Err(()),
-            },
-        };
-        if length <= bits { Ok(Subnet { ip, length }) } else { Err(()) }
-    }
-}
-
-fn number(ip: IpAddr) -> u128 {
-    match ip {
-        IpAddr::V4(ip) => u32::from(ip).into(),
-        IpAddr::V6(ip) => ip.into(),
-    }
-}
-
-/// Whether nobody outside can reach it by this address.
-pub(super) fn is_private(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(v4) => v4.is_private() || v4.is_loopback() || v4.is_link_local(),
-        IpAddr::V6(v6) => {
-            v6.segments()[0] & 0xfe00 == 0xfc00 || v6.is_loopback() || v6.segments()[0] & 0xffc0 == 0xfe80
-        }
+        let text: String = text.split('/').map(str::trim).collect::<Vec<_>>().join("/");
+        interface(&text).map(Subnet).ok_or(())
     }
 }
 

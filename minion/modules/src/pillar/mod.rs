@@ -5,11 +5,10 @@
 
 use std::sync::Arc;
 
-use brine_config::Roots;
 use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files::path_within;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 use brine_yaml::entry_at;
 
 use super::grains::choose;
@@ -99,7 +98,7 @@ pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
 #[function]
 pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let fresh = anew(context, &kwargs)?;
-    let shows = context.opts().get("pillar_mask_output") == Some(&Value::Bool(false));
+    let shows = !brine_config::opts::modules::pillar_mask_output(&context.opts());
     let unmask = unmasked(&kwargs).or(shows.then_some(true));
     let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
     let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
@@ -175,7 +174,7 @@ pub fn filter_by(
 #[function]
 pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
     let opts = context.opts();
-    let roots = opts.get("pillar_roots").and_then(Roots::from_value).unwrap_or_default();
+    let roots = brine_config::opts::shared::pillar_roots(&opts);
     let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
     let found = wanted
         .flat_map(|(_, folders)| folders)

@@ -2,82 +2,14 @@
 
 use std::cmp::Ordering;
 
-/// What comes behind the numbers of a version, in its order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
-    Development(u64),
-    Alpha(u64),
-    Beta(u64),
-    Candidate(u64),
-    Final,
-}
+use pep440_rs::Version;
 
-/// A version, as it is compared.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Version {
-    epoch: u64,
-    numbers: Vec<u64>,
-    stage: Stage,
-    post: Option<u64>,
-    is_final_of_its_stage: bool,
-    local: String,
-}
-
-/// A number at the start of a text, and what is behind it.
-fn number(text: &str) -> (Option<u64>, &str) {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    (text[..end].parse().ok(), &text[end..])
-}
-
-fn parse(text: &str) -> Version {
-    let lower = text.trim().to_lowercase();
-    let lower = lower.strip_prefix('v').unwrap_or(&lower);
-    let (public, local) = lower.split_once('+').unwrap_or((lower, ""));
-    let (epoch, public) =
-        public.split_once('!').map_or((0, public), |(epoch, rest)| (epoch.parse().unwrap_or(0), rest));
-    let (mut numbers, mut rest) = (Vec::new(), public);
-    while let (Some(found), behind) = number(rest) {
-        numbers.push(found);
-        rest = behind;
-        match behind.strip_prefix('.').filter(|next| next.starts_with(|c: char| c.is_ascii_digit())) {
-            Some(next) => rest = next,
-            None => break,
-        }
-    }
-    while numbers.last() == Some(&0) {
-        numbers.pop();
-    }
-    let mut version = Version {
-        epoch,
-        numbers,
-        stage: Stage::Final,
-        post: None,
-        is_final_of_its_stage: true,
-        local: local.to_owned(),
-    };
-    loop {
-        rest = rest.trim_start_matches(['.', '-', '_']);
-        let word = &rest[..rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len())];
-        let (count, behind) = number(rest[word.len()..].trim_start_matches(['.', '-', '_']));
-        let count = count.unwrap_or(0);
-        match word {
-            "a" | "alpha" => version.stage = Stage::Alpha(count),
-            "b" | "beta" => version.stage = Stage::Beta(count),
-            "rc" | "c" | "pre" | "preview" => version.stage = Stage::Candidate(count),
-            "post" | "rev" | "r" => version.post = Some(count),
-            "dev" if version.stage == Stage::Final && version.post.is_none() => {
-                version.stage = Stage::Development(count);
-            }
-            "dev" => version.is_final_of_its_stage = false,
-            _ => return version,
-        }
-        rest = behind;
-    }
-}
-
-/// The order of two versions.
+/// Compares two versions. One that PEP 440 does not know comes before all others, as pip sorted them while it took them.
 pub fn compare(a: &str, b: &str) -> Ordering {
-    parse(a).cmp(&parse(b))
+    match (a.parse::<Version>().ok(), b.parse::<Version>().ok()) {
+        (None, None) => a.cmp(b),
+        (a, b) => a.cmp(&b),
+    }
 }
 
 /// A package, and the versions that are good.
@@ -186,7 +118,17 @@ mod tests {
         for pair in order.windows(2) {
             assert_eq!(compare(pair[0], pair[1]), Ordering::Less, "{pair:?}");
         }
-        assert_eq!(compare("1.0", "1.0.0"), Ordering::Equal);
+        for (a, b, expected) in [
+            ("1.0", "1.0.0", Ordering::Equal),
+            ("v1.0-RC.1", "1.0rc1", Ordering::Equal),
+            ("1.0", "1.0+local", Ordering::Less),
+            ("1.0.post1.dev2", "1.0.post1", Ordering::Less),
+            // No versions of PEP 440.
+            ("2004d", "0.1", Ordering::Less),
+            ("2004d", "2004e", Ordering::Less),
+        ] {
+            assert_eq!(compare(a, b), expected, "{a} {b}");
+        }
     }
 
     #[test]

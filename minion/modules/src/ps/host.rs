@@ -4,7 +4,6 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use nix::sys::statvfs::statvfs;
 
 use crate::status::read;
@@ -24,7 +23,7 @@ pub fn boot_time(_context: &Context, #[default] time_format: Option<String>) -> 
     let line = text.lines().find_map(|line| line.strip_prefix("btime "));
     let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;
     let Some(form) = time_format else { return Ok(started.into()) };
-    let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(TimeZone::system());
+    let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(brine_clock::zone());
     Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
 }
 

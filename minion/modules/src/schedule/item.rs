@@ -68,7 +68,7 @@ pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
         one => one.into_iter().collect(),
     };
     for when in whens {
-        if dates::parse(&when.to_string(), jiff::Zoned::now().date()).is_none() {
+        if dates::parse(&when.to_string(), brine_clock::now().date()).is_none() {
             return Err(format!("Schedule item {when} for \"when\" in invalid."));
         }
     }

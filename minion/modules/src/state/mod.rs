@@ -339,7 +339,7 @@ fn started(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String
 
 fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
     if options.queue == Queue::Refuse {
-        options.queue = context.config().opts.get("state_queue").map(Queue::of).unwrap_or_default();
+        options.queue = Queue::of(&brine_config::opts::modules::state_queue(&context.config().opts));
     }
     brine_state::only_run(context, &options)?;
     StateRun::new(context, options).map_err(NoPillar::lines)

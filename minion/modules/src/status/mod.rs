@@ -7,7 +7,7 @@ use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
 
 pub mod master;
@@ -154,7 +154,7 @@ pub fn procs(context: &Context) -> CallResult {
 ///     salt '*' status.time '%s'
 #[function]
 pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] format: String) -> CallResult {
-    let text = jiff::fmt::strtime::format(format.as_bytes(), &Zoned::now()).map_err(CallError::execution)?;
+    let text = jiff::fmt::strtime::format(format.as_bytes(), &brine_clock::now()).map_err(CallError::execution)?;
     Ok(text.into())
 }
 

@@ -4,7 +4,7 @@ use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, Zoned};
+use jiff::{Span, Timestamp};
 
 /// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
@@ -44,7 +44,7 @@ pub fn get_system_date(_context: &Context, #[default] utc_offset: Option<String>
 }
 
 fn now(utc_offset: Option<&str>) -> Result<DateTime, CallError> {
-    let Some(offset) = utc_offset else { return Ok(Zoned::now().datetime()) };
+    let Some(offset) = utc_offset else { return Ok(brine_clock::now().datetime()) };
     let minutes = minutes(offset).ok_or_else(|| CallError::Execution("Invalid UTC offset".into()))?;
     let utc = Timestamp::now().to_zoned(TimeZone::UTC).datetime();
     utc.checked_add(Span::new().minutes(minutes)).map_err(CallError::execution)

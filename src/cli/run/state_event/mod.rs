@@ -10,8 +10,6 @@ use brine_text::glob::Glob;
 use brine_value::{FromValue, Map, Value, json};
 use brine_wire::Call;
 
-use jiff::tz::TimeZone;
-
 use super::super::client::{MasterClient, user};
 use super::super::{event_line, stdout_reader};
 use crate::escape::{escape_json, escape_line};
@@ -220,7 +218,7 @@ impl View {
         }
         let colours = self.ui.colours();
         if let Form::Line(width) = self.form {
-            return Ok(self.ui.print(&event_line::line(tag, data, width, &TimeZone::system(), colours))?);
+            return Ok(self.ui.print(&event_line::line(tag, data, width, &brine_clock::zone(), colours))?);
         }
         let (tag, body) = line(tag, data, self.form == Form::Pretty);
         Ok(self.ui.print(&format!("{}\t{body}", colours.paint(Colour::Cyan, &tag)))?)

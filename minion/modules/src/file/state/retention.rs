@@ -104,7 +104,7 @@ pub(super) fn state(
     }
     let zone = match zone {
         Some(zone) => TimeZone::get(zone).map_err(|error| error.to_string())?,
-        None => TimeZone::system(),
+        None => brine_clock::zone(),
     };
     let at = |error: std::io::Error| format!("{name}: {error}");
     let mut backups = Vec::new();

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value, map};
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::{Timestamp, Zoned};
 use regex::Regex;
 
 use super::bad_path;
@@ -123,7 +123,7 @@ impl Time {
             Time::Changed => status.ctime(),
         };
         let Ok(moment) = Timestamp::from_second(seconds) else { return 0.0 };
-        let date = moment.to_zoned(jiff::tz::TimeZone::system()).date();
+        let date = moment.to_zoned(brine_clock::zone()).date();
         today.since(date).map_or(0.0, |span| f64::from(span.get_days().abs()))
     }
 }
@@ -177,7 +177,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
         return StateReturn::failed(name, format!("{name} does not exist or is not a directory."));
     }
     let mut found = Vec::new();
-    wanted.collect(path, 0, Zoned::now().date(), &mut found);
+    wanted.collect(path, 0, brine_clock::now().date(), &mut found);
     let told: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
     if told.is_empty() {
         return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));

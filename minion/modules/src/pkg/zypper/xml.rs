@@ -1,5 +1,9 @@
-//! What `zypper --xmlout` writes, as far as it is looked at: the elements in their order, with their attributes and the
-//! text behind them. Not a reader of any XML.
+//! The elements of what `zypper --xmlout` writes, in their order, with their attributes and the text behind them.
+
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::reader::Reader;
 
 /// An element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,12 +22,33 @@ impl Element {
     }
 }
 
-/// The elements of a text.
+/// Returns the elements of a text, up to what is not XML.
 pub fn elements(text: &str) -> Vec<Element> {
-    let mut pieces = text.split('<');
-    // What stands before the first element is no element.
-    pieces.next();
-    pieces.filter(|piece| !piece.starts_with(['/', '?', '!'])).filter_map(element).collect()
+    let mut reader = Reader::from_str(text);
+    reader.config_mut().allow_dangling_amp = true;
+    reader.config_mut().allow_unmatched_ends = true;
+    reader.config_mut().check_end_names = false;
+    let (mut found, mut is_open): (Vec<Element>, bool) = (Vec::new(), false);
+    loop {
+        let text = match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) => {
+                found.push(element(&tag));
+                is_open = true;
+                continue;
+            }
+            Ok(Event::End(_)) => {
+                is_open = false;
+                continue;
+            }
+            Ok(Event::Text(text)) => text.xml_content(XmlVersion::Implicit1_0).into_owned(),
+            Ok(Event::GeneralRef(reference)) => resolved(&reference),
+            Ok(Event::Eof) | Err(_) => return found,
+            Ok(_) => continue,
+        };
+        if let Some(last) = found.last_mut().filter(|_| is_open) {
+            last.text += &text;
+        }
+    }
 }
 
 /// The elements of a name.
@@ -31,26 +56,20 @@ pub fn named<'e>(elements: &'e [Element], name: &'e str) -> impl Iterator<Item =
     elements.iter().filter(move |element| element.name == name)
 }
 
-fn element(piece: &str) -> Option<Element> {
-    let (tag, text) = piece.split_once('>')?;
-    let tag = tag.trim_end_matches('/').trim();
-    let (name, mut rest) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
-    let mut attributes = Vec::new();
-    while let Some((key, after)) = rest.split_once('=') {
-        let Some(quote) = after.chars().next().filter(|letter| ['"', '\''].contains(letter)) else { break };
-        let Some((value, after)) = after.get(1..).and_then(|after| after.split_once(quote)) else { break };
-        attributes.push((key.trim().to_owned(), plain(value)));
-        rest = after;
-    }
-    Some(Element { name: name.to_owned(), attributes, text: plain(text) })
+fn element(tag: &BytesStart<'_>) -> Element {
+    let mut attributes = tag.attributes();
+    let attributes = attributes.with_checks(false).flatten().map(|attribute| {
+        let value = attribute.normalized_value(XmlVersion::Implicit1_0).unwrap_or_else(|_| attribute.value.clone());
+        (attribute.key.into_inner().to_owned(), value.into_owned())
+    });
+    Element { name: tag.name().into_inner().to_owned(), attributes: attributes.collect(), text: String::new() }
 }
 
-/// A text with its entities replaced.
-fn plain(text: &str) -> String {
-    let replaced = [("&lt;", "<"), ("&gt;", ">"), ("&apos;", "'"), ("&quot;", "\"")];
-    let text = replaced.iter().fold(text.to_owned(), |text, (entity, letter)| text.replace(entity, letter));
-    // Last, so that nothing is replaced twice.
-    text.replace("&amp;", "&")
+/// Returns the text of an entity; of an unknown one, itself.
+fn resolved(reference: &BytesRef<'_>) -> String {
+    let named = || resolve_predefined_entity(reference).map(str::to_owned);
+    let numbered = reference.resolve_char_ref().ok().flatten().map(String::from);
+    numbered.or_else(named).unwrap_or_else(|| format!("&{};", &**reference))
 }
 
 #[cfg(test)]

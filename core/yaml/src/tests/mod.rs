@@ -4,6 +4,8 @@ use brine_value::{list, map};
 
 use super::*;
 
+mod properties;
+
 fn bytes(text: &str) -> Value {
     Value::Bytes(text.as_bytes().to_vec())
 }
@@ -386,113 +388,10 @@ fn long_lines_are_folded_near_80_columns() {
     assert_eq!(dump(&map! {"a" => map! {"b" => 1}}.into(), wide), "a:\n    b: 1\n");
 }
 
-mod properties {
-    use proptest::prelude::*;
-
-    use super::super::{Style, dump, load};
-    use brine_value::Value;
-
-    fn value() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Nil),
-            any::<bool>().prop_map(Value::from),
-            any::<i64>().prop_map(Value::from),
-            any::<u64>().prop_map(Value::from),
-            (any::<bool>(), "[1-9][0-9]{19,60}")
-                .prop_map(|(negative, digits)| { Value::whole_number(negative, &digits, 10).unwrap() }),
-            (-1e30..1e30).prop_map(Value::Float),
-            text().prop_map(Value::from),
-            prop::collection::vec(any::<u8>(), 0..100).prop_map(Value::from),
-        ];
-        leaf.prop_recursive(4, 40, 6, |inner| {
-            prop_oneof![
-                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::vec((text(), inner), 0..6)
-                    .prop_map(|pairs| Value::Map(pairs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
-            ]
-        })
-    }
-
-    fn text() -> impl Strategy<Value = String> {
-        prop_oneof![".*", "[ \\n\\ta:#'\"-]{0,12}", "[0-9:_.+-]{0,8}", "([a-z]{1,9} ){0,40}"]
-    }
-
-    /// Pieces that YAML has a meaning for, in any order.
-    fn pieces() -> impl Strategy<Value = String> {
-        let piece = prop::sample::select(vec![
-            "a",
-            " ",
-            "  ",
-            "\n",
-            "\n  ",
-            ": ",
-            "- ",
-            "[",
-            "]",
-            "{",
-            "}",
-            ",",
-            "'",
-            "\"",
-            "|",
-            "|-",
-            "|2",
-            ">",
-            "#",
-            " #",
-            "&a ",
-            "*a",
-            "!",
-            "!!str ",
-            "!!set ",
-            "!a",
-            "!<",
-            "%",
-            "%41",
-            "%ff",
-            "%YAML 1.1",
-            "---",
-            "...",
-            "? ",
-            "\t",
-            "\\",
-            "\\x4",
-            "\r\n",
-            "\r",
-            "\u{85}",
-            "\u{2028}",
-            "\u{feff}",
-            "é",
-            "@",
-            "<<: ",
-            "=",
-            "0644",
-            "1",
-        ]);
-        prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_is_read_or_refused(text in prop_oneof![".*", pieces()]) {
-            match load(&text) {
-                Ok(_) => {}
-                Err(error) => prop_assert!(error.line >= 1 && error.column >= 1, "{error:?}"),
-            }
-        }
-
-        #[test]
-        fn what_is_written_reads_back_the_same(value in value(), flow: bool, indent in 2..8u8) {
-            let text = dump(&value, Style { flow, indent, ..Style::BLOCK });
-            prop_assert_eq!(load(&text), Ok(value), "{}", text);
-        }
-    }
-}
-
 /// What `scalars/record` recorded: word, type, text.
 #[test]
 fn plain_words_mean_what_they_mean_to_salt() {
-    let recorded: Vec<[String; 3]> = serde_json::from_str(include_str!("scalars/scalars.json")).unwrap();
+    let recorded: Vec<[String; 3]> = serde_json::from_str(include_str!("../scalars/scalars.json")).unwrap();
     assert!(recorded.len() > 2000);
     for [word, kind, text] in recorded {
         let read = load(&format!("[{word}]")).map(|list| list.as_list().unwrap()[0].clone());

@@ -1,0 +1,125 @@
+//! The options that master and minion have in common: logging, output, and what serving files and rendering need, which
+//! masterless minions do themselves.
+
+use std::path::PathBuf;
+
+use super::Roots;
+
+/// Declares a configuration as `options!` does, with these options added; `@readers` declares the functions that read
+/// these alone.
+macro_rules! shared_options {
+    (@readers) => { shared_options!(@declare [$crate::options::readers]); };
+    (@declare [$($macro:tt)*] $($own:tt)*) => { $($macro)*! {
+        $($own)*
+
+        /// The directory that all other default paths are relative to.
+        root_dir: PathBuf = "/".into(),
+        /// The user that the daemon runs as. Only root can start it to run as another user.
+        user: Option<String> = None,
+        /// The lowest level that is logged to stderr: all, garbage, trace, debug, profile, info, warning, error, critical
+        /// or quiet.
+        log_level: String = "warning".into(),
+        /// The lowest level that is logged to the log file; by default `log_level`.
+        log_level_logfile: Option<String> = None,
+        /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
+        /// date and time in front.
+        log_fmt_console: Option<String> = None,
+        /// The format of log lines in the log file; by default Salt's.
+        log_fmt_logfile: Option<String> = None,
+        /// The format of `%(asctime)s` on stderr, as for strftime.
+        log_datefmt: Option<String> = None,
+        /// The same as `log_datefmt`, over which it takes precedence.
+        log_datefmt_console: Option<String> = None,
+        /// The format of `%(asctime)s` in the log file, as for strftime.
+        log_datefmt_logfile: Option<String> = None,
+        /// The maximum size of a message from the network, in bytes.
+        max_message_size: usize = 64 << 20,
+        /// The length of new RSA keys, in bits.
+        keysize: usize = 2048,
+        /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
+        /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
+        reactor_strict_data: bool = true,
+        /// Whether output on terminals is coloured.
+        color: bool = true,
+        /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.
+        state_output: String = "full".into(),
+        /// Whether the highstate outputter shows states that succeeded without changes.
+        state_verbose: bool = true,
+
+        /// The directories of state and other files, by environment.
+        file_roots: Roots = $crate::shared::roots("/srv/salt"),
+        /// The directories of pillar files, by environment.
+        pillar_roots: Roots = $crate::shared::roots("/srv/pillar"),
+        /// Globs of file names that are not served.
+        file_ignore_glob: Vec<String> = Vec::new(),
+        /// Regular expressions of file names that are not served.
+        file_ignore_regex: Vec<String> = Vec::new(),
+        /// Whether symbolic links may point outside their file root, and are followed in listings.
+        fileserver_followsymlinks: bool = true,
+        /// Whether listings omit symbolic links.
+        fileserver_ignoresymlinks: bool = false,
+        /// The render pipe of SLS files without a `#!` line.
+        renderer: String = "jinja|yaml".into(),
+        /// The number of steps that a render may take: one per instruction and one per 64 bytes processed. 0 for no
+        /// limit.
+        template_fuel: u64 = 200_000_000,
+        /// The number of bytes of memory that a render may hold at a time. 0 for no limit.
+        template_memory: u64 = 64 << 20,
+        /// The number of bytes that a template may render to. 0 for no limit.
+        template_output: u64 = 64 << 20,
+        /// External pillar sources: a list of one-key mappings of module to arguments.
+        ext_pillar: Value = Value::List(Vec::new()),
+        /// Whether pillar files override the external pillar and can read it while they render. By default the
+        /// external pillar overrides pillar files.
+        ext_pillar_first: bool = false,
+        /// How several sources of pillar are merged: smart, recurse, overwrite, aggregate or none.
+        pillar_source_merging_strategy: String = "smart".into(),
+        /// Whether lists of several pillar sources are concatenated instead of replaced.
+        pillar_merge_lists: bool = false,
+        /// Whether included pillar files override the file that includes them.
+        pillar_includes_override_sls: bool = false,
+        /// Whether minions are told only that rendering a pillar file failed, without the error.
+        pillar_safe_render_error: bool = true,
+        /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer (`gpg`).
+        decrypt_pillar: Value = Value::List(Vec::new()),
+        /// The separator of the keys in a `decrypt_pillar` path.
+        decrypt_pillar_delimiter: String = ":".into(),
+        /// The GnuPG home directory for encrypted values; by default `gpgkeys` in the configuration directory.
+        gpg_keydir: Option<PathBuf> = None,
+        /// Whether a value that cannot be decrypted is an error. Otherwise it stays encrypted.
+        gpg_decrypt_must_succeed: bool = true,
+        /// Whether decrypted values are cached in memory.
+        gpg_cache: bool = false,
+        /// The number of seconds for which decrypted values are cached.
+        gpg_cache_ttl: u64 = 86400,
+        /// Node groups by name, each a compound target.
+        nodegroups: Map = Map::new(),
+        /// The name of the top file.
+        state_top: String = "top.sls".into(),
+        /// The only environment whose top file is read.
+        state_top_saltenv: Option<String> = None,
+        /// How the top files of several environments are merged: merge, same or merge_all.
+        top_file_merging_strategy: String = "merge".into(),
+        /// The order in which environments are merged.
+        env_order: Vec<String> = Vec::new(),
+        /// The environment whose top file applies to all with `top_file_merging_strategy: same`.
+        default_top: String = "base".into(),
+    } };
+    ($($own:tt)*) => { shared_options!(@declare [$crate::options::options] $($own)*); };
+}
+
+pub(super) use shared_options;
+
+/// Reads single options that master and minion have in common from `opts`.
+pub mod opts {
+    use brine_value::{Map, Value};
+
+    use super::{PathBuf, Roots};
+
+    shared_options! { @readers }
+}
+
+/// Returns roots with one directory for `base`.
+pub(super) fn roots(folder: &str) -> Roots {
+    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
+}

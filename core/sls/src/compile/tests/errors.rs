@@ -1,0 +1,146 @@
+//! Errors in high data, in Salt's words.
+
+use super::*;
+
+#[test]
+fn errors_are_in_salts_words() {
+    for (text, message) in [
+        (
+            "include: [nope]",
+            "Specified SLS nope in saltenv base is not available on the salt master or through a configured fileserver",
+        ),
+        ("extend: [a]", "Extension value in SLS 't' is not a dictionary"),
+        ("exclude: a", "Exclude Declaration in SLS t is not formed as a list"),
+        (
+            "a: {test.nop: [{require: [{file: nope}]}]}",
+            "Referenced state does not exist for requisite [require: (file: nope)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{watch: [{sls: nope}]}]}",
+            "Referenced state does not exist for requisite [watch: (sls: nope)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: 'x*'}]}]}",
+            "Referenced state does not exist for requisite [require: (test: x*)] in state [a] in SLS [t]",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: 5}]}]}",
+            "Requisite [require: test] in state [a] in SLS [t] must have a string as the value",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: a}]}]}",
+            "Recursive requisites were found: ({'SLS': 't', 'ID': 'a'}, 'require', {'SLS': 't', 'ID': 'a'})",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: b}]}]}\nb: {test.nop: [{name: bee}, {require: [{test: a}]}]}",
+            "Recursive requisites were found: ({'SLS': 't', 'ID': 'b', 'NAME': 'bee'}, 'require', {'SLS': 't', 'ID': 'a'}), ({'SLS': 't', 'ID': 'a'}, 'require', {'SLS': 't', 'ID': 'b', 'NAME': 'bee'})",
+        ),
+        ("a: 5", "ID a in SLS t is not a dictionary"),
+        ("a: {test: [{x: 1}]}", "No function declared in state 'a' in SLS 't'"),
+        (
+            "a: {test: [nop, succeed]}",
+            "Too many functions declared in state 'a' in SLS 't'. Please choose one of the following: nop, succeed",
+        ),
+        (
+            "a: {test.nop: }",
+            "ID 'a' in SLS 't' contains a short declaration (test.nop) with a trailing colon. When not passing any arguments to a state, the colon must be omitted.",
+        ),
+        ("a: {test.nop: {x: 1}}", "State 'a' in SLS 't' is not formed as a list"),
+        (
+            "a: {test.nop: [], test.succeed: []}",
+            "ID 'a' in SLS 't' contains multiple state declarations of the same type",
+        ),
+        ("a: {test.nop: [{require: x}]}", "The require statement in state 'a' in SLS 't' needs to be formed as a list"),
+        ("a: {test.nop: [{names: x}]}", "The 'names' argument in state 'a' in SLS 't' needs to be formed as a list"),
+        (
+            "a: {test.nop: [{require: [{a: b, c: d}]}]}",
+            "Requisite declaration OrderedDict([('a', 'b'), ('c', 'd')]) in state a in SLS t is not formed as a single key dictionary",
+        ),
+        (
+            "a: {test.nop: [{require: [{test: [x]}]}]}",
+            "Illegal requisite \"['x']\" in SLS \"t\", please check your syntax.\n",
+        ),
+        ("a: {test.nop: [{require: [], x: 1}]}", "Multiple dictionaries defined in argument of state 'a' in SLS 't'"),
+        ("7: test.nop", "ID '7' in SLS 't' is not formed as a string, but is type int. It may need to be quoted."),
+        (
+            "a: {test.nop: [{require_in: [{test: zz}]}]}",
+            "Cannot extend ID 'zz' in 'base:t'. It is not part of the high state.\nThis is likely due to a missing include statement or an incorrectly typed ID.\nEnsure that a state with an ID of 'zz' is available\nin environment 'base' and to SLS 't'",
+        ),
+        (
+            "a: {test.nop: [{require: [{test.nop: a}]}]}",
+            "Invalid requisite type 'test.nop' in state 'a', in SLS 't'. Requisite types must not contain dots, did you mean 'test'?",
+        ),
+    ] {
+        assert_eq!(one(text), Err(vec![message.to_owned()]), "{text}");
+    }
+}
+
+#[test]
+fn errors_of_several_files_are_in_salts_words() {
+    assert_eq!(run(&[], &["x"]), Err(vec!["No matching sls found for 'x' in env 'base'".into()]));
+    let twice = [("t", "include: [u]\na: test.nop"), ("u", "a: test.fail")];
+    assert_eq!(
+        run(&twice, &["t"]).unwrap_err(),
+        [
+            "Detected conflicting IDs, SLS IDs need to be globally unique.\n    The conflicting ID is 'a' and is found in SLS 'base:t' and SLS 'base:u'"
+        ]
+    );
+    assert_eq!(
+        run(&[("l", "[a]")], &["l"]).unwrap_err(),
+        ["SLS l does not render to a dictionary", "Error when rendering state with contents: ['a']"]
+    );
+    let (_, errors) =
+        load(&Tree::new(&[("s", "a b"), ("m", "[{a: [{b: 1}]}]")]), &[("base".into(), vec!["s".into(), "m".into()])]);
+    assert_eq!(
+        [&errors[1], &errors[3]],
+        [
+            "Error when rendering state with contents: a b",
+            "Error when rendering state with contents: [OrderedDict([('a', [OrderedDict([('b', 1)])])])]"
+        ]
+    );
+    let (high, errors) = load(&Tree::new(&[("t", "a: [b]\nc: {test: []}")]), &[("base".into(), vec!["t".into()])]);
+    assert_eq!(errors, ["ID a in SLS t is not a dictionary"]);
+    assert_eq!(
+        compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err(),
+        [
+            "ID a in SLS t is not a dictionary",
+            "The type a in ['b'] is not formatted as a dictionary",
+            "No function declared in state 'c' in SLS 't'"
+        ]
+    );
+    assert_eq!(
+        run(&[("t", "include: x\na: test.nop")], &["t"]).unwrap_err(),
+        ["Include Declaration in SLS t is not formed as a list", "ID include in SLS t is not a dictionary"]
+    );
+    let (_, errors) = load(&Tree::new(&[]), &[("q".into(), vec!["x".into()])]);
+    assert_eq!(
+        errors,
+        ["No matching salt environment for environment 'q' found", "No matching sls found for 'x' in env 'q'"]
+    );
+    assert_eq!(ids(&run(&[("e", ""), ("l", "[]")], &["e", "l"]).unwrap()), [""; 0]);
+}
+
+#[test]
+fn what_is_shown_tells_all_that_is_wrong_at_once() {
+    let files =
+        [("t", "include: [u]\na: {test.nop: [{use: {test: b}}, {onfail_stop: false}]}\nodd: 5"), ("u", "a: test.nop")];
+    let (high, errors) = load_tree(&files, &["t"]);
+    let told: Vec<String> = compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err();
+    let starts: Vec<&str> = told.iter().map(|error| error.split('.').next().unwrap()).collect();
+    assert_eq!(
+        starts,
+        [
+            "ID odd in SLS t is not a dictionary",
+            "Detected conflicting IDs, SLS IDs need to be globally unique",
+            "The type odd in 5 is not formatted as a dictionary",
+        ]
+    );
+    // As a mapping, `use` is an extension like any other.
+    let high = load_tree(&[("t", "a: {test.nop: [{use: {test: b}}]}")], &["t"]).0;
+    let told = compile(high, &everything_acts_on_watch()).unwrap_err();
+    assert!(told[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{told:?}");
+    assert_eq!(
+        one("a: {test.nop: [{onfail_stop: false}]}").unwrap_err(),
+        ["The onfail_stop statement in state 'a' in SLS 't' needs to be formed as a list"]
+    );
+}

@@ -1,0 +1,135 @@
+//! The order of states with requisites, against recorded runs of Salt and against a slow search.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// States `s0` to `s11`, each with requisites of a kind on others.
+fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
+    let mut text = String::new();
+    for id in 0..12 {
+        text += &format!("s{id}:\n  test.nop:\n  - order: {}\n", (id * 7) % 5 + 1);
+        for kind in ["require", "watch", "onchanges", "onfail", "prereq"] {
+            let needs: Vec<_> = edges.iter().filter(|(from, of, _)| *from == id && *of == kind).collect();
+            if !needs.is_empty() {
+                let needs: Vec<_> = needs.iter().map(|(_, _, to)| format!("{{test: s{to}}}")).collect();
+                text += &format!("  - {kind}: [{}]\n", needs.join(", "));
+            }
+        }
+    }
+    let (high, errors) = HighData::from_data(&brine_yaml::load(&text).unwrap(), "t", "base");
+    assert_eq!(errors, [""; 0]);
+    compile(high, &everything_acts_on_watch())
+}
+
+/// What `with_edges` gives without prereqs, slowly: each time the smallest of all that are ready. Nothing if there is
+/// a circle.
+fn slowly_ordered(edges: &[(usize, &str, usize)]) -> Option<Vec<String>> {
+    let own = |id: usize| (id * 7) % 5 + 1;
+    let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|known| *known == kind);
+    let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|known| *known == kind);
+    let pulled = |id: usize| {
+        // As Salt does: whoever waits counts, unless somebody before has a stronger requisite.
+        let mut waiting: Vec<_> = edges.iter().filter(|(_, _, to)| *to == id).collect();
+        waiting.sort_by_key(|(from, kind, _)| (*from, read(kind)));
+        let (mut strongest, mut smallest) = (None, own(id));
+        for (from, kind, _) in waiting {
+            if strongest <= strength(kind) {
+                (strongest, smallest) = (strength(kind), smallest.min(own(*from)));
+            }
+        }
+        smallest
+    };
+    let mut left: Vec<usize> = (0..12).collect();
+    let mut order = Vec::new();
+    while !left.is_empty() {
+        let is_ready = |id: &&usize| !edges.iter().any(|(from, _, to)| from == *id && left.contains(to));
+        let next = *left.iter().filter(is_ready).min_by_key(|id| (pulled(**id), own(**id), format!("s{id}nop")))?;
+        left.retain(|id| *id != next);
+        order.push(format!("s{next}"));
+    }
+    Some(order)
+}
+
+fn kinds() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["require", "watch", "onchanges", "onfail", "prereq"])
+}
+
+/// What `orders/record` recorded.
+#[test]
+fn states_run_in_salts_order() {
+    type Recorded = (Vec<(usize, String, usize)>, Option<Vec<usize>>);
+    let recorded: Vec<Recorded> = serde_json::from_str(include_str!("../orders/orders.json")).unwrap();
+    assert!(recorded.len() > 500);
+    for (edges, expected) in recorded {
+        let edges: Vec<_> = edges.iter().map(|(from, kind, to)| (*from, &**kind, *to)).collect();
+        let order = with_edges(&edges).ok().map(|low| {
+            low.steps.iter().map(|step| low.chunks[step.chunk].id[1..].parse().unwrap()).collect::<Vec<usize>>()
+        });
+        assert_eq!(order, expected, "{edges:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn requisites_come_first_where_there_is_no_circle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
+        // Towards smaller numbers only: there is no circle. A prereq turns the direction around.
+        let edges: Vec<_> = edges
+            .into_iter()
+            .filter(|(from, _, to)| from != to)
+            .map(|(from, kind, to)| {
+                let (small, large) = (from.min(to), from.max(to));
+                if kind == "prereq" { (small, kind, large) } else { (large, kind, small) }
+            })
+            .collect();
+        let low = with_edges(&edges);
+        // A trial needs what its state needs, so that a prereq can still close a circle.
+        if edges.iter().all(|(_, kind, _)| *kind != "prereq") {
+            prop_assert!(low.is_ok(), "{:?}", low);
+        }
+        if let Ok(low) = low {
+            let place = |id: usize| low.in_order().position(|chunk| chunk.id == format!("s{id}")).unwrap();
+            prop_assert_eq!(low.in_order().count(), 12);
+            for (from, kind, to) in edges {
+                let (first, then) = if kind == "prereq" { (from, to) } else { (to, from) };
+                prop_assert!(place(first) < place(then));
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_is_that_of_a_slow_search(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25), falling: bool) {
+        // Half of them without a circle.
+        let edges = edges.into_iter().filter(|(_, kind, _)| *kind != "prereq").filter(|(from, _, to)| !falling || from > to);
+        let edges: Vec<_> = edges.collect();
+        let order = with_edges(&edges).ok().map(|low| low.in_order().map(|chunk| chunk.id.clone()).collect());
+        prop_assert_eq!(order, slowly_ordered(&edges));
+    }
+
+    #[test]
+    fn a_circle_is_told_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
+        let named: Vec<_> = edges.iter().map(|(from, to)| (*from, "require", *to)).collect();
+        // Whoever is on a circle can be reached from itself.
+        let mut reach = [[false; 12]; 12];
+        for (from, to) in &edges { reach[*from][*to] = true; }
+        for k in 0..12 { for i in 0..12 { for j in 0..12 { reach[i][j] |= reach[i][k] && reach[k][j]; } } }
+        let circle = (0..12).any(|id| reach[id][id]);
+        match with_edges(&named) {
+            Ok(_) => prop_assert!(!circle),
+            Err(errors) => {
+                prop_assert!(circle);
+                prop_assert!(errors[0].starts_with("Recursive requisites were found: ("), "{}", errors[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn no_data_ends_the_compiler(text in "[a-z:\\-\\[\\]{} \n,.0-9]{0,80}") {
+        if let Ok(data) = brine_yaml::load(&text) {
+            let (high, errors) = HighData::from_data(&data, "t", "base");
+            if errors.is_empty() {
+                let _ = compile(high, &everything_acts_on_watch());
+            }
+        }
+    }
+}

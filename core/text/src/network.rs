@@ -1,0 +1,99 @@
+//! IP addresses and networks, as Python's `ipaddress` reads them.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+pub use ipnet::IpNet;
+
+/// Parses an address, or an address with the mask of its network, like Python's `ip_interface`. The mask is a length in
+/// bits or, with IPv4, a netmask or its complement. An address alone is a network of one.
+pub fn interface(text: &str) -> Option<IpNet> {
+    let Some((address, mask)) = text.split_once('/') else { return text.parse::<IpAddr>().ok().map(IpNet::from) };
+    let address: IpAddr = address.parse().ok()?;
+    let length = match address {
+        _ if !mask.is_empty() && mask.bytes().all(|byte| byte.is_ascii_digit()) => mask.parse().ok()?,
+        IpAddr::V4(_) => length_of(mask)?,
+        IpAddr::V6(_) => return None,
+    };
+    IpNet::new(address, length).ok()
+}
+
+/// Parses a network like Python's `ip_network`: the address has no bits outside of the mask.
+pub fn network(text: &str) -> Option<IpNet> {
+    interface(text).filter(|found| found.addr() == found.network())
+}
+
+/// Returns whether an address is of a private network, of the link, or of the host itself.
+pub fn is_private(address: IpAddr) -> bool {
+    let of_network = match address {
+        IpAddr::V4(address) => address.is_private(),
+        IpAddr::V6(address) => address.is_unique_local(),
+    };
+    of_network || address.is_loopback() || is_link_local(address)
+}
+
+/// Returns whether an address is of the link.
+pub fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+    }
+}
+
+/// Returns the length of `255.0.0.0`, or of `0.255.255.255`, its complement.
+fn length_of(mask: &str) -> Option<u8> {
+    let mask: Ipv4Addr = mask.parse().ok()?;
+    [mask, !mask].into_iter().find_map(|mask| ipnet::ipv4_mask_to_prefix(mask).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_are_those_of_python() {
+        for (text, as_interface, is_network) in [
+            ("10.1.2.3", Some("10.1.2.3/32"), true),
+            ("10.0.0.0/8", Some("10.0.0.0/8"), true),
+            ("10.1.2.3/8", Some("10.1.2.3/8"), false),
+            ("10.0.0.0/255.0.0.0", Some("10.0.0.0/8"), true),
+            ("10.0.0.0/0.255.255.255", Some("10.0.0.0/8"), true),
+            ("10.0.0.0/0.0.0.0", Some("10.0.0.0/0"), false),
+            ("0.0.0.0/0", Some("0.0.0.0/0"), true),
+            ("::1", Some("::1/128"), true),
+            ("fe80::/10", Some("fe80::/10"), true),
+            ("fe80::1/64", Some("fe80::1/64"), false),
+            ("10.0.0.0/33", None, false),
+            ("10.0.0.0/256", None, false),
+            ("10.0.0.0/", None, false),
+            ("10.0.0.0/-1", None, false),
+            ("10.0.0.0/+8", None, false),
+            ("10.0.0.0/255.0.255.0", None, false),
+            ("fe80::/ffc0::", None, false),
+            ("fe80::/255.0.0.0", None, false),
+            ("010.1.2.3", None, false),
+            (" 10.1.2.3", None, false),
+            ("10.1", None, false),
+            ("", None, false),
+        ] {
+            assert_eq!(interface(text).map(|found| found.to_string()).as_deref(), as_interface, "{text}");
+            assert_eq!(network(text).is_some(), is_network, "{text}");
+        }
+    }
+
+    #[test]
+    fn private_addresses_are_those_that_nobody_outside_can_reach() {
+        for (text, expected) in [
+            ("10.1.2.3", true),
+            ("192.168.0.1", true),
+            ("127.0.0.1", true),
+            ("169.254.1.1", true),
+            ("8.8.8.8", false),
+            ("fd00::1", true),
+            ("fe80::1", true),
+            ("::1", true),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(is_private(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A fleet of a Brine master with unmodified Salt minions of several releases and a Brine minion.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use brine_value::{Map, Value};
+
+use super::salt::{PythonMinion, RELEASES};
+use super::support::{Events, System, stderr, stdout};
+
+/// The id of the Brine minion in each fleet.
+pub const BRINE_ID: &str = "brine";
+
+/// Longer than a fleet of Python processes takes for anything on a busy machine.
+pub const FLEET_TIME: Duration = Duration::from_secs(120);
+
+/// A Brine master with a minion of each release of Salt, and one of Brine.
+pub struct Fleet {
+    // Ends before the system's folder goes.
+    pub python: Vec<PythonMinion>,
+    pub system: System,
+}
+
+impl Fleet {
+    /// A fleet that has joined; `master` and `minion` are more of the configurations.
+    pub async fn start(master: &str, minion: &str, files: &[(&str, &str)]) -> Self {
+        let system = System::new(&format!("auto_accept: True\n{master}"));
+        for (path, text) in files {
+            system.write(path, text);
+        }
+        Fleet::join(system, minion).await
+    }
+
+    async fn join(system: System, minion: &str) -> Self {
+        let mut fleet = Fleet { python: Vec::new(), system };
+        fleet.system.start_master().await;
+        let mut events = fleet.system.events("salt/minion/").await;
+        fleet.spawn(minion);
+        events.until_all(&fleet.ids(), started).await;
+        fleet
+    }
+
+    pub fn spawn(&mut self, minion: &str) {
+        for version in RELEASES {
+            let id = format!("salt{}", version.replace('.', "-"));
+            let mut one = PythonMinion::new(&self.system, &id, version, &minion.replace("ROOT", &self.root()));
+            one.spawn();
+            self.python.push(one);
+        }
+        self.system.configure_minion(BRINE_ID, "");
+        self.system.spawn_minion(BRINE_ID);
+    }
+
+    pub fn root(&self) -> String {
+        self.system.path("").display().to_string().trim_end_matches('/').to_owned()
+    }
+
+    pub fn python_ids(&self) -> BTreeSet<String> {
+        self.python.iter().map(|minion| minion.id.clone()).collect()
+    }
+
+    pub fn ids(&self) -> BTreeSet<String> {
+        self.python_ids().into_iter().chain([BRINE_ID.to_owned()]).collect()
+    }
+
+    /// What `salt` says: by minion, what it returned.
+    pub async fn salt(&self, words: &[&str]) -> Map {
+        let all = [&["--static", "--out=json", "-t", "30"], words].concat();
+        let output = self.system.tool_async("salt", &all).await;
+        match brine_value::json::from_json(&stdout(&output)) {
+            Ok(Value::Map(map)) => map,
+            _ => panic!("salt {words:?}: {}{}", stdout(&output), stderr(&output)),
+        }
+    }
+
+    /// What `salt` says, which may be nothing.
+    pub async fn salt_or_nothing(&self, words: &[&str]) -> Map {
+        let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
+        let said = brine_value::json::from_json(&stdout(&output));
+        said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
+    }
+
+    /// What all Python minions return to `salt`, who must all return it.
+    pub async fn python(&self, words: &[&str]) -> Vec<Value> {
+        let answers = self.salt(&[&["salt*"], words].concat()).await;
+        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
+        assert_eq!(answered, self.python_ids(), "{words:?}: {answers:?}");
+        answers.into_values().collect()
+    }
+
+    /// Every Python minion returns this.
+    pub async fn python_says(&self, words: &[&str], wanted: impl Into<Value>) {
+        let wanted = wanted.into();
+        for answer in self.python(words).await {
+            assert_eq!(answer, wanted, "{words:?}");
+        }
+    }
+
+    /// Everybody answers.
+    pub async fn all_answer(&self) {
+        let answers = self.salt(&["*", "test.ping"]).await;
+        let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
+        assert_eq!(answered, self.ids(), "{answers:?}");
+        assert!(answers.values().all(|answer| *answer == Value::Bool(true)), "{answers:?}");
+    }
+}
+
+impl Events {
+    /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
+    pub async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
+        let mut missing = ids.clone();
+        let wait = async {
+            while !missing.is_empty() {
+                let (tag, data) = self.next().await;
+                if let Some(id) = whose(&tag, &data) {
+                    missing.remove(&id);
+                }
+            }
+        };
+        let in_time = tokio::time::timeout(FLEET_TIME, wait).await;
+        assert!(in_time.is_ok(), "nothing comes of {missing:?}");
+    }
+}
+
+/// Whose start an event tells of.
+pub fn started(tag: &str, _: &Map) -> Option<String> {
+    Some(tag.strip_prefix("salt/minion/")?.strip_suffix("/start")?.to_owned())
+}
