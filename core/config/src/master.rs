@@ -272,6 +272,16 @@ rendering_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
+    /// The options of the REST API (`salt-api`), under Salt's names; docs/api.md lists them.
+    rest_cherrypy: Map = Map::new(),
+    /// The same in the form of Salt's other server; without effect beside `rest_cherrypy`.
+    rest_tornado: Map = Map::new(),
+    /// The clients that the REST API runs: `local`, `local_async`, `local_batch`, `local_subset`, `runner`,
+    /// `runner_async`, `wheel` and `wheel_async`.
+    netapi_enable_clients: Vec<String> = Vec::new(),
+    /// The number of seconds that the REST API waits for the result of a runner or wheel function.
+    rest_timeout: u64 = 300,
+
     /// Whether `salt/auth` events are published.
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events include the minion's `autosign_grains`.

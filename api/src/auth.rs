@@ -1,0 +1,393 @@
+//! Who sends a request: sessions of `/login`, tokens of the master, and what users may see.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::http::header::{COOKIE, HOST, ORIGIN};
+use axum::http::{HeaderMap, Method};
+use brine_auth::{ExternalAuth, Identity};
+use brine_crypt::token::random_bytes;
+use brine_digest::{Digest, hex};
+use brine_value::{Map, Value};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{ApiError, MasterError};
+use crate::master::Master;
+use crate::metrics;
+
+/// The header with a session or a token.
+pub(crate) const TOKEN_HEADER: &str = "x-auth-token";
+/// The cookie with a session.
+pub(crate) const COOKIE_NAME: &str = "session_id";
+/// The maximum number of sessions, and of tokens that are known to be valid.
+const MOST: usize = 100_000;
+/// For how long a token that the master has confirmed counts as valid.
+const CONFIRMED: Duration = Duration::from_secs(10);
+/// The number of characters of a session and of a token.
+const SESSION_LENGTH: usize = 40;
+const TOKEN_LENGTH: usize = 64;
+
+/// A session: what `/login` begins and `/logout` ends.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// The token of the master that the session stands for.
+    pub token: String,
+    /// Seconds since the epoch.
+    expire: f64,
+    /// Cancelled by the logout.
+    ended: CancellationToken,
+}
+
+/// A request that has been authenticated.
+#[derive(Debug, Clone)]
+pub(crate) struct Authenticated {
+    /// The token of the master that calls are made with.
+    pub token: String,
+    /// The user.
+    pub user: Arc<User>,
+    /// Cancelled when the user logs out.
+    pub ended: CancellationToken,
+    /// The key of the session, if it is one.
+    session: Option<String>,
+}
+
+/// The user of a valid token.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct User {
+    /// The identity that the token stands for.
+    pub identity: Identity,
+    /// The time at which the token expires, in seconds since the epoch.
+    pub expire: f64,
+}
+
+impl User {
+    /// Reads the fields of a token.
+    pub fn of_token(token: &Map) -> Option<Self> {
+        let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
+        let groups = token.get("groups").and_then(Value::as_list).unwrap_or_default();
+        let identity = Identity {
+            eauth: text("eauth")?,
+            username: text("name")?,
+            groups: groups.iter().map(ToString::to_string).collect(),
+            entries: token.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
+        };
+        Some(User { identity, expire: token.get("expire").and_then(Value::as_f64)? })
+    }
+
+    /// Returns the remaining time of the token.
+    pub fn remaining(&self) -> Duration {
+        Duration::try_from_secs_f64(self.expire - now()).unwrap_or_default()
+    }
+}
+
+/// Returns the time in seconds since the epoch.
+pub(crate) fn now() -> f64 {
+    jiff::Timestamp::now().as_microsecond() as f64 / 1e6
+}
+
+#[derive(Default)]
+struct State {
+    sessions: HashMap<String, Arc<Session>>,
+    /// Tokens by digest, each with the time of the confirmation.
+    confirmed: HashMap<String, (Arc<User>, Instant)>,
+}
+
+/// Authenticates requests.
+pub(crate) struct Auth {
+    master: Arc<Master>,
+    external: ExternalAuth,
+    state: Mutex<State>,
+}
+
+/// Secrets are looked up by their digest, so that the time of a lookup tells nothing about them.
+fn key(secret: &str) -> String {
+    hex(Digest::Sha256.of(secret))
+}
+
+/// Returns the credential of a request, and whether it came in the cookie. The header wins, as in Salt.
+fn credential(headers: &HeaderMap) -> Option<(String, bool)> {
+    let header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(token) = header.filter(|token| !token.is_empty()) {
+        return Some((token.to_owned(), false));
+    }
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(name, _)| *name == COOKIE_NAME)?;
+    let value = value.trim_matches('"');
+    (!value.is_empty()).then(|| (value.to_owned(), true))
+}
+
+/// Returns whether a text is hexadecimal, as sessions and tokens are.
+pub(crate) fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Refuses what a page of another site makes the user's browser send. `allowed` are origins of `cors_origin`.
+fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
+    let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
+    let is_foreign = match text(ORIGIN.as_str()) {
+        Some(origin) => {
+            let host = origin.split_once("://").map(|(_, host)| host);
+            let is_own = host.is_some() && host == text(HOST.as_str());
+            !is_own && !allowed.iter().any(|one| one == origin)
+        }
+        None => matches!(text("sec-fetch-site"), Some("cross-site" | "same-site")),
+    };
+    if is_foreign {
+        tracing::warn!(
+            origin = text(ORIGIN.as_str()),
+            "a request of another site with the user's cookie is refused: allow the site with cors_origin"
+        );
+        return Err(ApiError::new(
+            axum::http::StatusCode::FORBIDDEN,
+            "the cookie is accepted from pages of this server alone: send the token as X-Auth-Token",
+        ));
+    }
+    Ok(())
+}
+
+impl Auth {
+    pub fn new(master: Arc<Master>, options: &Map) -> Self {
+        Auth { master, external: ExternalAuth::new(options), state: Mutex::default() }
+    }
+
+    /// Begins a session for a token with these fields. Returns its id and user.
+    pub fn begin(&self, fields: &Map) -> Option<(String, Arc<User>)> {
+        let user = Arc::new(User::of_token(fields)?);
+        let token = fields.get("token").and_then(Value::as_str)?.to_owned();
+        let id = hex(random_bytes::<{ SESSION_LENGTH / 2 }>());
+        let session = Session { token: token.clone(), expire: user.expire, ended: CancellationToken::new() };
+        let mut state = self.state.lock();
+        make_room(&mut state.sessions, |session| (session.expire > now()).then_some(session.expire));
+        state.sessions.insert(key(&id), Arc::new(session));
+        state.confirmed.insert(key(&token), (Arc::clone(&user), Instant::now()));
+        metrics::LOGINS.add(1);
+        Some((id, user))
+    }
+
+    /// Authenticates a request by its header or cookie. `allowed` are the origins of pages that may use the cookie.
+    pub async fn authenticate(
+        &self,
+        headers: &HeaderMap,
+        method: &Method,
+        is_upgrade: bool,
+        allowed: &[String],
+        peer: IpAddr,
+    ) -> Result<Authenticated, ApiError> {
+        let Some((secret, is_cookie)) = credential(headers) else {
+            return Err(refuse(peer, "it has neither X-Auth-Token nor the cookie of a session"));
+        };
+        if is_cookie && (!method.is_safe() || is_upgrade) {
+            check_origin(headers, allowed)?;
+        }
+        self.by_secret(&secret, peer).await
+    }
+
+    /// Authenticates by a session or a token.
+    pub async fn by_secret(&self, secret: &str, peer: IpAddr) -> Result<Authenticated, ApiError> {
+        if !is_hex(secret) {
+            return Err(refuse(peer, "the session or token is not hexadecimal"));
+        }
+        let session_key = key(secret);
+        let session = self.state.lock().sessions.get(&session_key).cloned();
+        let (token, ended, session) = match session {
+            Some(session) if session.expire > now() => {
+                (session.token.clone(), session.ended.clone(), Some(session_key))
+            }
+            Some(_) => return Err(refuse(peer, "the session has expired")),
+            None if secret.len() == TOKEN_LENGTH => (secret.to_owned(), CancellationToken::new(), None),
+            None => return Err(refuse(peer, "the session is unknown: it has ended, or salt-api has been restarted")),
+        };
+        match self.user(&token).await? {
+            Some(user) => Ok(Authenticated { token, user, ended, session }),
+            None => Err(refuse(peer, "the token is unknown to the master, revoked or expired")),
+        }
+    }
+
+    /// Returns the user of a token, if it is valid. The master is asked every few seconds.
+    pub async fn user(&self, token: &str) -> Result<Option<Arc<User>>, MasterError> {
+        let key = key(token);
+        let known = self.state.lock().confirmed.get(&key).cloned();
+        if let Some((user, _)) = known.filter(|(user, at)| at.elapsed() < CONFIRMED && !user.remaining().is_zero()) {
+            return Ok(Some(user));
+        }
+        let fields = self.master.token(token).await?;
+        let user = fields.as_ref().and_then(User::of_token).filter(|user| !user.remaining().is_zero()).map(Arc::new);
+        let mut state = self.state.lock();
+        match &user {
+            Some(user) => {
+                make_room(&mut state.confirmed, |(user, at)| (at.elapsed() < CONFIRMED).then_some(user.expire));
+                state.confirmed.insert(key, (Arc::clone(user), Instant::now()));
+            }
+            None => _ = state.confirmed.remove(&key),
+        }
+        Ok(user)
+    }
+
+    /// Ends the session of a request, and the streams that were begun with it.
+    pub fn end(&self, authenticated: &Authenticated) {
+        let mut state = self.state.lock();
+        state.confirmed.remove(&key(&authenticated.token));
+        if let Some(session) = &authenticated.session {
+            state.sessions.remove(session);
+        }
+        drop(state);
+        authenticated.ended.cancel();
+    }
+
+    /// Returns the entries of a user: texts sorted, then maps, as Salt's `perms`.
+    pub fn permissions(&self, user: &User) -> Vec<Value> {
+        let all = self.external.entries(&user.identity).unwrap_or_default();
+        let (mut texts, mut others): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
+        for entry in all {
+            let list = if entry.as_str().is_some() { &mut texts } else { &mut others };
+            if !list.contains(&entry) {
+                list.push(entry);
+            }
+        }
+        texts.sort_by_key(ToString::to_string);
+        texts.extend(others);
+        texts
+    }
+
+    /// Returns which events a user may see.
+    pub fn viewer(&self, user: &User) -> Viewer {
+        // As in Salt, every user with a valid token sees all events.
+        _ = user;
+        Viewer
+    }
+}
+
+/// The events that a user may see.
+#[derive(Debug, Clone)]
+pub(crate) struct Viewer;
+
+impl Viewer {
+    /// Returns whether an event with this tag may be seen.
+    #[expect(clippy::unused_self, reason = "permissions by tag belong here")]
+    pub fn may_see(&self, _tag: &str) -> bool {
+        true
+    }
+}
+
+fn refuse(peer: IpAddr, reason: &str) -> ApiError {
+    metrics::UNAUTHENTICATED.add(1);
+    tracing::info!(%peer, reason, "a request is not authenticated");
+    ApiError::no_session()
+}
+
+/// Removes what is not valid any more from a full table, and then what expires first. `valid_until` returns `None` for
+/// what is not valid.
+fn make_room<T>(table: &mut HashMap<String, T>, valid_until: impl Fn(&T) -> Option<f64>) {
+    if table.len() < MOST {
+        return;
+    }
+    table.retain(|_, one| valid_until(one).is_some());
+    if table.len() < MOST {
+        return;
+    }
+    let mut all: Vec<(f64, String)> =
+        table.iter().map(|(key, one)| (valid_until(one).unwrap_or(0.0), key.clone())).collect();
+    all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    tracing::warn!(removed = MOST / 10, "the oldest sessions are ended: there are too many");
+    for (_, key) in all.into_iter().take(MOST / 10) {
+        table.remove(&key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::{list, map};
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&str, &str)| {
+            (name.parse::<axum::http::HeaderName>().unwrap(), value.parse::<axum::http::HeaderValue>().unwrap())
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    fn auth() -> Auth {
+        let config = brine_config::MasterConfig::default();
+        let options = map! {"external_auth" => map! {"file" => map! {
+            "fred" => list![map! {"web*" => list!["test.ping"]}, "@jobs", ".*", "@jobs"],
+            "ops%" => list!["network.*"],
+            "*" => list!["sys.doc"],
+        }}};
+        Auth::new(Arc::new(Master::new(&config, "/nonexistent".into())), &options)
+    }
+
+    fn token(secret: &str) -> Map {
+        map! {"name" => "fred", "eauth" => "file", "groups" => list!["ops"], "expire" => now() + 60.0, "token" => secret}
+    }
+
+    #[test]
+    fn the_header_wins_over_the_cookie() {
+        for (pairs, expected) in [
+            (&[("x-auth-token", "abc"), ("cookie", "session_id=def")][..], Some(("abc", false))),
+            (&[("x-auth-token", ""), ("cookie", "a=b; session_id=def")], Some(("def", true))),
+            (&[("cookie", "session_id=\"def\"")], Some(("def", true))),
+            (&[("cookie", "other=1"), ("cookie", "session_id=x")], Some(("x", true))),
+            (&[("cookie", "session_id=")], None),
+            (&[], None),
+        ] {
+            let found = credential(&headers(pairs));
+            assert_eq!(found.as_ref().map(|(secret, is_cookie)| (secret.as_str(), *is_cookie)), expected, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_refused_from_other_sites() {
+        for (pairs, accepted) in [
+            (&[("host", "api:8000")][..], true),
+            (&[("host", "api:8000"), ("origin", "https://api:8000")], true),
+            (&[("host", "api:8000"), ("origin", "https://evil")], false),
+            (&[("host", "api:8000"), ("origin", "null")], false),
+            (&[("origin", "https://evil")], false),
+            (&[("host", "api:8000"), ("origin", "https://gui.example")], true),
+            (&[("host", "api:8000"), ("sec-fetch-site", "cross-site")], false),
+            (&[("host", "api:8000"), ("sec-fetch-site", "same-origin")], true),
+        ] {
+            let checked = check_origin(&headers(pairs), &["https://gui.example".to_owned()]);
+            assert_eq!(checked.is_ok(), accepted, "{pairs:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_stand_for_tokens_until_they_end() {
+        let auth = auth();
+        let peer = IpAddr::from([10, 0, 0, 1]);
+        let secret = "a".repeat(TOKEN_LENGTH);
+        let (id, user) = auth.begin(&token(&secret)).unwrap();
+        assert_eq!((id.len(), user.identity.username.as_str()), (SESSION_LENGTH, "fred"));
+        let found = auth.by_secret(&id, peer).await.unwrap();
+        assert_eq!(found.token, secret);
+        for wrong in ["", "xyz", "abc", &"b".repeat(SESSION_LENGTH)] {
+            assert_eq!(auth.by_secret(wrong, peer).await.unwrap_err(), ApiError::no_session(), "{wrong}");
+        }
+        let cookie = headers(&[("cookie", &format!("session_id={id}")), ("host", "h"), ("origin", "http://evil")]);
+        let get = auth.authenticate(&cookie, &Method::GET, false, &[], peer).await;
+        assert!(get.is_ok());
+        for (method, is_upgrade) in [(Method::POST, false), (Method::GET, true)] {
+            let refused = auth.authenticate(&cookie, &method, is_upgrade, &[], peer).await;
+            assert_eq!(refused.unwrap_err().status, 403);
+        }
+        auth.end(&found);
+        assert!(found.ended.is_cancelled());
+        assert!(auth.by_secret(&id, peer).await.is_err());
+    }
+
+    #[test]
+    fn permissions_are_texts_first_and_each_once() {
+        let auth = auth();
+        let user = User::of_token(&token("x")).unwrap();
+        let expected = list![".*", "@jobs", "network.*", map! {"web*" => list!["test.ping"]}];
+        assert_eq!(Value::List(auth.permissions(&user)), expected);
+        let fixed =
+            User { identity: Identity { entries: Some(vec!["test.*".into()]), ..user.identity.clone() }, ..user };
+        assert_eq!(auth.permissions(&fixed), ["test.*".into()]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Errors as clients see them: a status and a message in the format that the client accepts.
+
+use axum::http::StatusCode;
+use brine_zmtp::TransportError;
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The message of the response. Salt's, where clients know one.
+    pub message: String,
+}
+
+impl ApiError {
+    /// Creates an error.
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        ApiError { status, message: message.into() }
+    }
+
+    /// Returns an error about a malformed request.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// Returns an error about missing or wrong credentials, or missing permission.
+    pub fn unauthorized(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// Returns the error of a protected resource without a valid session.
+    pub fn no_session() -> Self {
+        Self::unauthorized("No permission -- see authorization schemes")
+    }
+
+    /// Returns the error of an internal failure, whose cause is in the log alone.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred")
+    }
+}
+
+/// The errors of requests to the master.
+#[derive(Debug, thiserror::Error)]
+pub enum MasterError {
+    /// The master does not answer.
+    #[error("reaching the master failed: {0}")]
+    Unreachable(#[from] TransportError),
+    /// The user is not known or not permitted. The message is the master's.
+    #[error("{0}")]
+    Denied(String),
+    /// The master refuses the request with this message.
+    #[error("{0}")]
+    Refused(String),
+    /// The reply does not decode.
+    #[error("decoding the master's reply failed: {0}")]
+    Reply(String),
+    /// The result did not come in time.
+    #[error("the result of {0} did not come in time")]
+    TimedOut(String),
+    /// The key for calls of the API itself cannot be read.
+    #[error("reading the root key failed: {0}; run salt-api as the user that the master runs as")]
+    NoKey(String),
+}
+
+impl From<MasterError> for ApiError {
+    fn from(error: MasterError) -> Self {
+        match error {
+            MasterError::Denied(message) => {
+                crate::metrics::UNAUTHENTICATED.add(1);
+                ApiError::unauthorized(message)
+            }
+            MasterError::Refused(message) => ApiError::bad_request(message),
+            MasterError::Unreachable(error) => {
+                tracing::warn!(%error, "the master does not answer");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "Salt Master is not available.")
+            }
+            MasterError::TimedOut(_) => ApiError::new(StatusCode::GATEWAY_TIMEOUT, error.to_string()),
+            MasterError::Reply(_) | MasterError::NoKey(_) => {
+                tracing::error!(%error, "a request to the master failed");
+                ApiError::internal()
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Headers of all responses: which pages may read them, and what browsers may do with them.
+
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+
+/// The policy of data: nothing is loaded or framed.
+const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
+
+/// The request headers and methods that pages of other servers may use, as Salt names them.
+const ALLOWED_HEADERS: &str = "Content-Type, X-Auth-Token, X-Requested-With";
+const ALLOWED_METHODS: &str = "GET, POST";
+
+fn set(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
+    headers.entry(name).or_insert(HeaderValue::from_static(value));
+}
+
+/// Adds the headers of all responses. Any page may read responses to requests with a token in the header; only those of
+/// `allowed` origins may use the cookie.
+pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String], is_tls: bool) {
+    let headers = response.headers_mut();
+    let is_allowed = |origin: &HeaderValue| allowed.iter().any(|one| one == "*" || one.as_bytes() == origin.as_bytes());
+    match origin.filter(|origin| is_allowed(origin)) {
+        Some(origin) => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+            set(headers, "access-control-allow-credentials", "true");
+            headers.append(header::VARY, HeaderValue::from_static("Origin"));
+        }
+        None => set(headers, "access-control-allow-origin", "*"),
+    }
+    set(headers, "access-control-expose-headers", "GET, POST, X-Auth-Token");
+    headers.append(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+    set(headers, "x-content-type-options", "nosniff");
+    set(headers, "referrer-policy", "no-referrer");
+    set(headers, "content-security-policy", DATA_POLICY);
+    if is_tls {
+        set(headers, "strict-transport-security", "max-age=31536000");
+    }
+}
+
+/// Returns the answer to a preflight request of a browser.
+pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
+    let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD).filter(|_| *method == Method::OPTIONS)?;
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::OK;
+    if ["GET", "POST", "HEAD"].iter().any(|known| known.as_bytes() == wanted.as_bytes()) {
+        set(response.headers_mut(), "access-control-allow-methods", ALLOWED_METHODS);
+        set(response.headers_mut(), "access-control-allow-headers", ALLOWED_HEADERS);
+        set(response.headers_mut(), "access-control-max-age", "1400");
+    }
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allowed_origins_may_use_the_cookie() {
+        let allowed = ["https://gui.example".to_owned()];
+        for (origin, allowed, expected, credentials) in [
+            (None, &allowed[..], "*", false),
+            (Some("https://gui.example"), &allowed, "https://gui.example", true),
+            (Some("https://evil.example"), &allowed, "*", false),
+            (Some("https://gui.example"), &[], "*", false),
+            (Some("https://any.example"), &["*".to_owned()], "https://any.example", true),
+        ] {
+            let mut response = Response::default();
+            let origin = origin.map(HeaderValue::from_static);
+            complete(&mut response, origin.as_ref(), allowed, true);
+            let headers = response.headers();
+            assert_eq!(headers["access-control-allow-origin"], expected);
+            assert_eq!(headers.contains_key("access-control-allow-credentials"), credentials);
+            assert!(headers.contains_key("content-security-policy"));
+        }
+    }
+
+    #[test]
+    fn a_preflight_request_has_an_answer_of_its_own() {
+        let headers: HeaderMap =
+            [(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"))].into_iter().collect();
+        let response = preflight(&Method::OPTIONS, &headers).unwrap();
+        assert_eq!(
+            (response.status(), &response.headers()["access-control-max-age"]),
+            (StatusCode::OK, &"1400".parse().unwrap())
+        );
+        assert!(preflight(&Method::GET, &headers).is_none());
+        assert!(preflight(&Method::OPTIONS, &HeaderMap::new()).is_none());
+    }
+}

@@ -1,0 +1,107 @@
+//! The REST API: what Salt's rest_cherrypy and rest_tornado offer, as a client of the master.
+//!
+//! It holds no state of the master and opens none of its files: jobs, calls and tokens are requests to the master in the
+//! name of the user, and events come from the bus. The one thing that it does in its own name, with the key that
+//! authorizes local tools, is to read the journal for subscribers and to revoke tokens at a logout.
+//!
+//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` are their
+//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` knows sessions.
+
+mod auth;
+mod context;
+mod error;
+mod format;
+mod headers;
+mod hub;
+mod listener;
+mod local;
+mod lowstate;
+mod master;
+pub mod metrics;
+mod resources;
+mod routes;
+mod slow_peers;
+mod tls;
+mod webhook;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+use brine_auth::Throttle;
+use brine_config::{MasterConfig, RestConfig, RestOptionError};
+
+pub use listener::Server;
+
+/// The errors of starting the API.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An option is invalid.
+    #[error(transparent)]
+    Option(#[from] RestOptionError),
+    /// An option is invalid.
+    #[error("option 'rest_cherrypy.{name}' is invalid: {reason}")]
+    Invalid {
+        /// The option.
+        name: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// The certificate or its key cannot be used.
+    #[error("loading the certificate of the API failed: {0}")]
+    Certificate(String),
+    /// The port cannot be listened on.
+    #[error("listening on {address} failed: {error}; is another salt-api running?")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The error of the operating system.
+        error: std::io::Error,
+    },
+}
+
+/// The parts that the handlers of requests use.
+pub(crate) struct Api {
+    pub options: RestConfig,
+    pub master: Arc<master::Master>,
+    pub auth: auth::Auth,
+    pub hub: Arc<hub::Hub>,
+    pub secrets: webhook::Secrets,
+    pub throttle: Throttle,
+    /// The clients that `netapi_enable_clients` names.
+    pub enabled: Vec<String>,
+    /// The timeouts of jobs.
+    pub timeout: Duration,
+    pub gather: Duration,
+    /// The timeout of runner and wheel functions.
+    pub call_timeout: Duration,
+    /// The largest event that the master takes, in bytes.
+    pub max_event_size: usize,
+    pub is_tls: bool,
+    pub started: Instant,
+    pub requests: AtomicU64,
+}
+
+impl Api {
+    fn new(config: &MasterConfig, options: RestConfig, key_file: PathBuf) -> Result<Self, StartError> {
+        let master = Arc::new(master::Master::new(config, key_file));
+        let secrets = webhook::Secrets::new(&options.webhook_secrets);
+        Ok(Api {
+            auth: auth::Auth::new(Arc::clone(&master), &config.opts),
+            hub: Arc::new(hub::Hub::new(Arc::clone(&master))),
+            master,
+            secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,
+            throttle: Throttle::default(),
+            enabled: config.netapi_enable_clients.clone(),
+            timeout: Duration::from_secs(config.timeout),
+            gather: Duration::from_secs(config.gather_job_timeout),
+            call_timeout: Duration::from_secs(config.rest_timeout),
+            max_event_size: config.max_event_size,
+            is_tls: !options.disable_ssl,
+            options,
+            started: Instant::now(),
+            requests: AtomicU64::new(0),
+        })
+    }
+}

@@ -1,0 +1,428 @@
+//! Lowstates: chunks that name a client, a function and its arguments, and their answers in Salt's shapes.
+
+use std::time::Duration;
+
+use brine_function::Args;
+use brine_function::arguments::parse;
+use brine_target::TargetKind;
+use brine_value::{FromValue, Map, Value, map};
+use brine_wire::{Call, Proof, PublishRequest};
+
+use crate::Api;
+use crate::auth::is_hex;
+use crate::error::ApiError;
+use crate::local::LocalJob;
+use crate::master::Registry;
+
+/// The maximum timeout of a call, in seconds.
+const LONGEST: f64 = 86_400.0;
+
+/// The clients of a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Client {
+    Local,
+    LocalAsync,
+    LocalBatch,
+    LocalSubset,
+    Runner,
+    RunnerAsync,
+    Ssh,
+    Wheel,
+    WheelAsync,
+}
+
+impl Client {
+    /// All clients with their names, in the order of Salt's answer to `GET /`.
+    pub const ALL: &[(&str, Client)] = &[
+        ("local", Client::Local),
+        ("local_async", Client::LocalAsync),
+        ("local_batch", Client::LocalBatch),
+        ("local_subset", Client::LocalSubset),
+        ("runner", Client::Runner),
+        ("runner_async", Client::RunnerAsync),
+        ("ssh", Client::Ssh),
+        ("wheel", Client::Wheel),
+        ("wheel_async", Client::WheelAsync),
+    ];
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, client)| *client)
+    }
+}
+
+/// Fields of a chunk of a runner or wheel that are no arguments of the function.
+const OWN_FIELDS: &[&str] = &[
+    "client",
+    "fun",
+    "arg",
+    "kwarg",
+    "token",
+    "eauth",
+    "username",
+    "password",
+    "timeout",
+    "full_return",
+    "user",
+    "token_expire",
+];
+
+/// Fields of a chunk for minions that go along with the job, under Salt's names.
+const JOB_OPTIONS: &[&str] =
+    &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event"];
+
+/// A chunk that has been checked.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Chunk {
+    pub client: Client,
+    pub proof: Proof,
+    fields: Map,
+}
+
+impl Chunk {
+    /// Checks a chunk. `token` is that of the session, which takes the place of credentials in the chunk.
+    pub fn new(mut fields: Map, token: Option<&str>, enabled: &[String]) -> Result<Self, ApiError> {
+        if let Some(token) = token {
+            fields.insert("token".into(), token.into());
+        }
+        let text = |name: &str| fields.get(name).and_then(Value::as_str);
+        if fields.get("token").is_some_and(|token| !token.as_str().is_some_and(is_hex)) {
+            return Err(ApiError::unauthorized("Invalid token"));
+        }
+        let named = fields.get("client").map_or_else(|| "None".to_owned(), ToString::to_string);
+        let client = Client::named(&named)
+            .ok_or_else(|| ApiError::bad_request(format!("Invalid client specified: '{named}'")))?;
+        if !enabled.contains(&named) {
+            tracing::warn!(client = named, "a client is refused: netapi_enable_clients does not name it");
+            return Err(ApiError::bad_request(format!(
+                "Client disabled: '{named}'. Add to 'netapi_enable_clients' master config option to enable."
+            )));
+        }
+        let proof = match (text("token"), text("eauth")) {
+            (Some(token), _) => Proof::Token(token.to_owned()),
+            (None, Some(eauth)) => Proof::Password {
+                eauth: eauth.to_owned(),
+                username: text("username").unwrap_or_default().to_owned(),
+                password: text("password").unwrap_or_default().to_owned(),
+            },
+            (None, None) => return Err(ApiError::unauthorized("No authentication credentials given")),
+        };
+        Ok(Chunk { client, proof, fields })
+    }
+
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name).filter(|value| !value.is_nil())
+    }
+
+    fn fun(&self) -> Result<&Value, ApiError> {
+        let fun = self.field("fun").filter(|fun| fun.is_truthy());
+        fun.ok_or_else(|| ApiError::bad_request("The chunk lacks 'fun': name a function"))
+    }
+
+    /// Returns `timeout` or another field in seconds.
+    fn seconds(&self, name: &str) -> Result<Option<Duration>, ApiError> {
+        let Some(value) = self.field(name) else { return Ok(None) };
+        let number = value.as_f64().or_else(|| i64::from_value(value).map(|n| n as f64));
+        let number = number.or_else(|| value.as_str().and_then(|text| text.trim().parse().ok()));
+        match number {
+            Some(number) if number.is_finite() && number >= 0.0 => {
+                Ok(Some(Duration::from_secs_f64(number.min(LONGEST))))
+            }
+            _ => Err(ApiError::bad_request(format!("'{name}' is invalid: expected a number of seconds, got {value}"))),
+        }
+    }
+
+    fn is_full_return(&self) -> bool {
+        self.field("full_return").is_some_and(Value::is_truthy)
+    }
+
+    /// Returns the job of a chunk for minions.
+    fn request(&self) -> Result<PublishRequest, ApiError> {
+        let tgt = self.field("tgt").ok_or_else(|| ApiError::bad_request("The chunk lacks 'tgt': name a target"))?;
+        // pepper's library sends `expr_form`.
+        let tgt_type = self.field("tgt_type").or_else(|| self.field("expr_form"));
+        let tgt_type = tgt_type.map_or_else(|| TargetKind::Glob.name().to_owned(), ToString::to_string);
+        let tgt = match tgt {
+            Value::Str(ids) if tgt_type == TargetKind::List.name() => {
+                ids.split([',', ' ']).filter(|id| !id.is_empty()).collect()
+            }
+            tgt => tgt.clone(),
+        };
+        let fun = self.fun()?.clone();
+        let mut arg = self.field("arg").and_then(Value::as_list).unwrap_or_default().to_vec();
+        let keyword = match self.field("kwarg") {
+            None => Map::new(),
+            Some(Value::Map(keyword)) => keyword.clone(),
+            Some(_) => return Err(ApiError::bad_request("'kwarg' is invalid: expected a mapping")),
+        };
+        if fun.as_list().is_none() {
+            arg = wire_args(arg, keyword);
+        } else if !keyword.is_empty() {
+            return Err(ApiError::bad_request("'kwarg' is invalid with several functions: put it into 'arg'"));
+        }
+        let options = JOB_OPTIONS.iter().filter_map(|name| Some(((*name).into(), self.field(name)?.clone())));
+        let jid = self.field("jid").map(ToString::to_string).filter(|jid| !jid.is_empty());
+        let jid = jid.map(|jid| jid.parse()).transpose();
+        Ok(PublishRequest {
+            tgt,
+            tgt_type,
+            fun,
+            arg,
+            ret: self.field("ret").map(ToString::to_string).unwrap_or_default(),
+            jid: jid.map_err(|error| ApiError::bad_request(format!("'jid' is invalid: {error}")))?,
+            key: None,
+            proof: Some(self.proof.clone()),
+            // The master replaces it by the authenticated name.
+            user: String::new(),
+            kwargs: options.collect(),
+        })
+    }
+
+    /// Returns the call of a chunk for the master.
+    fn call(&self, asynchronous: bool) -> Result<Call, ApiError> {
+        let fun = self.fun()?.to_string();
+        let mut args = Args::default();
+        for value in self.field("arg").and_then(Value::as_list).unwrap_or_default() {
+            match value {
+                Value::Str(word) => {
+                    let read = parse(std::slice::from_ref(word), &[]);
+                    args.positional.extend(read.positional);
+                    args.keyword.extend(read.keyword);
+                }
+                value => args.positional.push(value.clone()),
+            }
+        }
+        match self.field("kwarg") {
+            None => {}
+            Some(Value::Map(keyword)) => args.keyword.extend(keyword.clone()),
+            Some(_) => return Err(ApiError::bad_request("'kwarg' is invalid: expected a mapping")),
+        }
+        let further =
+            self.fields.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| OWN_FIELDS.contains(&name)));
+        args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
+        Ok(Call { fun, args, key: None, proof: Some(self.proof.clone()), user: String::new(), asynchronous })
+    }
+}
+
+/// Returns arguments in their wire format. Words such as `name=value` are keyword arguments, as on Salt's minions.
+fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
+    let mut args = Args::from_wire(&[]);
+    for value in arg {
+        match value {
+            Value::Map(map) if map.get("__kwarg__").is_some_and(Value::is_truthy) => {
+                args.keyword.extend(Args::from_wire(&[map.into()]).keyword);
+            }
+            Value::Str(word) => {
+                let read = parse(std::slice::from_ref(&word), &[]);
+                if read.keyword.is_empty() {
+                    args.positional.push(word.into());
+                } else {
+                    args.keyword.extend(read.keyword);
+                }
+            }
+            value => args.positional.push(value),
+        }
+    }
+    args.keyword.extend(keyword);
+    args.to_wire()
+}
+
+impl Api {
+    /// Runs the chunks of a lowstate one after the other and returns their answers. The first error ends it, as in Salt.
+    pub(crate) async fn run(&self, lowstate: Vec<Map>, token: Option<&str>) -> Result<Vec<Value>, ApiError> {
+        let mut answers = Vec::with_capacity(lowstate.len());
+        for fields in lowstate {
+            let chunk = Chunk::new(fields, token, &self.enabled)?;
+            self.run_chunk(&chunk, &mut answers).await?;
+        }
+        Ok(answers)
+    }
+
+    async fn run_chunk(&self, chunk: &Chunk, answers: &mut Vec<Value>) -> Result<(), ApiError> {
+        let answer = match chunk.client {
+            Client::Local => self.local(chunk)?.run().await?,
+            Client::LocalAsync => self.local(chunk)?.publish_only().await?,
+            Client::LocalSubset => {
+                // `batch` and `sub` come as text from forms.
+                let count = chunk.field("sub").or_else(|| chunk.field("subset")).map_or(Some(3), usize::from_value);
+                let count = count.ok_or_else(|| ApiError::bad_request("'sub' is invalid: expected a number"))?;
+                self.local(chunk)?.subset(count).await?
+            }
+            Client::LocalBatch => {
+                let size = chunk.field("batch").map_or_else(|| "10%".to_owned(), ToString::to_string);
+                let failhard = chunk.field("failhard").is_some_and(Value::is_truthy);
+                let wait = chunk.seconds("batch_wait")?.unwrap_or_default();
+                let returned = self.local(chunk)?.batch(&size, wait, failhard).await?;
+                answers.extend(
+                    returned.into_iter().map(|(id, value)| Value::Map([(id.into(), value)].into_iter().collect())),
+                );
+                return Ok(());
+            }
+            Client::Runner => self.call(Registry::Runner, chunk).await?,
+            Client::Wheel => self.call(Registry::Wheel, chunk).await?,
+            Client::RunnerAsync => self.call_async(Registry::Runner, chunk).await?,
+            Client::WheelAsync => self.call_async(Registry::Wheel, chunk).await?,
+            Client::Ssh => {
+                return Err(ApiError::bad_request(
+                    "The client 'ssh' is not supported: salt-ssh is not part of Brine yet",
+                ));
+            }
+        };
+        answers.push(answer);
+        Ok(())
+    }
+
+    fn local(&self, chunk: &Chunk) -> Result<LocalJob<'_>, ApiError> {
+        let times = brine_job::Times {
+            timeout: chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.timeout),
+            gather: chunk.seconds("gather_job_timeout")?.unwrap_or(self.gather),
+        };
+        Ok(LocalJob { api: self, request: chunk.request()?, times, is_full: chunk.is_full_return() })
+    }
+
+    /// Calls a function of the master and returns the answer in Salt's shape.
+    async fn call(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
+        let time = chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.call_timeout);
+        let call = chunk.call(false)?;
+        let mut reply = self.master.call(registry, &call, time).await?;
+        let tag = reply.get("tag").map(ToString::to_string).unwrap_or_default();
+        let mut data = match reply.shift_remove("data") {
+            Some(Value::Map(data)) => data,
+            _ => Map::new(),
+        };
+        Ok(match registry {
+            Registry::Runner if chunk.is_full_return() => map! {"tag" => format!("{tag}/ret"), "data" => data}.into(),
+            Registry::Runner => data.shift_remove("return").unwrap_or_default(),
+            Registry::Wheel => {
+                data.insert("tag".into(), tag.as_str().into());
+                if let Some(name) = self.name_of(&chunk.proof).await {
+                    data.insert("user".into(), name.into());
+                }
+                map! {"tag" => tag, "data" => data}.into()
+            }
+        })
+    }
+
+    async fn call_async(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
+        let reply = self.master.call(registry, &chunk.call(true)?, self.call_timeout).await?;
+        let field = |name: &str| reply.get(name).cloned().unwrap_or_default();
+        Ok(map! {"tag" => field("tag"), "jid" => field("jid")}.into())
+    }
+
+    async fn name_of(&self, proof: &Proof) -> Option<String> {
+        match proof {
+            Proof::Password { username, .. } => Some(username.clone()),
+            Proof::Token(token) => self.auth.user(token).await.ok()?.map(|user| user.identity.username.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::list;
+
+    fn enabled() -> Vec<String> {
+        vec!["local".to_owned(), "runner".to_owned()]
+    }
+
+    fn chunk(fields: Map) -> Chunk {
+        Chunk::new(fields, Some("abc"), &enabled()).unwrap()
+    }
+
+    #[test]
+    fn chunks_are_checked_in_salts_order() {
+        let password = map! {"client" => "local", "eauth" => "file", "username" => "fred", "password" => "x"};
+        for (fields, token, expected) in [
+            (map! {"client" => "local"}, Some("abc"), Ok(Proof::Token("abc".into()))),
+            (map! {"client" => "local", "token" => "other"}, Some("abc"), Ok(Proof::Token("abc".into()))),
+            (map! {"client" => "local", "token" => "12ab"}, None, Ok(Proof::Token("12ab".into()))),
+            (
+                password,
+                None,
+                Ok(Proof::Password { eauth: "file".into(), username: "fred".into(), password: "x".into() }),
+            ),
+            (map! {"client" => "local"}, None, Err((401, "No authentication credentials given"))),
+            (map! {"client" => "local", "token" => "xyz"}, None, Err((401, "Invalid token"))),
+            (map! {"client" => "local", "token" => list!["1"]}, None, Err((401, "Invalid token"))),
+            (map! {"client" => "x"}, None, Err((400, "Invalid client specified: 'x'"))),
+            (map! {}, Some("abc"), Err((400, "Invalid client specified: 'None'"))),
+            (
+                map! {"client" => "wheel"},
+                Some("abc"),
+                Err((400, "Client disabled: 'wheel'. Add to 'netapi_enable_clients' master config option to enable.")),
+            ),
+        ] {
+            let read = Chunk::new(fields.clone(), token, &enabled());
+            let read = read.map(|chunk| chunk.proof).map_err(|error| (error.status.as_u16(), error.message));
+            assert_eq!(read, expected.map_err(|(status, text)| (status, text.to_owned())), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_has_the_fields_of_its_chunk() {
+        let keyword = |pairs: Map| -> Value {
+            let mut pairs = pairs;
+            pairs.insert("__kwarg__".into(), true.into());
+            pairs.into()
+        };
+        for (fields, tgt, tgt_type, arg) in [
+            (map! {"tgt" => "*", "batch" => Value::Nil}, "*".into(), "glob", vec![]),
+            (map! {"tgt" => "os:Debian", "expr_form" => "grain"}, "os:Debian".into(), "grain", vec![]),
+            (map! {"tgt" => "a,b c", "tgt_type" => "list"}, list!["a", "b", "c"], "list", vec![]),
+            (map! {"tgt" => list!["a"], "tgt_type" => "list"}, list!["a"], "list", vec![]),
+            (
+                map! {"tgt" => "*", "arg" => list!["1", 2, "cwd=/tmp"], "kwarg" => map! {"a" => 1}},
+                "*".into(),
+                "glob",
+                vec!["1".into(), 2.into(), keyword(map! {"cwd" => "/tmp", "a" => 1})],
+            ),
+        ] {
+            let mut fields = fields;
+            fields.extend(map! {"client" => "local", "fun" => "test.arg"});
+            let request = chunk(fields.clone()).request().unwrap();
+            assert_eq!((request.tgt, request.tgt_type.as_str()), (tgt, tgt_type), "{fields:?}");
+            let given = Args::from_wire(&request.arg);
+            assert_eq!(given, Args::from_wire(&arg), "{fields:?}");
+        }
+        for fields in [
+            map! {"fun" => "test.ping"},
+            map! {"tgt" => "*"},
+            map! {"tgt" => "*", "fun" => ""},
+            map! {"tgt" => "*", "fun" => "test.ping", "jid" => "x"},
+            map! {"tgt" => "*", "fun" => "test.ping", "kwarg" => "x"},
+        ] {
+            let mut fields = fields;
+            fields.insert("client".into(), "local".into());
+            assert_eq!(chunk(fields.clone()).request().unwrap_err().status, 400, "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn calls_take_arguments_in_all_forms() {
+        let fields = map! {
+            "client" => "runner", "fun" => "jobs.list_job", "arg" => list!["1", "x=2", list![3]],
+            "kwarg" => map! {"y" => 4}, "jid" => "5", "full_return" => true, "timeout" => "7",
+        };
+        let chunk = chunk(fields);
+        let call = chunk.call(false).unwrap();
+        assert_eq!(call.args.positional, [1.into(), list![3]]);
+        assert_eq!(call.args.keyword, map! {"x" => 2, "y" => 4, "jid" => "5"});
+        assert_eq!(chunk.seconds("timeout"), Ok(Some(Duration::from_secs(7))));
+        assert!(chunk.is_full_return());
+    }
+
+    #[test]
+    fn times_are_bounded_numbers() {
+        for (value, expected) in [
+            (5.into(), Some(5)),
+            (1e300.into(), Some(86_400)),
+            ("2.0".into(), Some(2)),
+            (Value::from(-1), None),
+            ("x".into(), None),
+            (f64::NAN.into(), None),
+        ] {
+            let chunk = chunk(map! {"client" => "local", "timeout" => value});
+            assert_eq!(chunk.seconds("timeout").ok().flatten().map(|time| time.as_secs()), expected);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Commands: `/`, `/run`, `/minions`, and `/stats`.
+
+use std::sync::atomic::Ordering;
+
+use axum::http::StatusCode;
+use brine_value::{Map, Value, list, map};
+
+use crate::context::Context;
+use crate::lowstate::Client;
+use crate::metrics;
+use crate::routes::Answer;
+
+/// `GET /`
+pub(crate) async fn welcome(context: Context) -> Answer {
+    let clients: Value = Client::ALL.iter().map(|(name, _)| *name).collect();
+    context.reply(&map! {"return" => "Welcome", "clients" => clients}.into())
+}
+
+/// `POST /`
+pub(crate) async fn run_with_login(mut context: Context) -> Answer {
+    let lowstate = context.payload().await?.lowstate()?;
+    let token = context.sender()?.token.clone();
+    let answers = context.api.run(lowstate, Some(&token)).await?;
+    context.reply(&map! {"return" => answers}.into())
+}
+
+/// `POST /run`
+pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
+    let lowstate = context.payload().await?.lowstate()?;
+    context.check_login_pause(&lowstate)?;
+    let answers = context.api.run(lowstate, None).await;
+    context.record_logins(&answers);
+    context.reply(&map! {"return" => answers?}.into())
+}
+
+/// `GET /minions` and `GET /minions/ID`
+pub(crate) async fn minions(context: Context) -> Answer {
+    let tgt = context.param.clone().unwrap_or_else(|| "*".to_owned());
+    let chunk = map! {"client" => "local", "tgt" => tgt, "fun" => "grains.items"};
+    let answers = context.api.run(vec![chunk], Some(&context.sender()?.token)).await?;
+    context.reply(&map! {"return" => answers}.into())
+}
+
+/// `POST /minions`
+pub(crate) async fn start_jobs(mut context: Context) -> Answer {
+    let mut lowstate = context.payload().await?.lowstate()?;
+    for chunk in &mut lowstate {
+        chunk.insert("client".into(), "local_async".into());
+    }
+    let answers = context.api.run(lowstate, Some(&context.sender()?.token)).await?;
+    let jids = answers.iter().filter_map(|answer| answer.get("jid")?.as_str());
+    let links: Value = jids.map(|jid| map! {"href" => format!("/jobs/{jid}")}).collect();
+    let mut response = context.reply(&map! {"return" => answers, "_links" => map! {"jobs" => links}}.into())?;
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
+
+/// `GET /stats`
+pub(crate) async fn stats(mut context: Context) -> Answer {
+    if !context.api.options.stats_disable_auth {
+        context.authenticate().await?;
+    }
+    let api = &context.api;
+    let (now, uptime) = (crate::auth::now(), api.started.elapsed().as_secs_f64());
+    let requests = api.requests.load(Ordering::Relaxed);
+    let count = |value: i64| Value::from(value);
+    let mut statistics: Map = map! {
+        "Current Time" => now,
+        "Start Time" => now - uptime,
+        "Uptime" => uptime,
+        "Enabled" => true,
+        "Total Requests" => requests,
+        "Requests/Second" => requests as f64 / uptime.max(1.0),
+        "Current Requests" => count(metrics::CONNECTIONS.get()),
+        "Slow Queries" => list![],
+    };
+    statistics.insert("Requests".into(), Value::map());
+    let own = map! {
+        "Connections" => count(metrics::CONNECTIONS.get()),
+        "Refused connections" => metrics::CONNECTIONS_REFUSED.get(),
+        "Subscribers" => count(metrics::SUBSCRIBERS.get()),
+        "Failed requests" => metrics::REQUESTS_FAILED.get(),
+    };
+    context.reply(&map! {"CherryPy Applications" => statistics, "Brine" => own}.into())
+}

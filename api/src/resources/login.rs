@@ -1,0 +1,206 @@
+//! Sessions and tokens: `/login`, `/logout`, `/token`.
+
+use std::net::IpAddr;
+use std::time::Instant;
+
+use axum::http::{HeaderValue, StatusCode, header};
+use brine_function::Args;
+use brine_value::{Map, Value, list, map};
+use brine_wire::Proof;
+
+use crate::auth::{COOKIE_NAME, TOKEN_HEADER};
+use crate::context::Context;
+use crate::error::ApiError;
+use crate::metrics;
+use crate::routes::Answer;
+
+const WRONG: &str = "Could not authenticate using provided credentials";
+const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
+/// The word that stands for the user in the table of failures: those of an address count together.
+const ANYBODY: &str = "";
+
+/// `GET /login`
+pub(crate) async fn ask(context: Context) -> Answer {
+    let mut response = context.reply(&map! {"status" => Value::Nil, "return" => "Please log in"}.into())?;
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
+    Ok(response)
+}
+
+/// `POST /login`
+pub(crate) async fn login(mut context: Context) -> Answer {
+    let credentials = context.payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
+    let wrong = || ApiError::unauthorized(WRONG);
+    let Some(proof) = password(&credentials) else { return Err(wrong()) };
+    if !may_log_in(&context.api.options.api_acl, &proof.0, context.client.address) {
+        tracing::warn!(peer = %context.client.address, user = proof.0, "a login is refused: api_acl does not permit the address");
+        metrics::UNAUTHENTICATED.add(1);
+        return Err(wrong());
+    }
+    let expire = credentials.get("token_expire").and_then(Value::as_f64);
+    let Some(token) = context.make_token(proof.1, expire).await? else { return Err(wrong()) };
+    let Some((session, user)) = context.api.auth.begin(&token) else { return Err(ApiError::internal()) };
+    let permissions = context.api.auth.permissions(&user);
+    if permissions.is_empty() {
+        let user = &user.identity.username;
+        tracing::warn!(user, "a user without permissions has logged in: external_auth has no entries for the user");
+    }
+    let permissions = if permissions.is_empty() { Value::map() } else { permissions.into() };
+    let field = |name: &str| token.get(name).cloned().unwrap_or_default();
+    let body = map! {
+        "token" => &session,
+        "expire" => field("expire"),
+        "start" => field("start"),
+        "user" => field("name"),
+        "eauth" => field("eauth"),
+        "perms" => permissions,
+    };
+    let mut response = context.reply(&map! {"return" => list![body]}.into())?;
+    let headers = response.headers_mut();
+    let seconds = user.remaining().as_secs();
+    if let (Ok(token), Ok(cookie)) = (session.parse(), cookie(&session, seconds, context.api.is_tls).parse()) {
+        headers.insert(TOKEN_HEADER, token);
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+/// `POST /logout`
+pub(crate) async fn logout(context: Context) -> Answer {
+    let sender = context.sender()?;
+    context.api.auth.end(sender);
+    // The digest: the arguments of calls are events.
+    let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&sender.token));
+    if let Err(error) = context.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
+        // The session has ended in any case.
+        tracing::error!(%error, "revoking a token at a logout failed: it is valid until it expires");
+    }
+    let mut response = context.reply(&map! {"return" => "Your token has been cleared"}.into())?;
+    if let Ok(cookie) = cookie("", 0, context.api.is_tls).parse() {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// `POST /token`
+pub(crate) async fn token(mut context: Context) -> Answer {
+    if !context.api.enabled.iter().any(|client| client == "runner") {
+        let message = "Client disabled: 'runner'. Add to 'netapi_enable_clients' master config option to enable.";
+        return Err(ApiError::bad_request(message));
+    }
+    let mut tokens = Vec::new();
+    for credentials in context.payload().await?.lowstate()? {
+        let has_all = ["username", "password", "eauth"].iter().all(|name| credentials.contains_key(*name));
+        let (user, proof) = password(&credentials).filter(|_| has_all).ok_or_else(|| ApiError::bad_request(NEEDED))?;
+        let expire = credentials.get("token_expire").and_then(Value::as_f64);
+        let Some(token) = context.make_token(proof, expire).await? else {
+            let message = format!("Authentication failure of type \"eauth\" occurred for user {user}.");
+            return Err(ApiError::unauthorized(message));
+        };
+        tokens.push(Value::from(token));
+    }
+    context.reply(&tokens.into())
+}
+
+/// Returns the user and the password of credentials.
+fn password(credentials: &Map) -> Option<(String, Proof)> {
+    let text = |name: &str| credentials.get(name).and_then(Value::as_str).map(str::to_owned);
+    let username = text("username")?;
+    let password = credentials.get("password").map(ToString::to_string).unwrap_or_default();
+    Some((username.clone(), Proof::Password { eauth: text("eauth")?, username, password }))
+}
+
+/// Returns the cookie of a session. Scripts cannot read it, and browsers do not send it with requests of other sites.
+fn cookie(session: &str, seconds: u64, is_tls: bool) -> String {
+    let secure = if is_tls { "; Secure" } else { "" };
+    format!("{COOKIE_NAME}={session}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Strict{secure}")
+}
+
+/// Returns whether `api_acl` permits a user to log in from an address.
+fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
+    let Some(users) = acl.get("users").and_then(Value::as_map).filter(|users| !users.is_empty()) else {
+        return acl.is_empty();
+    };
+    let addresses = users.get(user).or_else(|| users.get("*")).and_then(Value::as_list).unwrap_or_default();
+    let fits = |one: &str| one == "*" || one.parse::<IpAddr>().is_ok_and(|one| one.to_canonical() == address);
+    addresses.iter().filter_map(Value::as_str).any(fits)
+}
+
+impl Context {
+    /// Returns a new token; `None` if the credentials are wrong. Failures of an address make its next attempts wait.
+    async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, ApiError> {
+        self.check_pause()?;
+        let token = self.api.master.make_token(proof, expire).await?;
+        self.record_login(token.is_some());
+        if token.is_none() {
+            metrics::UNAUTHENTICATED.add(1);
+            tracing::info!(peer = %self.client.address, "a login failed: the log of the master has the cause");
+        }
+        Ok(token)
+    }
+
+    /// The address that failures count for. Those of this host are a proxy's, or the user's own.
+    fn counted_address(&self) -> Option<IpAddr> {
+        Some(self.client.address).filter(|address| !address.is_loopback())
+    }
+
+    fn check_pause(&self) -> Result<(), ApiError> {
+        let Some(address) = self.counted_address() else { return Ok(()) };
+        let pause = self.api.throttle.remaining(None, &address.to_string(), ANYBODY, Instant::now());
+        if pause.is_zero() {
+            return Ok(());
+        }
+        tracing::warn!(%address, seconds = pause.as_secs() + 1, "a login is refused: too many failures from the address");
+        metrics::UNAUTHENTICATED.add(1);
+        Err(ApiError::new(StatusCode::UNAUTHORIZED, WRONG))
+    }
+
+    fn record_login(&self, success: bool) {
+        if let Some(address) = self.counted_address() {
+            self.api.throttle.record(None, &address.to_string(), ANYBODY, success, Instant::now());
+        }
+    }
+
+    /// As for a login, for chunks with passwords.
+    pub(crate) fn check_login_pause(&self, lowstate: &[Map]) -> Result<(), ApiError> {
+        if lowstate.iter().any(|chunk| chunk.contains_key("password")) { self.check_pause() } else { Ok(()) }
+    }
+
+    /// Counts failed authentications of chunks with passwords.
+    pub(crate) fn record_logins<T>(&self, answer: &Result<T, ApiError>) {
+        if let Err(error) = answer
+            && error.message.starts_with("Authentication ")
+        {
+            self.record_login(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn api_acl_limits_addresses_by_user() {
+        let acl = map! {"users" => map! {"fred" => list!["10.0.0.1"], "ann" => list!["*"], "*" => list!["10.0.0.2"]}};
+        let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
+        for (acl, user, address, permitted) in [
+            (&Map::new(), "fred", one, true),
+            (&acl, "fred", one, true),
+            (&acl, "fred", other, false),
+            (&acl, "ann", other, true),
+            (&acl, "eve", one, false),
+            (&acl, "eve", other, true),
+            (&map! {"user" => map! {"fred" => list!["*"]}}, "fred", one, false),
+        ] {
+            assert_eq!(may_log_in(acl, user, address), permitted, "{user} {address}");
+        }
+    }
+
+    #[test]
+    fn cookies_are_for_this_server_alone() {
+        let text = cookie("abc", 60, true);
+        assert_eq!(text, "session_id=abc; Max-Age=60; Path=/; HttpOnly; SameSite=Strict; Secure");
+        assert!(!cookie("abc", 60, false).contains("Secure"));
+    }
+}

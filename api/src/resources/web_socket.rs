@@ -1,0 +1,136 @@
+//! Web sockets: `/ws` of rest_cherrypy, `/all_events` and `/formatted_events` of rest_tornado.
+//!
+//! As with Salt's servers, nothing is sent before the client has sent [`READY`].
+
+use std::time::Duration;
+
+use axum::extract::FromRequestParts as _;
+use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use bytes::Bytes;
+
+use super::events::{Next, Stream, Wanted};
+use super::formatted::Formatted;
+use crate::auth::{Authenticated, is_hex};
+use crate::context::Context;
+use crate::error::ApiError;
+use crate::routes::Answer;
+
+/// The message that begins the events, and its answer.
+const READY: &str = "websocket client ready";
+const RECEIVED: &str = "server received message";
+/// The timeout of that message.
+const READY_TIME: Duration = Duration::from_secs(60);
+/// The maximum size of a message of a client, in bytes.
+const MESSAGE: usize = 64 << 10;
+/// The maximum number of bytes that wait for a client.
+const BUFFER: usize = 4 << 20;
+
+/// The format of the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// `data: JSON` and an empty line, with an answer to [`READY`].
+    Lines,
+    /// JSON.
+    Plain,
+    /// The state of jobs and minions.
+    State,
+}
+
+/// `GET /ws`
+pub(crate) async fn by_login(context: Context) -> Answer {
+    let sender = context.sender()?.clone();
+    upgrade(context, sender, Form::Lines).await
+}
+
+/// `GET /ws/TOKEN`
+pub(crate) async fn by_path(context: Context) -> Answer {
+    let sender = by_token(&context).await?;
+    upgrade(context, sender, Form::Lines).await
+}
+
+/// `GET /all_events/TOKEN`
+pub(crate) async fn all_events(context: Context) -> Answer {
+    let sender = by_token(&context).await?;
+    upgrade(context, sender, Form::Plain).await
+}
+
+/// `GET /formatted_events/TOKEN`
+pub(crate) async fn formatted_events(context: Context) -> Answer {
+    let sender = by_token(&context).await?;
+    upgrade(context, sender, Form::State).await
+}
+
+async fn by_token(context: &Context) -> Result<Authenticated, ApiError> {
+    if !is_hex(context.param()) {
+        return Err(ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist"));
+    }
+    context.api.auth.by_secret(context.param(), context.client.address).await
+}
+
+async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Answer {
+    let wanted = Wanted::read(&context)?;
+    let form = if wanted.is_formatted { Form::State } else { form };
+    let upgrade = WebSocketUpgrade::from_request_parts(&mut context.parts, &()).await;
+    let upgrade = upgrade.map_err(|error| ApiError::bad_request(format!("The web socket is refused: {error}")))?;
+    let stream = Stream::new(&context.api, &sender, wanted);
+    let (address, client) = (context.client.address, context.client);
+    let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(BUFFER);
+    Ok(upgrade.on_upgrade(move |socket| async move {
+        if let Err(error) = serve(socket, stream, form).await {
+            tracing::debug!(%address, %error, "a web socket ended");
+        }
+        drop(client);
+    }))
+}
+
+/// Waits until the client is ready. Returns whether it still is there.
+async fn is_ready(socket: &mut WebSocket) -> Result<bool, axum::Error> {
+    while let Some(message) = socket.recv().await {
+        match message? {
+            Message::Text(text) if text.trim() == READY => return Ok(true),
+            Message::Close(_) => return Ok(false),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<(), axum::Error> {
+    let ready = tokio::time::timeout(READY_TIME, is_ready(&mut socket)).await;
+    if !ready.unwrap_or(Ok(false))? {
+        return socket.send(Message::Close(None)).await;
+    }
+    if form == Form::Lines {
+        socket.send(Message::text(RECEIVED)).await?;
+    }
+    let mut state = Formatted::default();
+    loop {
+        let next = tokio::select! {
+            next = stream.next() => next,
+            message = socket.recv() => match message {
+                // Pings are answered by the library.
+                Some(Ok(message)) if !matches!(message, Message::Close(_)) => continue,
+                _ => return Ok(()),
+            },
+        };
+        match next {
+            Next::Silence => socket.send(Message::Ping(Bytes::new())).await?,
+            Next::End => return socket.send(Message::Close(None)).await,
+            Next::Event(item) => match form {
+                Form::Lines => socket.send(text(item.data_line())).await?,
+                Form::Plain => socket.send(text(item.json())).await?,
+                Form::State => {
+                    if let Some(changed) = state.update(&item.event) {
+                        socket.send(Message::text(changed)).await?;
+                    }
+                }
+            },
+        }
+    }
+}
+
+fn text(bytes: Bytes) -> Message {
+    // Serialized events are UTF-8.
+    Message::Text(Utf8Bytes::try_from(bytes).unwrap_or_default())
+}

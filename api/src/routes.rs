@@ -1,0 +1,390 @@
+//! The table of resources. The router and the OpenAPI document are made from it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{FromRequestParts as _, Path, Request};
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::Response;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use brine_config::RestConfig;
+use brine_value::{Value, list, map};
+use futures::future::BoxFuture;
+use tower::ServiceExt as _;
+
+use crate::context::{Context, failed};
+use crate::error::ApiError;
+use crate::listener::Client;
+use crate::resources::{app, commands, console, events, hook, jobs, keys, login, web_socket};
+use crate::{Api, StartError, format, headers, metrics};
+
+pub(crate) type Answer = Result<Response, ApiError>;
+use At::{App, Fixed, Static, Webhook};
+
+type Handler = fn(Context) -> BoxFuture<'static, Answer>;
+
+/// What a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    Nothing,
+    /// A session or a token in the header or the cookie.
+    Login,
+    /// Credentials or a token in the body, or in the path.
+    Own,
+}
+
+/// The path of a resource.
+#[derive(Debug, Clone, Copy)]
+enum At {
+    Fixed(&'static str),
+    /// Below `webhook_url`, `app_path` and `static_path`.
+    Webhook(&'static str),
+    App(&'static str),
+    Static(&'static str),
+}
+
+impl At {
+    fn path(self, options: &RestConfig) -> String {
+        match self {
+            Fixed(path) => path.to_owned(),
+            Webhook(rest) => format!("{}{rest}", options.webhook_url),
+            App(rest) => format!("{}{rest}", options.app_path),
+            Static(rest) => format!("{}{rest}", options.static_path),
+        }
+    }
+}
+
+/// A resource with one method.
+struct Resource {
+    method: Method,
+    at: At,
+    needs: Needs,
+    about: &'static str,
+    handler: Handler,
+}
+
+macro_rules! resources {
+    ($($method:ident $at:expr, $needs:ident, $about:literal, $handler:path;)*) => {
+        &[$(Resource {
+            method: Method::$method,
+            at: $at,
+            needs: Needs::$needs,
+            about: $about,
+            handler: |context| Box::pin($handler(context)),
+        }),*]
+    };
+}
+
+const RESOURCES: &[Resource] = resources! {
+    GET Fixed("/"), Nothing, "Returns the names of the clients.", commands::welcome;
+    POST Fixed("/"), Login, "Runs the chunks of a lowstate.", commands::run_with_login;
+    POST Fixed("/run"), Own, "Runs the chunks of a lowstate with the credentials in each.", commands::run_with_credentials;
+    GET Fixed("/login"), Nothing, "Asks for a login.", login::ask;
+    POST Fixed("/login"), Own, "Begins a session for username, password and eauth.", login::login;
+    POST Fixed("/logout"), Login, "Ends the session and revokes its token.", login::logout;
+    POST Fixed("/token"), Own, "Returns a token for username, password and eauth.", login::token;
+    GET Fixed("/minions"), Login, "Returns the grains of all minions.", commands::minions;
+    GET Fixed("/minions/{id}"), Login, "Returns the grains of a minion.", commands::minions;
+    POST Fixed("/minions"), Login, "Publishes jobs without waiting for returns.", commands::start_jobs;
+    GET Fixed("/jobs"), Login, "Lists jobs. Query: function, target, user, since, until, failed, limit, before.", jobs::list;
+    GET Fixed("/jobs/{jid}"), Login, "Returns a job with its returns.", jobs::one;
+    GET Fixed("/keys"), Login, "Lists the keys of minions by state.", keys::list;
+    GET Fixed("/keys/{id}"), Login, "Returns the fingerprint of a key.", keys::finger;
+    POST Fixed("/keys"), Own, "Makes and accepts a key for a new minion and returns it as a tar archive.", keys::generate;
+    GET Fixed("/events"), Login, "Follows events as server-sent events. Query: since, tag.", events::follow;
+    GET Fixed("/ws"), Login, "Follows events by a web socket. Query: since, tag, format_events.", web_socket::by_login;
+    GET Fixed("/ws/{token}"), Own, "The same with a token in the path.", web_socket::by_path;
+    GET Fixed("/all_events/{token}"), Own, "Follows events by a web socket, as rest_tornado.", web_socket::all_events;
+    GET Fixed("/formatted_events/{token}"), Own, "Follows the state of jobs and minions by a web socket, as rest_tornado.", web_socket::formatted_events;
+    POST Webhook(""), Own, "Publishes an event.", hook::publish;
+    POST Webhook("/{*path}"), Own, "Publishes an event with the path in its tag.", hook::publish;
+    GET Fixed("/stats"), Own, "Returns statistics of the API.", commands::stats;
+    GET Fixed("/openapi.json"), Nothing, "Returns this description.", describe;
+    GET App(""), Nothing, "Returns the application of the option app.", app::application;
+    GET App("/{*path}"), Nothing, "The same: the application knows the rest of the path.", app::application;
+    GET Static("/{*path}"), Nothing, "Returns a file of the option static.", app::static_file;
+    GET Fixed("/favicon.ico"), Nothing, "Returns the icon of the option favicon.", app::icon;
+    GET Fixed("/console"), Nothing, "Returns the console.", console::asset;
+    GET Fixed("/console/{*path}"), Nothing, "Returns a file of the console.", console::asset;
+};
+
+/// Resources that there are not without sessions, as in Salt.
+const OF_SESSIONS: &[&str] = &["/login", "/logout", "/minions", "/minions/{id}", "/jobs", "/jobs/{jid}"];
+
+fn resources(options: &RestConfig) -> impl Iterator<Item = (&'static Resource, String)> {
+    let has_sessions = options.enable_sessions;
+    let all = RESOURCES.iter().map(|resource| (resource, resource.at.path(options)));
+    all.filter(move |(_, path)| has_sessions || !OF_SESSIONS.contains(&path.as_str()))
+}
+
+/// Returns the router of the API.
+pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
+    let options = &api.options;
+    let fixed: Vec<&str> = RESOURCES
+        .iter()
+        .filter_map(|one| if let Fixed(path) = one.at { path.split('/').nth(1) } else { None })
+        .collect();
+    let mut seen: Vec<&str> = Vec::new();
+    for (name, url) in
+        [("webhook_url", &options.webhook_url), ("app_path", &options.app_path), ("static_path", &options.static_path)]
+    {
+        let first = url.split('/').nth(1).unwrap_or_default();
+        let is_taken = fixed.contains(&first) || seen.contains(&url.as_str()) || first.is_empty();
+        if is_taken || url.contains(['{', '}', '*', '?', '#', '%']) {
+            return Err(StartError::Invalid { name, reason: format!("expected a path of its own, got '{url}'") });
+        }
+        seen.push(url);
+    }
+    let mut by_path: BTreeMap<String, MethodRouter> = BTreeMap::new();
+    for (resource, path) in resources(options) {
+        let filter = if resource.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
+        let (api, handler, needs) = (Arc::clone(api), resource.handler, resource.needs);
+        let service = move |request: Request| handle(Arc::clone(&api), handler, needs, request);
+        let own = by_path.remove(&path).unwrap_or_default();
+        by_path.insert(path, own.merge(on(filter, service)));
+    }
+    let mut router = Router::new();
+    for (path, methods) in by_path {
+        router = router.route(&path, methods);
+    }
+    let not_found = |request: Request| async move {
+        failed(request.headers(), &ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist"))
+    };
+    let not_allowed = |request: Request| async move {
+        failed(request.headers(), &ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here"))
+    };
+    Ok(router.fallback(not_found).method_not_allowed_fallback(not_allowed))
+}
+
+/// Handles a request to a resource.
+async fn handle(api: Arc<Api>, handler: Handler, needs: Needs, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let param = Path::<String>::from_request_parts(&mut parts, &()).await.ok().map(|Path(param)| param);
+    let Some(client) = parts.extensions.get::<Client>().cloned() else {
+        return failed(&parts.headers, &ApiError::internal());
+    };
+    let headers = parts.headers.clone();
+    let mut context = Context::new(api, client, parts, body, param);
+    let answered = async {
+        if needs == Needs::Login {
+            context.authenticate().await?;
+        }
+        handler(context).await
+    };
+    answered.await.unwrap_or_else(|error| failed(&headers, &error))
+}
+
+/// Answers a request: what concerns all resources stands here.
+pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request) -> Response {
+    metrics::REQUESTS.add(1);
+    api.requests.fetch_add(1, Ordering::Relaxed);
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = if let Some(response) = headers::preflight(request.method(), request.headers()) {
+        response
+    } else if let Some(error) = bad_address(api, &request) {
+        failed(request.headers(), &error)
+    } else {
+        without_trailing_slash(&mut request);
+        if is_for_application(api, &request) {
+            *request.uri_mut() = api.options.app_path.parse().unwrap_or_default();
+        }
+        // The errors of the router are responses.
+        router.oneshot(request).await.unwrap_or_else(|never| match never {})
+    };
+    if response.status().is_client_error() || response.status().is_server_error() {
+        metrics::REQUESTS_FAILED.add(1);
+    }
+    headers::complete(&mut response, origin.as_ref(), &api.options.cors_origin, api.is_tls);
+    response
+}
+
+fn bad_address(api: &Api, request: &Request) -> Option<ApiError> {
+    let allowed = &api.options.authorized_ips;
+    let address = request.extensions().get::<Client>()?.address;
+    let is_allowed = allowed.is_empty()
+        || allowed.iter().any(|one| one.parse::<IpAddr>().is_ok_and(|one| one.to_canonical() == address));
+    if is_allowed {
+        return None;
+    }
+    tracing::warn!(%address, "a request is refused: authorized_ips does not name its address");
+    Some(ApiError::new(StatusCode::FORBIDDEN, "Bad IP"))
+}
+
+/// Removes slashes at the end of the path, which Salt accepts.
+fn without_trailing_slash(request: &mut Request) {
+    let path = request.uri().path();
+    let short = path.trim_end_matches('/');
+    if short.len() == path.len() || path == "/" {
+        return;
+    }
+    let short = if short.is_empty() { "/" } else { short };
+    let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+    if let Ok(uri) = format!("{short}{query}").parse::<Uri>() {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// Returns whether a client gets the page of the single-page application in place of a resource.
+fn is_for_application(api: &Api, request: &Request) -> bool {
+    let path = request.uri().path();
+    let own = [api.options.app_path.as_str(), &api.options.static_path, "/console", "/events", "/openapi.json"];
+    api.options.app.is_some()
+        && request.method().is_safe()
+        && format::wants_page(request.headers())
+        && !own.iter().any(|own| path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// Returns the OpenAPI description of the resources.
+async fn describe(context: Context) -> Answer {
+    let mut paths = brine_value::Map::new();
+    for (resource, path) in resources(&context.api.options) {
+        let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let parameters: Value = names
+            .map(|name| {
+                let name = name.trim_start_matches('*');
+                map! {"name" => name, "in" => "path", "required" => true, "schema" => map! {"type" => "string"}}
+            })
+            .collect();
+        let answer = |text: &str| map! {"description" => text};
+        let mut responses = map! {"200" => answer("The result")};
+        let mut operation = map! {"summary" => resource.about, "parameters" => parameters};
+        if resource.needs != Needs::Nothing {
+            responses.insert("401".into(), answer("Not authenticated or not permitted").into());
+        }
+        if resource.needs == Needs::Login {
+            operation.insert("security".into(), list![map! {"token" => list![]}, map! {"session" => list![]}]);
+        }
+        if resource.method == Method::POST {
+            let content = map! {"application/json" => Value::map(), "application/x-yaml" => Value::map(), "application/x-www-form-urlencoded" => Value::map()};
+            operation.insert("requestBody".into(), map! {"content" => content}.into());
+        }
+        operation.insert("responses".into(), responses.into());
+        let path = Value::from(path.replace("{*", "{"));
+        let methods = paths.entry(path).or_insert_with(Value::map);
+        if let Some(methods) = methods.as_map_mut() {
+            methods.insert(resource.method.as_str().to_ascii_lowercase().into(), operation.into());
+        }
+    }
+    let schemes = map! {
+        "token" => map! {"type" => "apiKey", "in" => "header", "name" => "X-Auth-Token"},
+        "session" => map! {"type" => "apiKey", "in" => "cookie", "name" => crate::auth::COOKIE_NAME},
+    };
+    let document = map! {
+        "openapi" => "3.1.0",
+        "info" => map! {"title" => "Brine", "version" => brine_config::VERSION},
+        "paths" => paths,
+        "components" => map! {"securitySchemes" => schemes},
+    };
+    context.reply(&document.into())
+}
+
+/// Returns a response with a body of this type.
+pub(crate) fn typed(content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_config::MasterConfig;
+
+    fn api(options: RestConfig) -> Arc<Api> {
+        let config = MasterConfig { netapi_enable_clients: vec!["local".to_owned()], ..MasterConfig::default() };
+        Arc::new(Api::new(&config, options, "/nonexistent".into()).unwrap())
+    }
+
+    async fn ask(api: &Arc<Api>, method: &str, uri: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut request = request.body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Client::testing());
+        answer(api, router(api).unwrap(), request).await
+    }
+
+    #[tokio::test]
+    async fn statuses_are_salts() {
+        let api = api(RestConfig::default());
+        for (method, uri, headers, status) in [
+            ("GET", "/", &[][..], 200),
+            ("HEAD", "/", &[], 200),
+            ("GET", "//", &[], 200),
+            ("GET", "/login/", &[], 200),
+            ("GET", "/", &[("accept", "text/html")], 406),
+            ("POST", "/", &[], 401),
+            ("POST", "/logout", &[], 401),
+            ("GET", "/minions/", &[], 401),
+            ("GET", "/minions/web1", &[], 401),
+            ("GET", "/jobs", &[("x-auth-token", "not hexadecimal")], 401),
+            ("GET", "/stats", &[], 401),
+            ("GET", "/events", &[], 401),
+            ("GET", "/nothing", &[], 404),
+            ("PUT", "/minions", &[], 405),
+            ("GET", "/run", &[], 405),
+            ("POST", "/run", &[], 400),
+            ("POST", "/login", &[], 401),
+            ("POST", "/hook/a/b", &[], 401),
+            ("OPTIONS", "/", &[("access-control-request-method", "POST")], 200),
+            ("GET", "/openapi.json", &[], 200),
+            ("GET", "/console", &[], 200),
+            ("GET", "/console/nothing.js", &[], 404),
+            ("GET", "/static/x", &[], 404),
+            ("GET", "/app", &[], 404),
+        ] {
+            let response = ask(&api, method, uri, headers).await;
+            assert_eq!(response.status().as_u16(), status, "{method} {uri}");
+            assert!(response.headers().contains_key("access-control-allow-origin"), "{method} {uri}");
+        }
+        let response = ask(&api, "PUT", "/minions", &[]).await;
+        assert!(response.headers()["allow"].to_str().unwrap().contains("POST"));
+    }
+
+    #[tokio::test]
+    async fn addresses_are_restricted() {
+        let api = api(RestConfig { authorized_ips: vec!["10.1.2.3".to_owned()], ..RestConfig::default() });
+        assert_eq!(ask(&api, "GET", "/", &[]).await.status(), 403);
+    }
+
+    #[tokio::test]
+    async fn browsers_get_the_application_for_any_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let page = folder.path().join("index.html");
+        std::fs::write(&page, "<p>hello").unwrap();
+        std::fs::write(folder.path().join("x.js"), "1").unwrap();
+        let options =
+            RestConfig { app: Some(page), static_dir: Some(folder.path().to_owned()), ..RestConfig::default() };
+        let api = api(options);
+        let html = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+        for (method, uri, headers, status, content_type) in [
+            ("GET", "/", &[html][..], 200, "text/html"),
+            ("GET", "/any/page", &[html], 200, "text/html"),
+            ("GET", "/app/x", &[], 200, "text/html"),
+            ("GET", "/", &[("accept", "*/*")], 200, "application/json"),
+            ("GET", "/", &[], 200, "application/json"),
+            ("POST", "/login", &[html], 401, "application/json"),
+            ("GET", "/events", &[html], 401, "application/json"),
+            ("GET", "/static/x.js", &[html], 200, "text/javascript"),
+            ("GET", "/static/../../etc/passwd", &[], 404, "application/json"),
+            ("GET", "/static/..%2f..%2fetc/passwd", &[], 404, "application/json"),
+        ] {
+            let response = ask(&api, method, uri, headers).await;
+            let found = response.headers()["content-type"].to_str().unwrap().to_owned();
+            assert_eq!((response.status().as_u16(), found.split(';').next().unwrap()), (status, content_type), "{uri}");
+        }
+    }
+
+    #[test]
+    fn urls_of_options_must_not_be_taken() {
+        for url in ["/run", "/", "/{x}", "/events/x"] {
+            let options = RestConfig { webhook_url: url.to_owned(), ..RestConfig::default() };
+            assert!(matches!(router(&api(options)), Err(StartError::Invalid { name: "webhook_url", .. })), "{url}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A stream that ends when its peer does not read for too long, so that a slow client holds nothing for ever.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// The time that a peer may take to read what was written.
+const WRITE_TIME: Duration = Duration::from_secs(60);
+
+/// A stream with a limit on blocked writes.
+pub(crate) struct Bounded<S> {
+    stream: S,
+    limit: Duration,
+    /// Runs while a write is blocked.
+    blocked: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Bounded<S> {
+    pub fn new(stream: S) -> Self {
+        Bounded { stream, limit: WRITE_TIME, blocked: None }
+    }
+
+    /// Passes on the result of a write, or the end of the patience with a blocked one.
+    fn limited<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.blocked = None;
+            return written;
+        }
+        let limit = self.limit;
+        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(limit)));
+        if blocked.as_mut().poll(context).is_ready() {
+            crate::metrics::SUBSCRIBERS_CLOSED.with(&["slow"]).add(1);
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")));
+        }
+        Poll::Pending
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        this.limited(context, written)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
+        this.limited(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.limited(context, flushed)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let ended = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.limited(context, ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    #[tokio::test]
+    async fn a_peer_that_does_not_read_ends_the_stream() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let mut near = Bounded { limit: Duration::from_millis(20), ..Bounded::new(near) };
+        near.write_all(b"12345678").await.unwrap();
+        let error = near.write_all(b"9").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let mut read = [0; 8];
+        far.read_exact(&mut read).await.unwrap();
+        // A peer that reads again has the whole time again.
+        near.blocked = None;
+        near.write_all(b"9").await.unwrap();
+    }
+}

@@ -1,0 +1,111 @@
+//! The certificate of the API: the configured one, or one that signs itself and is made at the first start.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use brine_config::{MasterConfig, RestConfig};
+use brine_system::files;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::StartError;
+
+/// The names of the files of the certificate that is made here, in `pki_dir`.
+const OWN_CERTIFICATE: &str = "api.crt";
+const OWN_KEY: &str = "api.key";
+
+/// Returns the configuration of TLS; `None` if it is disabled.
+pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option<Arc<ServerConfig>>, StartError> {
+    if options.disable_ssl {
+        return Ok(None);
+    }
+    let (certificates, key) = match (&options.ssl_crt, &options.ssl_key) {
+        (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
+        (None, None) => own(config)?,
+        _ => return Err(StartError::Certificate("ssl_crt and ssl_key are needed together".to_owned())),
+    };
+    let chain = options.ssl_chain.as_deref().map(read).transpose()?.unwrap_or_default();
+    let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
+    let certificates: Vec<CertificateDer<'static>> = [certificates, chain]
+        .iter()
+        .flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Vec<_>>())
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&error))?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| failed(&error))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let tls = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| failed(&error))?;
+    Ok(Some(Arc::new(tls)))
+}
+
+fn read(path: &Path) -> Result<String, StartError> {
+    std::fs::read_to_string(path)
+        .map_err(|error| StartError::Certificate(format!("reading {} failed: {error}", path.display())))
+}
+
+/// Reads the certificate that signs itself and its key, and makes them if they are missing.
+fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
+    let (certificate, key) = (config.pki_dir.join(OWN_CERTIFICATE), config.pki_dir.join(OWN_KEY));
+    if !(certificate.exists() && key.exists()) {
+        let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
+        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+        names.extend(host_name());
+        let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;
+        files::create_private_dir(&config.pki_dir).map_err(|error| failed(&error))?;
+        // The key comes first: a certificate without its key would be used by nobody.
+        files::write_atomic(&key, made.signing_key.serialize_pem().as_bytes(), 0o600)
+            .map_err(|error| failed(&error))?;
+        files::write_atomic(&certificate, made.cert.pem().as_bytes(), 0o644).map_err(|error| failed(&error))?;
+        tracing::warn!(
+            certificate = %certificate.display(),
+            "a certificate that signs itself has been made: name another one with ssl_crt and ssl_key"
+        );
+    }
+    Ok((read(&certificate)?, read(&key)?))
+}
+
+/// Returns the name of this host.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_owned();
+    (!name.is_empty() && name != "localhost").then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_made_once_and_its_key_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = MasterConfig { pki_dir: folder.path().join("pki"), ..MasterConfig::default() };
+        assert!(load(&config, &RestConfig::default()).unwrap().is_some());
+        let key = config.pki_dir.join(OWN_KEY);
+        assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        let first = std::fs::read(&key).unwrap();
+        load(&config, &RestConfig::default()).unwrap();
+        assert_eq!(std::fs::read(&key).unwrap(), first);
+        // The files that were made are good as configured ones, too.
+        let named = RestConfig {
+            ssl_crt: Some(config.pki_dir.join(OWN_CERTIFICATE)),
+            ssl_key: Some(key),
+            ..RestConfig::default()
+        };
+        assert!(load(&config, &named).unwrap().is_some());
+    }
+
+    #[test]
+    fn incomplete_and_disabled_configurations_are_told_apart() {
+        let config = MasterConfig::default();
+        let half = RestConfig { ssl_crt: Some("/nonexistent".into()), ..RestConfig::default() };
+        assert!(load(&config, &half).is_err());
+        let missing = RestConfig { ssl_key: Some("/nonexistent".into()), ..half };
+        assert!(load(&config, &missing).unwrap_err().to_string().contains("/nonexistent"));
+        let disabled = RestConfig { disable_ssl: true, ..missing };
+        assert!(load(&config, &disabled).unwrap().is_none());
+    }
+}
