@@ -11,14 +11,6 @@ const MOST_CHARS = 64 << 20;
 const KEPT = 64 << 10;
 const BATCH = 2000;
 
-/** Returns the place for `since`: a span such as 10m becomes a time. */
-function place(text) {
-  const span = /^(\d+)\s*([smhd])$/.exec(text);
-  if (!span) return text;
-  const seconds = Number(span[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[span[2]];
-  return new Date(Date.now() - seconds * 1000).toISOString();
-}
-
 function summary(item) {
   if (item.summary !== undefined) return item.summary;
   let data = {};
@@ -43,7 +35,7 @@ export async function show(box, { query, signal }) {
 
   const tag = h('input', { type: 'search', placeholder: 'salt/job/*', value: query.get('tag') ?? '', spellcheck: 'false' });
   const text = h('input', { type: 'search', placeholder: 'any text', spellcheck: 'false' });
-  const since = h('input', { placeholder: '10m, a time or a number', size: 18, value: query.get('since') ?? '' });
+  const since = h('input', { placeholder: '10m, a time or a number', size: 22, value: query.get('since') ?? '' });
   const pause = h('button', { type: 'button', 'data-pause': true, 'aria-keyshortcuts': 'p', onclick: () => toggle() }, 'Pause');
   const state = h('span', { class: 'dim', role: 'status' }, 'connecting');
   const numbers = h('span', { class: 'dim' });
@@ -67,7 +59,7 @@ export async function show(box, { query, signal }) {
   } }, field('Tag', tag), field('Contains', text), field('Replay from', since),
   h('button', { type: 'submit', title: 'Clears the list and reads the journal; a tag with wildcards is matched by the server' }, 'Replay'),
   pause, h('button', { type: 'button', onclick: () => clear() }, 'Clear'));
-  fill(box, form, h('p', { class: 'line' }, state, ' ', numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details));
+  fill(box, form, h('p', { class: 'line' }, state, ' · ', numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details));
 
   let matches = () => true;
   const filter = () => {
@@ -181,7 +173,7 @@ export async function show(box, { query, signal }) {
     list.follows = true;
     replayTag = from && /[*?[]/.test(glob) ? glob : '';
     filter();
-    connect(from ? place(from) : undefined);
+    connect(from || undefined);
   }
 
   function open(item) {
@@ -198,6 +190,7 @@ export async function show(box, { query, signal }) {
       h('span', { class: 'grow' }), h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: close }, '×')),
     h('h2', null, clip(item.tag, 500)), h('p', { class: 'dim' }, `number ${item.seq || 'unknown'}, ${clip(item.stamp, 40)}`), body);
     details.hidden = false;
+    details.scrollIntoView({ block: 'nearest' });
     showBody(item, body);
   }
 
@@ -226,5 +219,5 @@ export async function show(box, { query, signal }) {
     list.sized.disconnect();
   });
   filter();
-  connect(query.get('since') ? place(query.get('since')) : undefined);
+  connect(query.get('since') || undefined);
 }

@@ -33,7 +33,7 @@ function expand(graph) {
         link(parent, entries.get(key));
       }
       const state = node.error || node.failed ? 'failed' : node.missing || !node.ended ? 'waiting' : 'done';
-      const place = add({ kind: `reaction ${state}`, title: node.error ? node.outcome : node.reaction, text: node.error ? node.file : `${node.jid ?? ''}  ${node.outcome}`,
+      const place = add({ kind: `reaction ${state}`, title: node.error ? node.outcome : node.reaction, text: node.error ? node.file : node.outcome,
         word: 'reaction', href: node.jid ? `#/jobs/${node.jid}` : undefined, isAsked: node.seq === graph.asked });
       places.push(place);
       link(entries.get(key), place);
@@ -84,7 +84,7 @@ function draw(nodes) {
   const boxes = order.map((at) => {
     const node = nodes[at];
     const inner = [s('title', null, clip(`${node.word}: ${node.title} ${node.text}`, 600)), s('rect', { width: WIDTH, height: HEIGHT, rx: 6 }),
-      s('text', { x: 10, y: 18, class: 'node-title' }, clip(node.title, 31)), s('text', { x: 10, y: 35, class: 'node-text' }, clip(node.text, 38))];
+      s('text', { x: 10, y: 18, class: 'node-title' }, clip(node.title, 30)), s('text', { x: 10, y: 35, class: 'node-text' }, clip(node.text, 36))];
     const props = { class: `node ${node.kind}${node.isAsked ? ' asked' : ''}`, transform: `translate(${node.x} ${node.y})` };
     return node.href ? s('a', { ...props, href: node.href, 'aria-label': clip(`${node.word}: ${node.title}, ${node.text}`, 300) }, inner) : s('g', props, inner);
   });
@@ -123,6 +123,7 @@ export async function show(box, { path, signal }) {
       fill(output, isCut && h('p', { class: 'bad' }, 'The graph is too large: a part is left out. Choose an event further to the right.'),
         h('div', { class: 'graph', tabIndex: 0, role: 'region', 'aria-label': 'Graph of causes' }, draw(nodes)),
         states.length > 0 && [h('h2', null, 'Failed states'), h('ul', null, states.slice(0, 50))]);
+      output.querySelector('.asked')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
     } catch (error) {
       if (error.name === 'AbortError') return;
       fill(output, h('p', { class: 'bad', role: 'alert' }, error.message));

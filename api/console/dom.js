@@ -40,11 +40,10 @@ const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
 
 function symbol(c) {
   const code = c.charCodeAt(0);
-  if (code < 32) return String.fromCharCode(0x2400 + code);
-  return '\\u' + code.toString(16).padStart(4, '0');
+  return code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
 }
 
-/** Returns the text with control characters and invisible ones as symbols. */
+/** Returns the text with control characters and invisible ones as escapes. */
 export const shown = (text) => text.replace(HIDDEN, symbol);
 
 /** Returns at most `limit` characters of a text on one line. */

@@ -124,6 +124,7 @@ async function showJob(box, jid, signal) {
     } }, '×')), h('p', { class: 'dim' }, one ? `${stateOf(id)}, exit code ${one.retcode ?? 0}` : 'missing'),
     one ? returned(one.return) : empty('This minion has not returned.', 'It is not connected, or it still runs the job.'));
     details.hidden = false;
+    details.scrollIntoView({ block: 'nearest' });
   }
 
   async function rerun(which) {

@@ -95,6 +95,7 @@ export async function show(box, { path, signal }) {
         list.element.focus();
       } }, '×')), h('h2', null, clip(id, 300)), h('p', { class: 'dim' }, STATES[now] ?? ''), body);
     details.hidden = false;
+    details.scrollIntoView({ block: 'nearest' });
     if (!isAccepted) {
       fill(body, empty('The key of this minion is not accepted.', 'Compare its fingerprint in the view Keys, then accept it.'));
       return;

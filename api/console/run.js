@@ -61,6 +61,7 @@ export async function progress(box, start, signal) {
       } }, '×')), h('p', { class: 'dim' }, row.state),
     row.state === 'waiting' ? h('p', null, 'This minion has not returned yet.') : returned(row.value));
     details.hidden = false;
+    details.scrollIntoView({ block: 'nearest' });
   }
 
   let frame = 0;

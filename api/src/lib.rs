@@ -8,6 +8,7 @@
 //! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` knows sessions.
 
 mod auth;
+mod console;
 mod context;
 mod error;
 mod format;
