@@ -7,6 +7,8 @@ import { progress } from './run.js';
 import { brief, isGood, returned, tree } from './value.js';
 
 const PAGE = 100;
+/** All functions but those of runner and wheel calls, of which the console itself makes many. */
+const OF_MINIONS = '[!rw]*,r[!u]*,ru[!n]*,run[!n]*,w[!h]*,wh[!e]*';
 
 /** Returns arguments as on a command line. */
 function written(args) {
@@ -35,9 +37,10 @@ async function showList(box, { query, signal }) {
   const input = (name, props) => h('input', { name, value: query.get(name) ?? '', spellcheck: 'false', ...props });
   const inputs = [
     ['Function', input('function', { placeholder: 'state.*' })], ['Target', input('target', { placeholder: 'web*' })],
-    ['User', input('user')], ['From (time of the master)', input('since', { type: 'datetime-local' })], ['Until', input('until', { type: 'datetime-local' })],
+    ['User', input('user')], ['From', input('since', { type: 'datetime-local', title: 'In the time zone of the master' })], ['Until', input('until', { type: 'datetime-local', title: 'In the time zone of the master' })],
   ];
   const failed = h('input', { type: 'checkbox', name: 'failed', checked: query.get('failed') === 'true' });
+  const calls = h('input', { type: 'checkbox', name: 'calls', checked: query.get('calls') === 'true' });
   const numbers = h('span', { class: 'dim', role: 'status' }, 'loading');
   const nothing = h('div', { class: 'overlay', hidden: true });
   const list = new VirtualList({
@@ -54,7 +57,7 @@ async function showList(box, { query, signal }) {
   fill(box, h('form', { class: 'bar', onsubmit: (event) => {
     event.preventDefault();
     page(['']);
-  } }, inputs.map(([label, control]) => field(label, control)), h('label', { class: 'check' }, failed, ' failed only'),
+  } }, inputs.map(([label, control]) => field(label, control)), h('label', { class: 'check' }, failed, ' failed only'), h('label', { class: 'check' }, calls, ' runner and wheel calls'),
   h('button', { type: 'submit' }, 'Search')), h('p', { class: 'line' }, numbers, ' ', newer, ' ', older),
   h('div', { class: 'holder' }, list.element, nothing));
   signal.addEventListener('abort', () => list.sized.disconnect());
@@ -62,6 +65,7 @@ async function showList(box, { query, signal }) {
   const page = (to) => attempt(async () => {
     const params = new URLSearchParams({ limit: PAGE });
     for (const [, control] of inputs) if (control.value.trim()) params.set(control.name, control.value.trim());
+    if (!calls.checked && !params.has('function')) params.set('function', OF_MINIONS);
     if (failed.checked) params.set('failed', 'true');
     if (to.at(-1)) params.set('before', to.at(-1));
     const answer = await request(`jobs?${params}`, { signal });

@@ -1,10 +1,11 @@
 // The reactor: entries with rates and failures, dead letters, recent reactions, and dry runs.
 
-import { runner } from './api.js';
-import { attempt, block, clip, clock, count, confirm, empty, field, fill, h, notice, plural } from './dom.js';
+import { events, runner } from './api.js';
+import { attempt, block, clip, clock, confirm, count, debounce, empty, field, fill, h, notice, plural } from './dom.js';
 import { tree } from './value.js';
 
-const INTERVAL = 5000;
+/** Calls are events and jobs of their own, so the metrics are read rarely, and dead letters after an event about them. */
+const INTERVAL = 10000;
 const SHOWN = 200;
 
 /** Reads the counters of reactions by entry from the master's metrics. */
@@ -39,18 +40,28 @@ export async function show(box, { query, signal }) {
     h('button', { type: 'button', onclick: () => attempt(test) }, 'All entries for this event')), output);
   fill(box, query.get('seq') ? [dry, top, letters, recent] : [top, letters, dry, recent]);
 
-  let before = null;
+  let [listed, rules, leader, before] = [[], {}, true, null];
+  const call = (fun) => runner(fun, {}, signal);
+
   async function load() {
-    const [listed, rules, leader, metrics, failed, history] = await Promise.all(['reactor.list', 'reactor.rules', 'reactor.is_leader', 'metrics.show', 'reactor.failed', 'reactor.history']
-      .map((fun) => runner(fun, {}, signal)));
+    [listed, rules, leader] = await Promise.all(['reactor.list', 'reactor.rules', 'reactor.is_leader'].map(call));
+    await Promise.all([loadRates(), loadFailures()]);
+  }
+
+  async function loadRates() {
+    const metrics = await call('metrics.show');
     const now = { at: performance.now(), entries: counters(metrics) };
-    showEntries(listed, rules, leader, metrics, now);
-    showLetters(failed);
-    showHistory(history);
+    showEntries(metrics, now);
     before = now;
   }
 
-  function showEntries(listed, rules, leader, metrics, now) {
+  async function loadFailures() {
+    const [failed, history] = await Promise.all(['reactor.failed', 'reactor.history'].map(call));
+    showLetters(failed);
+    showHistory(history);
+  }
+
+  function showEntries(metrics, now) {
     const entries = [...(listed ?? []).flatMap((one) => Object.entries(one)).map(([name, paths]) => [name, [paths].flat().join(', '), false]),
       ...Object.entries(rules ?? {}).map(([name, rule]) => [name, `${rule.function}: ${[rule.react].flat().join(', ')}`, true])];
     fill(files, [...new Set((listed ?? []).flatMap((one) => Object.values(one)).flat())].map((path) => h('option', { value: path })));
@@ -84,7 +95,7 @@ export async function show(box, { query, signal }) {
   function showHistory(history) {
     const rows = (history ?? []).map((event) => h('tr', null, h('td', null, h('a', { href: `#/causality/${event.seq}` }, String(event.seq))), h('td', null, clock(event.time)),
       h('td', null, clip(event.tag, 150)), h('td', null, (event.reactions ?? []).slice(0, 5).map((one) => h('div', null, clip(`${one.reaction ?? one.entry}: ${one.outcome}`, 300))))));
-    fill(recent, h('h2', null, 'Newest reactions'), rows.length ? table('Newest reactions', ['Event', 'Time', 'Tag', 'Reactions'], rows)
+    fill(recent, h('h2', null, 'Newest reactions ', h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')), rows.length ? table('Newest reactions', ['Event', 'Time', 'Tag', 'Reactions'], rows)
       : empty('No reactions yet.', 'Events that an entry matches appear here with their reactions.'));
   }
 
@@ -123,7 +134,11 @@ export async function show(box, { query, signal }) {
   await load();
   if (query.get('seq') && !sls.value) sls.focus();
   const timer = setInterval(() => {
-    if (!document.hidden && !letters.contains(document.activeElement)) load().catch(() => {});
+    if (!document.hidden) loadRates().catch(() => {});
   }, INTERVAL);
-  signal.addEventListener('abort', () => clearInterval(timer));
+  const stream = events({ tag: 'salt/reactor/error', onevent: debounce(500, () => loadFailures().catch(() => {})) });
+  signal.addEventListener('abort', () => {
+    clearInterval(timer);
+    stream.close();
+  });
 }
