@@ -3,7 +3,7 @@
 import { events, runner } from './api.js';
 import { attempt, block, clip, clock, count, debounce, empty, field, fill, globber, h, notice } from './dom.js';
 import { VirtualList } from './list.js';
-import { tree } from './value.js';
+import { brief, tree } from './value.js';
 
 const MOST = 100000;
 const MOST_CHARS = 64 << 20;
@@ -17,10 +17,12 @@ function summary(item) {
   try {
     data = JSON.parse(item.raw).data ?? {};
   } catch { /* cut off */ }
-  const parts = ['id', 'act', 'fun', 'tgt', 'retcode', 'user', 'message'].filter((name) => data[name] !== undefined && data[name] !== null && data[name] !== '')
-    .map((name) => `${name}=${clip(typeof data[name] === 'object' ? JSON.stringify(data[name]) : data[name], 60)}`);
+  const first = ['id', 'act', 'fun', 'tgt', 'retcode', 'user', 'message'];
+  const others = Object.keys(data).slice(0, 50).filter((name) => !first.includes(name) && !/^(_|jid$|return$|fun_args$|success$|cmd$)/.test(name));
+  const parts = [...first, ...others].filter((name) => data[name] !== undefined && data[name] !== null && data[name] !== '').slice(0, 8)
+    .map((name) => `${clip(name, 40)}=${clip(brief(data[name]), 60)}`);
   item.isBad = data.success === false || Number(data.retcode) > 0 || /error|failed/.test(item.tag);
-  return item.summary = parts.join('  ') || clip(item.raw.slice(item.raw.indexOf('"data"') + 7), 120);
+  return item.summary = parts.join('  ') || (item.isCut ? 'large: open it to read it' : '');
 }
 
 export async function show(box, { query, signal }) {

@@ -118,7 +118,7 @@ export function summary(states) {
   return Object.entries(counts).map(([name, number]) => `${count(number)} ${name}`).join(', ');
 }
 
-/** Creates the table of a state run, in the order of the run; failed states are open. */
+/** Creates the table of a state run, in the order of the run; failed states are open, and changed ones of a short run. */
 export function states(value) {
   const rows = Object.entries(value).sort(([, a], [, b]) => (a.__run_num__ ?? 0) - (b.__run_num__ ?? 0));
   const box = h('div', { class: 'states', role: 'list', 'aria-label': 'States' });
@@ -130,7 +130,7 @@ export function states(value) {
     const id = state.__id__ ?? parts[1];
     const took = Number.isFinite(Number(state.duration)) && state.duration !== undefined ? `${Number(state.duration).toFixed(0)} ms` : '';
     const hasChanges = isMap(state.changes) && Object.keys(state.changes).length > 0;
-    return h('details', { role: 'listitem', class: kind, open: kind === 'failed' },
+    return h('details', { role: 'listitem', class: kind, open: kind === 'failed' || (kind === 'changed' && rows.length <= 20) },
       h('summary', null, h('span', { class: `mark ${kind}`, title: word, 'aria-label': word }, mark), ' ',
         h('code', null, clip(`${parts[0]}.${parts.at(-1)}`, 80)), ' ', h('span', { class: 'state-id' }, clip(id, 120)), ' ',
         h('span', { class: 'dim' }, took)),

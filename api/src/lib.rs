@@ -8,6 +8,7 @@
 //! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` knows sessions.
 
 mod auth;
+mod check;
 mod console;
 mod context;
 mod error;
@@ -33,11 +34,15 @@ use std::time::{Duration, Instant};
 use brine_auth::Throttle;
 use brine_config::{MasterConfig, RestConfig, RestOptionError};
 
+pub use check::check;
 pub use listener::Server;
 
 /// The errors of starting the API.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
+    /// The configuration is refused.
+    #[error("{0}")]
+    Refused(String),
     /// An option is invalid.
     #[error(transparent)]
     Option(#[from] RestOptionError),

@@ -114,19 +114,8 @@ pub struct Server {
 impl Server {
     /// Starts the API for the master of this configuration. `key_file` has the key that authorizes local tools.
     pub async fn start(config: &MasterConfig, key_file: PathBuf) -> Result<Self, StartError> {
-        let (options, without_effect) = RestConfig::new(config)?;
-        for (name, is_salts) in without_effect {
-            if is_salts {
-                tracing::info!(option = name, "an option of the REST API has no effect in Brine");
-            } else {
-                tracing::warn!(option = name, "an option of the REST API is unknown: is it misspelt?");
-            }
-        }
-        if config.netapi_enable_clients.is_empty() {
-            tracing::warn!(
-                "netapi_enable_clients is empty: the API runs no commands; name clients such as local and runner"
-            );
-        }
+        brine_check::report(crate::check(config)).map_err(StartError::Refused)?;
+        let (options, _) = RestConfig::new(config)?;
         let tls = tls::load(config, &options)?;
         let host: String = options.host.clone();
         let listen = async {

@@ -11,3 +11,15 @@ brine_metrics::metrics! {
     counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow.";
     counter EVENTS_REPLAYED = "brine_api_events_replayed_total", "Events that subscribers of the REST API got from the journal.";
 }
+
+/// Registers the metrics of all crates that count in the API.
+pub fn register() {
+    brine_metrics::register(&[
+        METRICS,
+        brine_job::metrics::METRICS,
+        brine_runtime::metrics::METRICS,
+        brine_system::metrics::METRICS,
+        brine_wire::metrics::METRICS,
+        brine_zmtp::metrics::METRICS,
+    ]);
+}

@@ -170,6 +170,15 @@ impl CommonOptions {
         Ok(report(loaded, role, |config| &config.opts))
     }
 
+    /// As [`CommonOptions::start_daemon_with_master`] for the API, which has a log file of its own.
+    pub fn start_api(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
+        let loaded = MasterConfig::load(self.directory()?, &of_user(user))?;
+        privileges::take_environment(loaded.config.user.as_deref())?;
+        self.start(role, &configured!(loaded.config, api_logfile, "var/log/salt/api"))?;
+        // The master reports options without effect.
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
+    }
+
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
     pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
         let loaded = MinionConfig::load(self.directory()?, &of_user(user))?;

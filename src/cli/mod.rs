@@ -1,6 +1,7 @@
 //! The command line tools, one module and one line in [`TOOLS`] each. The binary runs the tool with the name that it
 //! was called by (a link `salt-key`), or the one that its first argument names (`brine key`, `brine salt-key`).
 
+mod api;
 mod call;
 mod client;
 mod common;
@@ -45,6 +46,7 @@ struct Tool {
 /// The tools of Salt.
 const TOOLS: &[Tool] = &[
     Tool { name: "salt", word: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
+    Tool { name: "salt-api", word: "api", about: "serve the REST API of the master on this host", run: api::run },
     Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
     Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },

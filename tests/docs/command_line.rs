@@ -4,8 +4,19 @@ use std::process::{Command, Stdio};
 
 use super::reference::page;
 
-const TOOLS: &[&[&str]] =
-    &[&[], &["salt"], &["call"], &["key"], &["run"], &["master"], &["minion"], &["up"], &["swarm"], &["link"]];
+const TOOLS: &[&[&str]] = &[
+    &[],
+    &["salt"],
+    &["api"],
+    &["call"],
+    &["key"],
+    &["run"],
+    &["master"],
+    &["minion"],
+    &["up"],
+    &["swarm"],
+    &["link"],
+];
 
 /// Returns the page.
 pub fn page_of_tools() -> String {

@@ -232,6 +232,7 @@ fn returners() -> String {
 fn metrics_page() -> String {
     brine_master::metrics::register();
     brine_minion::metrics::register();
+    brine_api::metrics::register();
     let labels = |metric: &Metric| metric.labels().iter().map(|label| code(label)).collect::<Vec<_>>().join(", ");
     let cells = |metric: &Metric| row(&[&code(metric.name()), metric.kind(), &labels(metric), metric.help()]);
     let rows: Vec<String> = brine_metrics::registered().iter().map(cells).collect();

@@ -75,11 +75,6 @@ pub(crate) async fn stats(mut context: Context) -> Answer {
         "Slow Queries" => list![],
     };
     statistics.insert("Requests".into(), Value::map());
-    let own = map! {
-        "Connections" => count(metrics::CONNECTIONS.get()),
-        "Refused connections" => metrics::CONNECTIONS_REFUSED.get(),
-        "Subscribers" => count(metrics::SUBSCRIBERS.get()),
-        "Failed requests" => metrics::REQUESTS_FAILED.get(),
-    };
+    let own: Map = brine_metrics::pairs().into_iter().map(|(name, value)| (name.into(), value.into())).collect();
     context.reply(&map! {"CherryPy Applications" => statistics, "Brine" => own}.into())
 }

@@ -272,6 +272,10 @@ rendering_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
+    /// The file that holds the PID of `salt-api`.
+    api_pidfile: PathBuf = "/var/run/salt-api.pid".into(),
+    /// The log file of `salt-api`; `''` for none.
+    api_logfile: PathBuf = "/var/log/salt/api".into(),
     /// The options of the REST API (`salt-api`), under Salt's names; docs/api.md lists them.
     rest_cherrypy: Map = Map::new(),
     /// The same in the form of Salt's other server; without effect beside `rest_cherrypy`.
@@ -313,10 +317,12 @@ rendering_options! {
 impl MasterConfig {
     fn finish_paths(&mut self) {
         let root = self.root_dir.clone();
-        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
+        for path in
+            [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.api_pidfile]
+        {
             *path = below_root(&root, path);
         }
-        for path in [&mut self.log_file, &mut self.key_logfile] {
+        for path in [&mut self.log_file, &mut self.key_logfile, &mut self.api_logfile] {
             *path = log_below_root(&root, path);
         }
         for path in

@@ -32,12 +32,15 @@ const HIGHSTATE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Run a master and minions below ./.brine and show the event bus.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  brine up                 run a master and two minions until Ctrl-C\n  brine up --minions 20    run 20 minions\n  brine up --once -v       show all events in full, and exit after the first highstates"
+    after_help = "Examples:\n  brine up                 run a master and two minions until Ctrl-C\n  brine up --minions 20    run 20 minions\n  brine up --web           also serve the REST API and the console\n  brine up --once -v       show all events in full, and exit after the first highstates"
 )]
 struct Arguments {
     /// The number of minions
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
     minions: u32,
+    /// Serve the REST API and the console, and show a login for them
+    #[arg(long)]
+    web: bool,
     /// Exit when all minions have returned their highstate
     #[arg(long)]
     once: bool,
@@ -82,7 +85,7 @@ fn lock(directory: &Path) -> anyhow::Result<Flock<std::fs::File>> {
 
 async fn show(arguments: &Arguments, directory: &Path) -> anyhow::Result<ExitCode> {
     let mut ui = Ui::new(if arguments.no_color { ColourChoice::Never } else { ColourChoice::Auto });
-    let mut system = System::start(directory, arguments.minions)?;
+    let mut system = System::start(directory, arguments.minions, arguments.web)?;
     let result = tokio::select! {
         result = follow(arguments, &mut system, &mut ui) => result,
         () = stdout_reader::gone() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
@@ -118,6 +121,9 @@ async fn follow(arguments: &Arguments, system: &mut System, ui: &mut Ui) -> anyh
         system.check()?;
     };
     ui.try_print(&report::heading(system, ui.colours()))?;
+    if let Some(web) = system.start_web().await? {
+        ui.try_print(&web)?;
+    }
     system.start_minions()?;
     let mut report = Report::new(system.minions(), ui.colours(), arguments.verbose);
     let mut signals = super::daemon::Signals::install()?;

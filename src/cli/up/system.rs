@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use rand::RngExt as _;
 
 /// The reactor files of `reactor.d/` and a small state tree.
 const FILES: &[(&str, &str)] = &[
@@ -23,23 +24,32 @@ const FILES: &[(&str, &str)] = &[
 /// The timeout of stopping the daemons.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
+/// The REST API of the system.
+struct Web {
+    port: u16,
+    /// The password of the user `admin` until the system stops.
+    password: String,
+}
+
 /// A master and its minions, a process each.
 pub(super) struct System {
     directory: PathBuf,
     minions: Vec<String>,
     ports: (u16, u16),
+    web: Option<Web>,
     running: Vec<(String, Child)>,
 }
 
 impl System {
     /// Writes the configuration and starts the master. Keys and states of an earlier run are kept.
-    pub fn start(directory: &Path, count: u32) -> anyhow::Result<Self> {
+    pub fn start(directory: &Path, count: u32, web: bool) -> anyhow::Result<Self> {
         let minions =
             (1..=count.div_ceil(2)).flat_map(|n| [format!("web{n}_youshi"), format!("db{n}")]).take(count as usize);
         let mut system = System {
             directory: directory.to_owned(),
             minions: minions.collect(),
             ports: free_ports()?,
+            web: web.then(Web::new).transpose()?,
             running: Vec::new(),
         };
         system.write()?;
@@ -57,14 +67,16 @@ impl System {
         }
         let (publish, ret) = self.ports;
         let root = self.directory.display();
-        write(
+        let web = self.web.as_ref().map(Web::configuration).unwrap_or_default();
+        // The owner alone may read the password in it.
+        write_private(
             &self.directory.join("etc/master"),
             &format!(
                 "# written by brine up\nroot_dir: {root}\npki_dir: {root}/master/pki\ncachedir: {root}/master/cache\n\
                  sock_dir: {root}/run\npidfile: {root}/run/master.pid\nlog_level_logfile: quiet\n\
                  interface: 127.0.0.1\npublish_port: {publish}\nret_port: {ret}\nfile_roots:\n  base:\n    - {root}/srv/salt\n\
                  pillar_roots:\n  base:\n    - {root}/srv/pillar\nreactor:\n  - 'salt/auth':\n    - {root}/reactor.d/auth.sls\n  \
-                 - 'salt/minion/*/start':\n    - {root}/reactor.d/start.sls\n"
+                 - 'salt/minion/*/start':\n    - {root}/reactor.d/start.sls\n{web}"
             ),
         )?;
         for id in &self.minions {
@@ -82,6 +94,23 @@ impl System {
             )?;
         }
         Ok(())
+    }
+
+    /// Starts the REST API, if it is wanted, and waits until it serves. Returns its address and login.
+    pub async fn start_web(&mut self) -> anyhow::Result<Option<String>> {
+        let Some(Web { port, password }) = &self.web else { return Ok(None) };
+        let address = format!("https://127.0.0.1:{port}/");
+        let shown = format!(
+            "REST API: {address}  console: {address}console\nlogin: user admin, password {password}, eauth sharedsecret (until the system stops)\n"
+        );
+        let pid_file = self.directory.join("run/api.pid");
+        _ = std::fs::remove_file(&pid_file);
+        self.spawn("api", &["salt-api", "-c", &path_text(&self.directory.join("etc"))])?;
+        while !std::fs::metadata(&pid_file).is_ok_and(|file| file.len() > 0) {
+            self.check()?;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        Ok(Some(shown))
     }
 
     /// Starts the minions.
@@ -180,6 +209,24 @@ impl Drop for System {
     }
 }
 
+impl Web {
+    fn new() -> anyhow::Result<Self> {
+        // The port of Salt's API, if it is free.
+        let listener = TcpListener::bind("127.0.0.1:8000").or_else(|_| TcpListener::bind("127.0.0.1:0"))?;
+        let password: String = rand::rng().sample_iter(rand::distr::Alphanumeric).take(20).map(char::from).collect();
+        Ok(Web { port: listener.local_addr()?.port(), password })
+    }
+
+    fn configuration(&self) -> String {
+        let Web { port, password } = self;
+        format!(
+            "api_pidfile: run/api.pid\napi_logfile: ''\nrest_cherrypy:\n  host: 127.0.0.1\n  port: {port}\nnetapi_enable_clients: [local, local_async, \
+             local_batch, local_subset, runner, runner_async, wheel, wheel_async]\nsharedsecret: {password}\n\
+             external_auth:\n  sharedsecret:\n    admin: ['.*', '@runner', '@wheel', '@jobs']\n"
+        )
+    }
+}
+
 fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
@@ -189,6 +236,13 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
         std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     }
     std::fs::write(path, text).with_context(|| format!("writing {} failed", path.display()))
+}
+
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
+    }
+    Ok(brine_system::files::write_atomic(path, text.as_bytes(), 0o600)?)
 }
 
 /// Returns two free ports.

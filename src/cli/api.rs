@@ -1,0 +1,69 @@
+//! `salt-api`: the daemon of the REST API.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use brine_api::Server;
+use clap::{CommandFactory, Parser};
+
+use super::common::CommonOptions;
+use super::daemon::{DaemonOptions, Signals};
+use super::privileges::{self, Owned};
+use super::usage;
+
+const NAME: &str = "salt-api";
+const USAGE: &str = "salt-api [options]";
+
+/// Serve the REST API of the master on this host.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-api                       run in the foreground with /etc/salt/master\n  salt-api -d                    run in the background\n  salt-api -c ./etc -l info      use ./etc/master and log at level info\n  salt-api --check               report mistakes in rest_cherrypy or rest_tornado"
+)]
+struct Arguments {
+    #[command(flatten)]
+    common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let config = match arguments.common.start_api(arguments.daemon.role(), arguments.daemon.user()) {
+        Ok(config) => config,
+        Err(error) => return privileges::shown(NAME, error),
+    };
+    if let Some(status) = arguments.daemon.only_check(|| brine_api::check(&config)) {
+        return Ok(status);
+    }
+    let log_file = arguments.common.log_file(&config.api_logfile);
+    if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.api_pidfile, log_file)? {
+        return Ok(status);
+    }
+    let owned = Owned {
+        directories: vec![&config.pki_dir, &config.cachedir],
+        recursive: false,
+        existing: vec![log_file.to_owned()],
+        pid_file: Some(arguments.daemon.pid_file(&config.api_pidfile)),
+    };
+    if let Err(error) = privileges::take_user(config.user.as_deref(), &owned, true) {
+        return Ok(error.exit(NAME));
+    }
+    brine_api::metrics::register();
+    let key_file = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let server = Server::start(&config, key_file).await?;
+        // Before the PID file invites signals.
+        let mut signals = Signals::install()?;
+        let _pid_file = arguments.daemon.write_pid(&config.api_pidfile)?;
+        tracing::info!(url = server.url(), "the API serves");
+        let signal = signals.ended().await;
+        tracing::info!(signal, "the API stops");
+        server.stop().await;
+        Ok(ExitCode::SUCCESS)
+    })
+}

@@ -1,0 +1,622 @@
+//! The REST API, as curl, browsers and other clients see it: the real salt-api beside a master and minions.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+
+use brine_digest::{Digest, hex};
+use brine_value::{Value, json, list, map};
+use futures::{SinkExt as _, StreamExt as _};
+use support::{BRINE, LONG, System, free_port, until, within_limit};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+
+const CONFIG: &str = "api_pidfile: api.pid
+api_logfile: ''
+netapi_enable_clients: [local, local_async, local_batch, local_subset, runner, runner_async, wheel, wheel_async, ssh]
+external_auth:
+  file:
+    ^filename: ROOT/users
+    fred: ['.*', '@runner', '@wheel', '@jobs']
+    ann: [test.ping]
+    '*': [sys.doc]
+";
+
+/// A master with minions and the API in front of it.
+struct Api {
+    system: System,
+    child: Child,
+    url: String,
+}
+
+/// The response to a request.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn data(&self) -> Value {
+        json::from_json(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// Returns the first entry of `return`.
+    fn first(&self) -> Value {
+        self.data().get("return").unwrap().as_list().unwrap()[0].clone()
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (found, value) = line.split_once(':')?;
+            found.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+impl Api {
+    async fn start(options: &str, minions: &[&str]) -> Self {
+        let port = free_port();
+        let is_plain = options.contains("disable_ssl");
+        let section = format!("rest_cherrypy:\n  host: 127.0.0.1\n  port: {port}\n{options}");
+        let mut system = System::new(&format!("auto_accept: True\n{CONFIG}{section}"));
+        system.write("users", "fred:one\nann:two\neve:thr33\n");
+        system.start_master().await;
+        for id in minions {
+            system.start_minion(id).await;
+        }
+        let child = serve(&system).await;
+        let scheme = if is_plain { "http" } else { "https" };
+        Api { system, child, url: format!("{scheme}://127.0.0.1:{port}") }
+    }
+
+    fn curl(&self, path: &str, words: &[&str]) -> Response {
+        self.curl_with_input(path, words, "")
+    }
+
+    fn curl_with_input(&self, path: &str, words: &[&str], input: &str) -> Response {
+        let url = format!("{}{path}", self.url);
+        let mut child = within_limit("curl")
+            .args(["-ksS", "-i", "--path-as-is", &url])
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // An interim response such as 100 Continue comes first.
+        let text = text.split("\r\n\r\nHTTP/1.1 ").last().unwrap().trim_start_matches("HTTP/1.1 ").to_owned();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response to {path}: {text}"));
+        let status = head.split(' ').next().unwrap().parse().unwrap();
+        Response { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    /// Logs in and returns the session.
+    fn login(&self, user: &str, password: &str) -> String {
+        let words = ["-d", &format!("username={user}"), "-d", &format!("password={password}"), "-d", "eauth=file"];
+        let response = self.curl("/login", &words);
+        assert_eq!(response.status, 200, "{response:?}");
+        response.header("x-auth-token").unwrap().to_owned()
+    }
+
+    fn post(&self, path: &str, token: &str, body: &Value) -> Response {
+        let header = format!("X-Auth-Token: {token}");
+        let words = ["-H", &header, "-H", "Content-Type: application/json", "-d", &json::to_json(body)];
+        self.curl(path, &words)
+    }
+
+    fn get(&self, path: &str, token: &str) -> Response {
+        self.curl(path, &["-H", &format!("X-Auth-Token: {token}")])
+    }
+}
+
+async fn serve(system: &System) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(system.path("api.log")).unwrap();
+    let mut child = Command::new(BRINE)
+        .args(["salt-api", "-c", &system.etc(), "-l", "info"])
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let file = system.path("api.pid");
+    let log = system.path("api.log");
+    let pid = child.id().to_string();
+    until("the API serves", || {
+        let ended = child.try_wait().unwrap();
+        assert!(ended.is_none(), "{}", std::fs::read_to_string(&log).unwrap());
+        std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid)
+    })
+    .await;
+    child
+}
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- api\n{}", std::fs::read_to_string(self.system.path("api.log")).unwrap_or_default());
+        }
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_curl_calls_of_the_documentation_work() {
+    let api = Api::start("", &["web1", "db1"]).await;
+    let key = std::fs::metadata(api.system.path("pki/api.key")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&key.permissions()) & 0o777, 0o600);
+
+    let welcome = api.curl("/", &[]);
+    assert_eq!(welcome.data().get("return"), Some(&"Welcome".into()));
+    let asked = api.curl("/login", &[]);
+    assert_eq!((asked.status, asked.header("www-authenticate")), (200, Some("Session")));
+
+    let login = api.curl(
+        "/login",
+        &["-H", "Accept: application/x-yaml", "-d", "username=fred", "-d", "password=one", "-d", "eauth=file"],
+    );
+    assert_eq!(login.status, 200, "{login:?}");
+    let token = login.header("x-auth-token").unwrap().to_owned();
+    assert_eq!(token.len(), 40);
+    let session = &brine_yaml::load(&login.body).unwrap();
+    let session = &session.get("return").unwrap().as_list().unwrap()[0];
+    assert_eq!(session.get("user"), Some(&"fred".into()));
+    assert_eq!(session.get("perms"), Some(&list![".*", "@jobs", "@runner", "@wheel"]));
+    let cookie = login.header("set-cookie").unwrap();
+    for word in [&format!("session_id={token};"), "HttpOnly", "SameSite=Strict", "Secure"] {
+        assert!(cookie.contains(word), "{cookie}");
+    }
+
+    // A form, with the header and with the cookie.
+    let pong = map! {"web1" => true, "db1" => true};
+    let ping = ["-d", "client=local", "-d", "tgt=*", "-d", "fun=test.ping"];
+    for credential in [format!("X-Auth-Token: {token}"), format!("Cookie: session_id={token}")] {
+        let response = api.curl("/", &[&["-H", &credential][..], &ping].concat());
+        assert_eq!(sorted(response.first()), sorted(pong.clone().into()), "{response:?}");
+    }
+    // Pages of other sites cannot use the cookie.
+    let forged = ["-H", &format!("Cookie: session_id={token}"), "-H", "Origin: https://evil.example"];
+    assert_eq!(api.curl("/", &[&forged[..], &ping].concat()).status, 403);
+
+    let started = api.post("/minions", &token, &list![map! {"tgt" => "*", "fun" => "status.diskusage"}]);
+    assert_eq!(started.status, 202, "{started:?}");
+    let jid = started.first().get("jid").unwrap().to_string();
+    let link = started.data().get("_links").unwrap().get("jobs").unwrap().as_list().unwrap()[0].clone();
+    assert_eq!(link.get("href"), Some(&format!("/jobs/{jid}").into()));
+    until("both minions have returned", || {
+        api.get(&format!("/jobs/{jid}"), &token).first().as_map().unwrap().len() == 2
+    })
+    .await;
+    let job = api.get(&format!("/jobs/{jid}"), &token).data();
+    let info = job.get("info").unwrap().as_list().unwrap()[0].clone();
+    assert_eq!((info.get("Function"), info.get("User")), (Some(&"status.diskusage".into()), Some(&"fred".into())));
+    let unknown = api.get("/jobs/20200101000000000000", &token).data();
+    assert_eq!(unknown.get("return"), Some(&list![Value::map()]));
+
+    let credentials = map! {"client" => "local", "tgt" => "web1", "fun" => "test.ping", "username" => "fred", "password" => "one", "eauth" => "file"};
+    let run = api.post("/run", "", &list![credentials.clone()]);
+    assert_eq!(run.first(), map! {"web1" => true}.into(), "{run:?}");
+
+    // pepper's and SaltGUI's ways: JSON as text/plain, one map, `batch: null`, positional keywords.
+    let body = json::to_json(
+        &map! {"client" => "local", "tgt" => "web1", "fun" => "test.arg", "arg" => list!["1", "x=2"], "batch" => Value::Nil, "full_return" => true}
+            .into(),
+    );
+    let words = ["-H", &format!("X-Auth-Token: {token}"), "-H", "Content-Type: text/plain;charset=UTF-8", "-d", &body];
+    let full = api.curl("/", &words).first();
+    let one = full.get("web1").unwrap();
+    assert_eq!((one.get("retcode"), one.get("jid").is_some()), (Some(&0.into()), true));
+    assert_eq!(one.get("ret").unwrap().get("kwargs").unwrap().get("x"), Some(&2.into()));
+
+    assert_eq!(api.get("/minions/web1", &token).first().get("web1").unwrap().get("id"), Some(&"web1".into()));
+    let keys = api.get("/keys", &token).data().get("return").unwrap().clone();
+    assert_eq!(sorted(keys.get("minions").unwrap().clone()), list!["db1", "web1"]);
+    let finger = api.get("/keys/web1", &token).data();
+    assert!(finger.get("return").unwrap().get("minions").unwrap().get("web1").unwrap().to_string().contains(':'));
+
+    // After the logout neither the session nor its token is of use.
+    let out = api.curl("/logout", &["-X", "POST", "-H", &format!("X-Auth-Token: {token}")]);
+    assert_eq!(out.data(), map! {"return" => "Your token has been cleared"}.into());
+    assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
+    assert_eq!(api.get("/stats", &token).status, 401);
+    let tokens = support::stdout(&api.system.tool("salt-run", &["auth.list_tokens", "--out=json"]));
+    assert_eq!(json::from_json(&tokens).unwrap(), Value::map());
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::List(mut all) => {
+            all.sort_by_key(ToString::to_string);
+            all.into()
+        }
+        other => json::sorted(&other),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_client_answers_in_salts_shape() {
+    let api = Api::start("  disable_ssl: True\n", &["web1", "web2"]).await;
+    let token = api.login("fred", "one");
+    let answer = |chunk: brine_value::Map| api.post("/", &token, &chunk.into());
+    let local = |client: &str, more: brine_value::Map| {
+        let mut chunk = map! {"client" => client, "tgt" => "web*", "fun" => "test.ping"};
+        chunk.extend(more);
+        answer(chunk)
+    };
+    let started = local("local_async", map! {}).first();
+    assert_eq!(
+        (started.get("jid").unwrap().to_string().len(), started.get("minions").unwrap().as_list().unwrap().len()),
+        (20, 2)
+    );
+    assert_eq!(local("local_async", map! {"tgt" => "nobody"}).first(), Value::map());
+    assert_eq!(local("local", map! {"tgt" => "nobody"}).first(), Value::map());
+    let batch = local("local_batch", map! {"batch" => "100%"}).data();
+    assert_eq!(batch.get("return").unwrap().as_list().unwrap().len(), 2, "{batch}");
+    let subset = local("local_subset", map! {"sub" => "1"}).first();
+    assert_eq!(subset.as_map().unwrap().len(), 1);
+    let missing = local("local", map! {"tgt" => list!["web1", "web9"], "tgt_type" => "list"}).first();
+    assert_eq!(missing.get("web1"), Some(&true.into()));
+    assert!(missing.get("web9").unwrap().to_string().starts_with("Minion did not return. [No response]"));
+    let several =
+        local("local", map! {"fun" => list!["test.ping", "test.echo"], "arg" => list![list![], list!["hi"]]}).first();
+    assert_eq!(several.get("web1"), Some(&map! {"test.ping" => true, "test.echo" => "hi"}.into()));
+    let alias = local("local", map! {"tgt" => "web1,web2", "expr_form" => "list"}).first();
+    assert_eq!(alias.as_map().unwrap().len(), 2);
+    let unknown = local("local", map! {"fun" => "no.such"});
+    assert_eq!((unknown.status, unknown.first().get("web1")), (200, Some(&"'no.such' is not available.".into())));
+
+    let jobs = answer(map! {"client" => "runner", "fun" => "jobs.list_jobs", "search_function" => list!["test.echo*"]});
+    assert_eq!(jobs.first().as_map().map(|jobs| jobs.len()), Some(0), "{jobs:?}");
+    let full = answer(map! {"client" => "runner", "fun" => "manage.up", "full_return" => true}).first();
+    assert!(full.get("tag").unwrap().to_string().ends_with("/ret"));
+    assert_eq!(full.get("data").unwrap().get("success"), Some(&true.into()));
+    let wheel = answer(map! {"client" => "wheel", "fun" => "key.list_all"}).first();
+    let data = wheel.get("data").unwrap();
+    assert_eq!(
+        (data.get("fun"), data.get("user"), data.get("tag")),
+        (Some(&"wheel.key.list_all".into()), Some(&"fred".into()), wheel.get("tag"))
+    );
+    assert_eq!(data.get("return").unwrap().get("minions_pre"), Some(&list![]));
+    for (client, tag) in [("runner_async", "salt/run/"), ("wheel_async", "salt/wheel/")] {
+        let fun = if client == "runner_async" { "manage.up" } else { "key.list_all" };
+        let started = answer(map! {"client" => client, "fun" => fun}).first();
+        assert_eq!(started.get("tag").unwrap().to_string(), format!("{tag}{}", started.get("jid").unwrap()));
+    }
+    // The chunks of a lowstate are answered in their order.
+    let both = api.post(
+        "/",
+        &token,
+        &list![
+            map! {"client" => "local", "tgt" => "web1", "fun" => "test.ping"},
+            map! {"client" => "runner", "fun" => "test.arg", "arg" => list!["1"]},
+        ],
+    );
+    assert_eq!(both.data().get("return").unwrap().as_list().unwrap().len(), 2);
+
+    // Pages of jobs, with filters.
+    let page = api.get("/jobs?function=test.ping&user=fred&limit=2", &token).data();
+    let of = |page: &Value| page.get("return").unwrap().as_list().unwrap()[0].as_map().unwrap().clone();
+    let newest = of(&page);
+    assert_eq!(newest.len(), 2, "{page}");
+    let next = page.get("next").unwrap().to_string();
+    let older = of(&api.get(&format!("/jobs?function=test.ping&limit=2&before={next}"), &token).data());
+    assert!(older.keys().all(|jid| !newest.contains_key(jid)) && !older.is_empty());
+    assert_eq!(of(&api.get("/jobs?user=nobody", &token).data()).len(), 0);
+    let failed = of(&api.get("/jobs?failed=true", &token).data());
+    assert!(failed.values().any(|job| job.get("Function") == Some(&"no.such".into())), "{failed:?}");
+    assert_eq!(api.get("/jobs?x=1", &token).status, 400);
+
+    // A key pair for a new minion.
+    let words =
+        ["-d", "mid=new1", "-d", "username=fred", "-d", "password=one", "-d", "eauth=file", "-d", "keysize=2048"];
+    let made = api.curl("/keys", &words);
+    assert_eq!((made.status, made.header("content-type")), (200, Some("application/x-tar")), "{}", made.body);
+    assert!(made.body.contains("minion.pem") && made.body.contains("PRIVATE KEY"));
+    let keys = api.get("/keys", &token).data().get("return").unwrap().get("minions").unwrap().clone();
+    assert!(keys.as_list().unwrap().contains(&"new1".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_have_salts_status() {
+    let mut api = Api::start("  disable_ssl: True\n  max_request_body_size: 2000\n", &["web1"]).await;
+    let token = api.login("ann", "two");
+    let ping = map! {"client" => "local", "tgt" => "*", "fun" => "test.ping"};
+    assert_eq!(api.post("/", &token, &ping.clone().into()).status, 200);
+    let with = |name: &str, value: Value| {
+        let mut chunk = ping.clone();
+        chunk.insert(name.into(), value);
+        Value::from(chunk)
+    };
+    for (path, token, body, status, text) in [
+        ("/", "", with("fun", "test.ping".into()), 401, "No permission -- see authorization schemes"),
+        ("/", "abcdef", with("fun", "test.ping".into()), 401, "No permission -- see authorization schemes"),
+        ("/", &token, with("fun", "cmd.run".into()), 401, "Authorization error occurred."),
+        ("/", &token, map! {"client" => "runner", "fun" => "jobs.active"}.into(), 401, "Authentication failure of type \"token\" occurred for user ann."),
+        ("/", &token, map! {"client" => "wheel", "fun" => "key.list_all"}.into(), 401, "Authentication failure of type \"token\" occurred for user ann."),
+        ("/", &token, with("client", "nothing".into()), 400, "Invalid client specified: 'nothing'"),
+        ("/", &token, with("client", "ssh".into()), 400, "The client 'ssh' is not supported"),
+        ("/", &token, with("fun", Value::Nil), 400, "The chunk lacks 'fun'"),
+        ("/", &token, with("tgt", Value::Nil), 400, "The chunk lacks 'tgt'"),
+        ("/", &token, list![], 200, ""),
+        ("/", &token, "text".into(), 400, "Lowstates must be a list"),
+        ("/", &token, with("arg", list!["x".repeat(3000)]), 413, "The body is larger than 2000 bytes"),
+        ("/run", "", with("fun", "test.ping".into()), 401, "No authentication credentials given"),
+        ("/run", "", with("token", "no hexadecimal".into()), 401, "Invalid token"),
+        ("/run", "", with("token", token.as_str().into()), 401, "Authentication failure"),
+        ("/run", "", map! {"client" => "local", "tgt" => "*", "fun" => "test.ping", "eauth" => "file", "username" => "ann", "password" => "gu3ss"}.into(), 401, "Authentication error occurred."),
+        ("/login", "", map! {"username" => "ann", "password" => "gu3ss", "eauth" => "file"}.into(), 401, "Could not authenticate using provided credentials"),
+        ("/login", "", map! {"username" => "ann", "password" => "two", "eauth" => "pam"}.into(), 401, "Could not authenticate using provided credentials"),
+        ("/login", "", map! {"username" => "ann"}.into(), 401, "Could not authenticate using provided credentials"),
+        ("/token", "", map! {"username" => "ann"}.into(), 400, "Require \"username\", \"password\", and \"eauth\" params"),
+    ] {
+        let response = api.post(path, token, &body);
+        assert_eq!(response.status, status, "{path} {body} {response:?}");
+        let told = response.data().get("return").unwrap().to_string();
+        let is_told = told.contains(text) || (text == "Authentication failure" && told.starts_with("Authentication "));
+        assert!(is_told, "{path} {body} {told}");
+    }
+    // `/run` takes tokens of `/token`, in place of a session.
+    let made = api.post("/token", "", &map! {"username" => "ann", "password" => "two", "eauth" => "file"}.into());
+    let secret = made.data().as_list().unwrap()[0].get("token").unwrap().clone();
+    assert_eq!(secret.to_string().len(), 64);
+    let run = api.post("/run", "", &with("token", secret.clone()));
+    assert_eq!(run.first(), map! {"web1" => true}.into(), "{run:?}");
+    // rest_tornado's clients send such a token as the header.
+    assert_eq!(api.post("/", &secret.to_string(), &ping.clone().into()).status, 200);
+
+    // A chunked body is limited as well.
+    let large = "x".repeat(10_000);
+    let words = ["-H", "Transfer-Encoding: chunked", "-H", &format!("X-Auth-Token: {token}"), "--data-binary", "@-"];
+    assert_eq!(api.curl_with_input("/", &words, &large).status, 413);
+    assert_eq!(
+        api.curl("/", &["-H", "Content-Type: application/xml", "-H", &format!("X-Auth-Token: {token}"), "-d", "<a/>"])
+            .status,
+        406
+    );
+    let log = std::fs::read_to_string(api.system.path("api.log")).unwrap();
+    assert!(!log.contains(&token) && !log.contains("gu3ss"), "{log}");
+
+    api.system.stop_master();
+    assert_eq!(api.post("/", &secret.to_string(), &ping.into()).status, 503);
+}
+
+/// The lines of `/events`.
+struct Lines {
+    _child: tokio::process::Child,
+    lines: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
+}
+
+impl Lines {
+    async fn follow(api: &Api, path: &str, headers: &[&str]) -> Self {
+        let mut command = tokio::process::Command::new("curl");
+        command.args(["-ksSN", "-i", &format!("{}{path}", api.url)]).stdout(Stdio::piped()).kill_on_drop(true);
+        for header in headers {
+            command.args(["-H", header]);
+        }
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lines = Lines { _child: child, lines };
+        assert_eq!(lines.until("HTTP/1.1 ").await, "HTTP/1.1 200 OK");
+        assert_eq!(lines.until("retry:").await, "retry: 400");
+        lines
+    }
+
+    async fn next(&mut self) -> Option<String> {
+        tokio::time::timeout(LONG, self.lines.next_line()).await.unwrap().unwrap()
+    }
+
+    /// Returns the next line with this beginning.
+    async fn until(&mut self, start: &str) -> String {
+        loop {
+            let line = self.next().await.unwrap_or_else(|| panic!("the stream ended before {start}"));
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+
+    /// Returns the number and data of the next event with this tag.
+    async fn event(&mut self, tag: &str) -> (u64, Value) {
+        let mut seq = 0;
+        loop {
+            let line = self.next().await.unwrap_or_else(|| panic!("the stream ended before {tag}"));
+            if let Some(id) = line.strip_prefix("id: ") {
+                seq = id.parse().unwrap();
+            }
+            if line == format!("tag: {tag}") {
+                let data = json::from_json(self.until("data: ").await.strip_prefix("data: ").unwrap()).unwrap();
+                assert_eq!(data.get("tag"), Some(&tag.into()));
+                return (seq, data.get("data").unwrap().clone());
+            }
+        }
+    }
+}
+
+fn fire(api: &Api, tag: &str) {
+    let sent = api.system.tool("salt-run", &["event.send", tag, "{a: 1}"]);
+    assert!(sent.status.success(), "{}", support::stderr(&sent));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_followed_over_a_reconnect_without_a_gap() {
+    let mut api = Api::start("  disable_ssl: True\n", &[]).await;
+    let token = api.login("ann", "two");
+    let header = format!("X-Auth-Token: {token}");
+    let mut lines = Lines::follow(&api, "/events", &[&header]).await;
+    fire(&api, "my/one");
+    let (seq, data) = lines.event("my/one").await;
+    assert_eq!((data.get("a"), data.get("_seq")), (Some(&1.into()), Some(&seq.into())));
+    drop(lines);
+    fire(&api, "my/two");
+    // A browser sends the number of the last event; a restart of the API and of the master loses nothing.
+    for restart in [false, true] {
+        if restart {
+            api.child.kill().unwrap();
+            api.child.wait().unwrap();
+            api.system.stop_master();
+            api.system.start_master().await;
+            _ = std::fs::remove_file(api.system.path("api.pid"));
+            api.child = serve(&api.system).await;
+        }
+        let header = format!("X-Auth-Token: {}", api.login("ann", "two"));
+        let last = format!("Last-Event-ID: {seq}");
+        let mut lines = Lines::follow(&api, "/events?tag=my/*", &[&header, &last]).await;
+        let id = lines.until("id: ").await;
+        assert!(id.strip_prefix("id: ").unwrap().parse::<u64>().unwrap() > seq);
+        assert_eq!(lines.until("tag: ").await, "tag: my/two");
+        fire(&api, "other/three");
+        fire(&api, "my/three");
+        assert_eq!(lines.until("tag: ").await, if restart { "tag: my/three" } else { "tag: my/three" });
+        let mut past = Lines::follow(&api, &format!("/events?since={seq}&tag=my/*"), &[&header]).await;
+        for tag in ["tag: my/one", "tag: my/two", "tag: my/three"] {
+            assert_eq!(past.until("tag: ").await, tag);
+        }
+        if !restart {
+            let span = Lines::follow(&api, "/events?since=10m&tag=my/one", &[&header]).await.event("my/one").await;
+            assert_eq!(span.0, seq);
+        }
+    }
+    let token = api.login("ann", "two");
+    for (path, status) in [("/events?token=abc", 400), ("/events?since=yesterday", 400), ("/events?x=1", 400)] {
+        assert_eq!(api.get(path, &token).status, status, "{path}");
+    }
+    // The stream ends with the session.
+    let header = format!("Cookie: session_id={token}");
+    let mut lines = Lines::follow(&api, "/events", &[&header]).await;
+    assert_eq!(api.curl("/logout", &["-X", "POST", "-H", &format!("X-Auth-Token: {token}")]).status, 200);
+    while lines.next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn web_sockets_wait_for_the_client() {
+    let api = Api::start("  disable_ssl: True\n", &[]).await;
+    let token = api.login("ann", "two");
+    let address = api.url.replace("http://", "ws://");
+    for (path, answer, prefix) in [
+        (format!("/ws/{token}"), Some("server received message"), "data: "),
+        (format!("/all_events/{token}"), None, ""),
+    ] {
+        let (mut socket, _) = tokio_tungstenite::connect_async(format!("{address}{path}")).await.unwrap();
+        socket.send(Message::text("websocket client ready")).await.unwrap();
+        if let Some(answer) = answer {
+            assert_eq!(socket.next().await.unwrap().unwrap(), Message::text(answer));
+        }
+        fire(&api, "my/event");
+        loop {
+            let message = tokio::time::timeout(LONG, socket.next()).await.unwrap().unwrap().unwrap();
+            let Message::Text(text) = message else { continue };
+            let event = json::from_json(text.strip_prefix(prefix).unwrap().trim()).unwrap();
+            if event.get("tag") == Some(&"my/event".into()) {
+                break;
+            }
+        }
+    }
+    for (path, status) in [("/ws/abc", 401), ("/ws/no-hex", 404), ("/all_events/xyz", 404), ("/ws", 401)] {
+        let error = tokio_tungstenite::connect_async(format!("{address}{path}")).await.unwrap_err();
+        let tokio_tungstenite::tungstenite::Error::Http(response) = error else { panic!("{path}: {error}") };
+        assert_eq!(response.status().as_u16(), status, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_events() {
+    let options = "  disable_ssl: True\n  webhook_secrets:\n    'signed/*': s3cret\n";
+    let api = Api::start(options, &[]).await;
+    let token = api.login("ann", "two");
+    let mut events = api.system.events("salt/netapi/hook").await;
+    let header = format!("X-Auth-Token: {token}");
+    let body = r#"{"revision": "aa22", "result": true}"#;
+    let json = ["-H", "Content-Type: application/json", "-H", "X-My-Secret-Key: F0f", "-d", body];
+    assert_eq!(api.curl("/hook/company/build", &json).status, 401);
+    let fired = api.curl("/hook/company/build/", &[&json[..], &["-H", &header]].concat());
+    assert_eq!(fired.data(), map! {"success" => true}.into());
+    let (tag, data) = events.next().await;
+    assert_eq!((tag.as_str(), data.get("body")), ("salt/netapi/hook/company/build", Some(&body.into())));
+    assert_eq!(data.get("post").unwrap().get("revision"), Some(&"aa22".into()));
+    let headers = data.get("headers").unwrap();
+    assert_eq!(headers.get("X-My-Secret-Key"), Some(&"F0f".into()));
+    assert_eq!(headers.get("X-Auth-Token"), None);
+
+    // A path with a secret needs the signature, whoever is logged in.
+    let signature = hex(Digest::Sha256.hmac(b"s3cret", body.as_bytes()).unwrap());
+    let signed = format!("X-Hub-Signature-256: sha256={signature}");
+    assert_eq!(api.curl("/hook/signed/x", &[&json[..], &["-H", &header]].concat()).status, 401);
+    assert_eq!(api.curl("/hook/signed/x", &[&json[..4], &["-H", &signed, "-d", "{}"]].concat()).status, 401);
+    assert_eq!(api.curl("/hook/signed/x", &[&json[..], &["-H", &signed]].concat()).status, 200);
+    let (tag, data) = events.next().await;
+    assert_eq!(tag, "salt/netapi/hook/signed/x");
+    assert_eq!(data.get("headers").unwrap().get("X-Hub-Signature-256"), None);
+
+    let empty = api.curl("/hook", &["-X", "POST", "-H", &header]);
+    assert_eq!(empty.status, 200);
+    let (tag, data) = events.next().await;
+    assert_eq!((tag.as_str(), data.get("post")), ("salt/netapi/hook", Some(&Value::map())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_requests_harm_nobody() {
+    let options = "  disable_ssl: True\n  static: ROOT/static\n  max_connections: 20\n";
+    let api = Api::start(options, &[]).await;
+    api.system.write("static/ok.txt", "fine");
+    assert_eq!(api.curl("/static/ok.txt", &[]).body, "fine");
+    for path in [
+        "/static/../users",
+        "/static/..%2fusers",
+        "/static/%2e%2e/users",
+        "/static//etc/passwd",
+        "/static/..%5cusers",
+        "/static/%00",
+    ] {
+        let response = api.curl(path, &[]);
+        assert!(matches!(response.status, 400 | 404), "{path} {response:?}");
+        assert!(!response.body.contains("fred"), "{path}");
+    }
+    let address = api.url.strip_prefix("http://").unwrap();
+    for garbage in ["GET\r\n\r\n", "\u{16}\u{3}\u{1}\0\0", "GET / HTTP/9.9\r\n\r\n"] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(garbage.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
+    }
+    // A head without end is refused.
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+    let line = format!("X-Filler: {}\r\n", "x".repeat(1000));
+    for _ in 0..1000 {
+        if stream.write_all(line.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
+    // Connections over the limit are closed at once; those before it go on.
+    let mut idle = Vec::new();
+    for _ in 0..30 {
+        idle.push(TcpStream::connect(address).await.unwrap());
+    }
+    let mut closed = 0;
+    for stream in &mut idle {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.ok();
+        let mut byte = [0];
+        let read = tokio::time::timeout(LONG, stream.read(&mut byte)).await.unwrap();
+        closed += usize::from(!matches!(read, Ok(1)));
+    }
+    assert!((10..30).contains(&closed), "{closed}");
+    drop(idle);
+    until("the API answers", || api.curl_status("/") == Some(200)).await;
+}
+
+impl Api {
+    fn curl_status(&self, path: &str) -> Option<u16> {
+        let words = ["-ks", "-o", "/dev/null", "-w", "%{http_code}", &format!("{}{path}", self.url)];
+        let output = within_limit("curl").args(words).output().unwrap();
+        support::stdout(&output).parse().ok()
+    }
+}
