@@ -66,7 +66,11 @@ async fn start() -> (System, Api, String) {
         .spawn()
         .unwrap();
     until("the API serves", || {
-        assert!(child.try_wait().unwrap().is_none(), "the API ended: {}", std::fs::read_to_string(system.path("api.log")).unwrap());
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the API ended: {}",
+            std::fs::read_to_string(system.path("api.log")).unwrap()
+        );
         std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
     })
     .await;
@@ -284,7 +288,8 @@ async fn hostile_data_is_harmless_and_bounded() {
     browser.open(&url);
     log_in(&browser, "0123456789abcdef");
     browser.until("document.body.innerText.includes('live')");
-    browser.run("window.hacked = 0; document.addEventListener('securitypolicyviolation', () => { window.hacked += 1; });");
+    browser
+        .run("window.hacked = 0; document.addEventListener('securitypolicyviolation', () => { window.hacked += 1; });");
     let markup = "<img src=x onerror=hacked=1><script>hacked=1</script>";
     let nested = format!("{}1{}", "{a: ".repeat(90), "}".repeat(90));
     for (tag, data) in [
@@ -316,5 +321,8 @@ async fn hostile_data_is_harmless_and_bounded() {
         let shown = browser.run("return document.querySelector('.details pre').innerText.length;");
         assert!(shown.as_u64().unwrap() <= 20_000, "{shown}");
     }
-    assert_eq!(browser.run("return [window.hacked, document.querySelectorAll('img, main script').length];"), serde_json::json!([0, 0]));
+    assert_eq!(
+        browser.run("return [window.hacked, document.querySelectorAll('img, main script').length];"),
+        serde_json::json!([0, 0])
+    );
 }

@@ -142,7 +142,8 @@ mod tests {
         for asset in ASSETS {
             let text = std::str::from_utf8(asset.body).unwrap();
             assert!(text.lines().count() < 500, "{}", asset.name);
-            let forbidden = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://"];
+            let forbidden =
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://"];
             for word in forbidden {
                 assert!(!text.contains(word), "{} has {word}", asset.name);
             }
