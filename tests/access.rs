@@ -15,7 +15,7 @@ external_auth:
   file:
     ^filename: ROOT/users
     fred: ['test.*', '@jobs']
-    ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}]
+    ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}, {events: ['salt/job/*']}]
     '*': [sys.doc]
 publisher_acl_blacklist:
   modules: ['test.echo']
@@ -140,6 +140,10 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
         (&["ann", "*", "wheel.key.accept", "eauth=file"], false),
         (&["fred", "*", "test.echo", "x", "eauth=file"], false),
         (&["fred", "*", "test.ping"], false),
+        (&["fred", "*", "events", "salt/auth", "eauth=file"], true),
+        (&["ann", "*", "events", "salt/job/1/new", "eauth=file"], true),
+        (&["ann", "*", "events", "salt/job/1/new", "salt/auth", "eauth=file"], false),
+        (&["fred", "*", "events", "salt/auth"], false),
     ] {
         let output = system.tool("salt-run", &[&["auth.test", "--out=json"][..], words].concat());
         let explained = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
-use brine_auth::{ExternalAuth, Identity};
+use brine_auth::{Acl, EventPermissions, ExternalAuth, Identity};
 use brine_crypt::token::random_bytes;
 use brine_digest::{Digest, hex};
 use brine_value::{Map, Value};
@@ -253,23 +253,10 @@ impl Auth {
         texts
     }
 
-    /// Returns which events a user may see.
-    pub fn viewer(&self, user: &User) -> Viewer {
-        // As in Salt, every user with a valid token sees all events.
-        _ = user;
-        Viewer
-    }
-}
-
-/// The events that a user may see.
-#[derive(Debug, Clone)]
-pub(crate) struct Viewer;
-
-impl Viewer {
-    /// Returns whether an event with this tag may be seen.
-    #[expect(clippy::unused_self, reason = "permissions by tag belong here")]
-    pub fn may_see(&self, _tag: &str) -> bool {
-        true
+    /// Returns the events that a user may see.
+    pub fn events_of(&self, user: &User) -> EventPermissions {
+        let entries = self.external.entries(&user.identity).unwrap_or_default();
+        Acl::new(&entries).event_permissions()
     }
 }
 

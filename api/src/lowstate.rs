@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_event::STAMP;
 use brine_function::Args;
 use brine_function::arguments::parse;
 use brine_target::TargetKind;
@@ -14,6 +15,8 @@ use crate::error::ApiError;
 use crate::local::LocalJob;
 use crate::master::Registry;
 
+/// The master's retcode of an unknown runner function.
+const UNKNOWN_RUNNER: i64 = 254;
 /// The maximum timeout of a call, in seconds.
 const LONGEST: f64 = 86_400.0;
 
@@ -289,14 +292,21 @@ impl Api {
             Some(Value::Map(data)) => data,
             _ => Map::new(),
         };
+        if data.get("retcode").and_then(Value::as_i64) == Some(UNKNOWN_RUNNER) {
+            return Err(ApiError::bad_request(data.get("return").map(ToString::to_string).unwrap_or_default()));
+        }
+        let name = self.name_of(&chunk.proof).await;
+        let user = name.map(|name| ("user".into(), name.into()));
         Ok(match registry {
-            Registry::Runner if chunk.is_full_return() => map! {"tag" => format!("{tag}/ret"), "data" => data}.into(),
+            Registry::Runner if chunk.is_full_return() => {
+                data.extend(user);
+                map! {"tag" => format!("{tag}/ret"), "data" => data}.into()
+            }
             Registry::Runner => data.shift_remove("return").unwrap_or_default(),
             Registry::Wheel => {
+                data.retain(|name, _| !matches!(name.as_str(), Some("fun_args" | STAMP)));
                 data.insert("tag".into(), tag.as_str().into());
-                if let Some(name) = self.name_of(&chunk.proof).await {
-                    data.insert("user".into(), name.into());
-                }
+                data.extend(user);
                 map! {"tag" => tag, "data" => data}.into()
             }
         })

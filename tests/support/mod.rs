@@ -1,6 +1,8 @@
 //! A master and minions for tests: the real binary, on free ports, in a folder of its own, ended on drop.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
+pub mod api;
+
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header;
+use brine_auth::{EventPermissions, may_see};
 use brine_text::glob::Glob;
 use brine_value::Value;
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use crate::Api;
-use crate::auth::{Authenticated, Viewer};
+use crate::auth::Authenticated;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::hub::{Item, Start, Subscription};
@@ -132,7 +133,7 @@ pub(crate) struct Stream {
     api: Arc<Api>,
     subscription: Subscription,
     wanted: Wanted,
-    viewer: Viewer,
+    permissions: EventPermissions,
     token: String,
     ended: CancellationToken,
     expires: Instant,
@@ -148,7 +149,7 @@ impl Stream {
             api: Arc::clone(api),
             subscription: api.hub.subscribe(wanted.start.clone()),
             wanted,
-            viewer: api.auth.viewer(&sender.user),
+            permissions: api.auth.events_of(&sender.user),
             token: sender.token.clone(),
             ended: sender.ended.clone(),
             expires: Instant::now() + sender.user.remaining(),
@@ -175,7 +176,7 @@ impl Stream {
                     return Next::Silence;
                 }
                 item = self.subscription.next() => {
-                    if self.wanted.takes(item.event.tag()) && self.viewer.may_see(item.event.tag()) {
+                    if self.wanted.takes(item.event.tag()) && may_see(&self.permissions, item.event.tag()) {
                         return Next::Event(item);
                     }
                 }

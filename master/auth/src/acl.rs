@@ -6,6 +6,7 @@
 //! - 'db1': {cmd.run: {args: ['uptime.*'], kwargs: {cwd: /tmp}}}
 //! - '@runner'                               # every runner function; likewise @wheel and @jobs, a runner module
 //! - '@runner': [jobs.*]
+//! - events: ['salt/job/*']                  # events by tag, as globs
 //! ```
 //!
 //! Names of functions and arguments are regular expressions that match at the start, as in Salt.
@@ -15,6 +16,10 @@ use std::collections::HashSet;
 use brine_target::Pcre;
 use brine_value::{Map, Value};
 
+use crate::events::EventPermissions;
+
+/// The key of entries that permit events. A minion of this name is meant by `L@events`.
+const EVENTS: &str = "events";
 /// Functions that clients call while they wait for a job: permitted to everybody who may call anything.
 const ALWAYS: &str = "saltutil.find_job";
 
@@ -34,6 +39,8 @@ enum Entry {
     Calls(String),
     /// Functions of a kind or module.
     CallsOf(String, Vec<Rule>),
+    /// Globs of the tags of events.
+    Events(Vec<String>),
 }
 
 #[derive(Debug)]
@@ -110,11 +117,29 @@ impl Acl {
         self.entries.is_empty()
     }
 
+    /// Returns the events that a user with these entries may see: all, unless entries `events` limit them; none without
+    /// any entry.
+    pub fn event_permissions(&self) -> EventPermissions {
+        let globs = || {
+            self.entries.iter().filter_map(|entry| if let Entry::Events(globs) = entry { Some(globs) } else { None })
+        };
+        match (self.is_empty(), globs().next()) {
+            (true, _) => EventPermissions::default(),
+            (false, None) => EventPermissions::all(),
+            (false, Some(_)) => EventPermissions::matching(globs().flatten().map(String::as_str)),
+        }
+    }
+
+    /// Returns whether there are entries for functions.
+    fn has_functions(&self) -> bool {
+        self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_)))
+    }
+
     /// Returns whether a user with these entries may publish a job. Each of its functions has to be permitted on each of
     /// its minions. `minions_of` returns the minions of a compound target, or `None` if it is invalid. A job that reaches
     /// no minion is permitted by no entry with a target: only a master below this one could know minions for it.
     pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
-        if self.is_empty() || job.functions.is_empty() {
+        if !self.has_functions() || job.functions.is_empty() {
             return false;
         }
         job.functions.iter().all(|(function, arguments)| {
@@ -125,7 +150,7 @@ impl Acl {
                     rules.iter().any(|rule| rule.permits(function, positional, keyword))
                         && covers(target, job.minions, &minions_of)
                 }
-                Entry::Calls(_) | Entry::CallsOf(..) => false,
+                Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) => false,
             };
             *function == ALWAYS || self.entries.iter().any(permits)
         })
@@ -142,7 +167,7 @@ impl Acl {
                 let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, Some(keyword)));
                 (scope == module && named(name)) || (kind.is_meant(scope) && named(function))
             }
-            Entry::Anywhere(_) | Entry::On(..) => false,
+            Entry::Anywhere(_) | Entry::On(..) | Entry::Events(_) => false,
         })
     }
 }
@@ -170,9 +195,15 @@ fn entry(value: &Value) -> Option<Entry> {
             Some(scope) => Some(Entry::Calls(scope.to_owned())),
             None => Some(Entry::Anywhere(Pattern::new(text))),
         },
+        Value::Map(map) if map.contains_key(EVENTS) => {
+            if map.len() > 1 {
+                tracing::error!(entry = %value, "an entry for events permits nothing else: write an entry for each target");
+            }
+            map.get(EVENTS).map(|tags| Entry::Events(globs(tags)))
+        }
         Value::Map(map) if map.len() == 1 => map.iter().next().and_then(|(key, rules)| {
-            let rules = self::rules(rules);
             let key = key.as_str()?;
+            let rules = self::rules(rules);
             Some(match key.strip_prefix('@') {
                 Some(scope) => Entry::CallsOf(scope.to_owned(), rules),
                 None => Entry::On(key.to_owned(), rules),
@@ -188,6 +219,17 @@ fn entry(value: &Value) -> Option<Entry> {
 
 fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
+}
+
+/// Returns the globs of an entry for events. Others than strings permit nothing, and the entry still limits the user.
+fn globs(value: &Value) -> Vec<String> {
+    let glob = |value: &Value| {
+        if value.as_str().is_none() {
+            tracing::error!(entry = %value, "a tag of an access list is invalid: expected a string");
+        }
+        value.as_str().map(str::to_owned)
+    };
+    one_or_many(value).iter().filter_map(glob).collect()
 }
 
 fn rules(value: &Value) -> Vec<Rule> {
@@ -242,6 +284,7 @@ mod tests {
     use brine_value::{list, map};
 
     use super::*;
+    use crate::events::may_see;
 
     fn acl(entries: Value) -> Acl {
         Acl::new(entries.as_list().unwrap())
@@ -337,5 +380,32 @@ mod tests {
             let is = acl(entries.clone()).permits_call(kind, function, positional, &Map::new());
             assert_eq!(is, permitted, "{entries} {kind:?} {function} {positional:?}");
         }
+    }
+
+    #[test]
+    fn events_are_permitted_by_tag() {
+        let jobs = map! {"events" => list!["salt/job/*", "my/*"]};
+        for (entries, tag, seen) in [
+            (list![], "salt/job/1/new", false),
+            (list!["test.ping"], "salt/auth", true),
+            (list!["test.ping", jobs.clone()], "salt/job/1/new", true),
+            (list!["test.ping", jobs.clone()], "salt/auth", false),
+            (list!["@runner", jobs.clone(), map! {"events" => "salt/auth"}], "salt/auth", true),
+            (list![map! {"events" => list![]}], "my/tag", false),
+            // An invalid entry permits nothing, and does not permit everything.
+            (list!["test.ping", map! {"events" => list![1]}], "my/tag", false),
+            (list!["test.ping", map! {"events" => Value::Nil}], "my/tag", false),
+            (list!["test.ping", map! {"events" => "my/*", "web*" => "test.ping"}], "my/tag", true),
+            (list!["test.ping", map! {"events" => "my/*", "web*" => "test.ping"}], "salt/auth", false),
+        ] {
+            assert_eq!(may_see(&acl(entries.clone()).event_permissions(), tag), seen, "{entries} {tag}");
+        }
+        let events_only = acl(list![jobs]);
+        let minions = ["events".to_owned()];
+        for function in ["saltutil.find_job", "salt/job/1", "test.ping"] {
+            let job = JobRequest { functions: vec![(function, &[])], minions: &minions };
+            assert!(!events_only.permits_job(&job, fleet), "{function}");
+        }
+        assert!(!events_only.permits_call(CallKind::Runner, "jobs.active", &[], &Map::new()));
     }
 }

@@ -8,11 +8,13 @@ mod acl;
 mod backends;
 mod blacklist;
 mod eauth;
+mod events;
 mod throttle;
 mod tokens;
 
 pub use acl::{Acl, CallKind, JobRequest};
 pub use blacklist::Blacklist;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
+pub use events::{EventPermissions, may_see};
 pub use throttle::Throttle;
 pub use tokens::{NewToken, Token, TokenStore};

@@ -1,6 +1,6 @@
 //! `auth.test`: what a user may do, and by which entries.
 
-use brine_auth::{Acl, CallKind, Identity, JobRequest};
+use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
 use brine_function::Args;
 use brine_target::TargetError;
 use brine_value::{Map, Value, map};
@@ -8,6 +8,9 @@ use brine_value::{Map, Value, map};
 use super::{Access, minions_of};
 use crate::facts::{Targets, resolve};
 use crate::storage::Storage;
+
+/// The function of questions about events: its arguments are tags.
+const EVENTS: &str = "events";
 
 /// A question to `auth.test`.
 pub(crate) struct Asked {
@@ -22,7 +25,7 @@ pub(crate) struct Asked {
 }
 
 impl Access {
-    /// Returns what [`Access::authorise_job`] or [`Access::authorise_call`] would decide, and by which entries.
+    /// Returns what [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`] would decide, and by which entries.
     pub(crate) fn explain(&self, storage: &Storage, asked: Asked) -> Result<Value, String> {
         let entries = match &asked.eauth {
             None => self.external.entries_of_publisher(&self.config.publisher_acl, &asked.user),
@@ -34,6 +37,11 @@ impl Access {
             }
         };
         let acl = Acl::new(&entries);
+        if asked.fun == EVENTS {
+            let permissions = acl.event_permissions();
+            let permitted = asked.args.iter().all(|tag| may_see(&permissions, &tag.to_string()));
+            return Ok(map! {"permitted" => permitted && !permissions.is_none(), "entries" => entries}.into());
+        }
         let of_master = [("runner.", CallKind::Runner), ("wheel.", CallKind::Wheel)];
         let call = of_master.iter().find_map(|(prefix, kind)| Some((asked.fun.strip_prefix(prefix)?, *kind)));
         if let Some((function, kind)) = call {

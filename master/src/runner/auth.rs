@@ -43,14 +43,16 @@ pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
     Ok(revoked.map_err(CallError::execution)?.into())
 }
 
-/// Returns whether a user may publish a job or, with a function such as `runner.jobs.active` and any target, call a
-/// function of the master, and by which entries. Further arguments are those of the function, but for `eauth`, `groups`
-/// and `tgt_type`. Without `eauth` it is a user of `publisher_acl`.
+/// Returns whether a user may publish a job, and by which entries. With a function such as `runner.jobs.active` and any
+/// target: whether the user may call a function of the master; with the function `events` and tags as arguments: whether
+/// the user sees such events. Further arguments are those of the function, but for `eauth`, `groups` and `tgt_type`.
+/// Without `eauth` it is a user of `publisher_acl`.
 ///
 /// CLI Example:
 ///
 ///     salt-run auth.test fred 'web*' state.apply nginx eauth=file
 ///     salt-run auth.test fred '*' runner.jobs.active eauth=file groups='[ops]'
+///     salt-run auth.test fred '*' events salt/job/20261122000000000000/new eauth=file
 #[function]
 pub fn test(
     context: &RunnerContext,
