@@ -112,7 +112,7 @@ export async function run(chunk, signal) {
 function unwrap(fun, answer) {
   const data = answer?.data;
   if (data && typeof data === 'object' && 'success' in data) {
-    if (!data.success) throw new ApiError(`${fun} failed: ${clip(textOf(data.return), 500)}`, 200);
+    if (!data.success) throw new ApiError(`${fun} failed: ${clip(textOf(data.return), 600).replace(/^Exception occurred in (runner|wheel) [\w.]+: /, '')}`, 200);
     return data.return;
   }
   return answer;

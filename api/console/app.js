@@ -34,6 +34,7 @@ nav.append(...links);
 /** Shows the view of the address: `#/jobs/JID?name=value`. */
 function route() {
   view?.abort();
+  document.getElementById('notices').replaceChildren();
   const [path, query] = location.hash.replace(/^#\/?/, '').split('?');
   const [name, ...rest] = path.split('/');
   const signedIn = session.get();
