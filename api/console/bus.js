@@ -2,7 +2,7 @@
 
 import { events, runner } from './api.js';
 import { attempt, block, clip, clock, count, debounce, empty, field, fill, globber, h, notice } from './dom.js';
-import { VirtualList } from './list.js';
+import { Pane, VirtualList } from './list.js';
 import { brief, tree } from './value.js';
 
 const MOST = 100000;
@@ -41,7 +41,6 @@ export async function show(box, { query, signal }) {
   const pause = h('button', { type: 'button', 'data-pause': true, 'aria-keyshortcuts': 'p', onclick: () => toggle() }, 'Pause');
   const state = h('span', { class: 'dim', role: 'status' }, 'connecting');
   const numbers = h('span', { class: 'dim' });
-  const details = h('aside', { class: 'details', 'aria-label': 'The selected event', hidden: true });
   const list = new VirtualList({
     label: 'Events', kind: 'bus', columns: ['Time', 'Number', 'Tag', 'Summary'],
     item: (i) => matching[i],
@@ -49,6 +48,7 @@ export async function show(box, { query, signal }) {
     mark: (item) => (summary(item) !== undefined && item.isBad ? 'bad' : ''),
     onopen: (item) => open(item),
   });
+  const details = new Pane('The selected event', list);
   list.follows = true;
   list.onscroll = () => {
     list.follows = list.isAtEnd;
@@ -61,7 +61,7 @@ export async function show(box, { query, signal }) {
   } }, field('Tag', tag), field('Contains', text), field('Replay from', since),
   h('button', { type: 'submit', title: 'Clears the list and reads the journal; a tag with wildcards is matched by the server' }, 'Replay'),
   pause, h('button', { type: 'button', onclick: () => clear() }, 'Clear'));
-  fill(box, form, h('p', { class: 'line' }, state, ' · ', numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details));
+  fill(box, form, h('p', { class: 'line' }, state, ' · ', numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details.element));
 
   let matches = () => true;
   const filter = () => {
@@ -164,7 +164,7 @@ export async function show(box, { query, signal }) {
     items = [];
     matching = [];
     chars = 0;
-    details.hidden = true;
+    details.hide();
     refresh();
   }
 
@@ -179,20 +179,12 @@ export async function show(box, { query, signal }) {
   }
 
   function open(item) {
-    const close = () => {
-      details.hidden = true;
-      list.element.focus();
-    };
     const jid = /^salt\/(?:job|run|wheel)\/(\d{20})\//.exec(item.tag)?.[1];
     const body = h('div', null, 'Loading…');
-    fill(details, h('div', { class: 'buttons' },
-      item.seq > 0 && h('a', { class: 'button', href: `#/causality/${item.seq}` }, 'Causes'),
-      item.seq > 0 && h('a', { class: 'button', href: `#/reactor?seq=${item.seq}` }, 'Dry run'),
-      jid && h('a', { class: 'button', href: `#/jobs/${jid}` }, 'Job'),
-      h('span', { class: 'grow' }), h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: close }, '×')),
+    details.show([item.seq > 0 && h('a', { class: 'button', href: `#/causality/${item.seq}` }, 'Causes'),
+    item.seq > 0 && h('a', { class: 'button', href: `#/reactor?seq=${item.seq}` }, 'Dry run'),
+    jid && h('a', { class: 'button', href: `#/jobs/${jid}` }, 'Job')],
     h('h2', null, clip(item.tag, 500)), h('p', { class: 'dim' }, `number ${item.seq || 'unknown'}, ${clip(item.stamp, 40)}`), body);
-    details.hidden = false;
-    details.scrollIntoView({ block: 'nearest' });
     showBody(item, body);
   }
 

@@ -2,7 +2,7 @@
 
 import { request, run, runner } from './api.js';
 import { attempt, clip, confirm, count, empty, field, fill, h, plural } from './dom.js';
-import { VirtualList } from './list.js';
+import { Pane, VirtualList } from './list.js';
 import { progress } from './run.js';
 import { brief, isGood, returned, tree } from './value.js';
 
@@ -99,7 +99,6 @@ async function showJob(box, jid, signal) {
   const [failed, missing] = [of('failed'), of('missing')];
   const order = { failed: 0, missing: 1, done: 2 };
   ids.sort((a, b) => order[stateOf(a)] - order[stateOf(b)] || (a < b ? -1 : 1));
-  const details = h('aside', { class: 'details', 'aria-label': 'The return of the selected minion', hidden: true });
   const list = new VirtualList({
     label: 'Returns', kind: 'returns', columns: ['Minion', 'State', 'Return'], item: (i) => ids[i],
     cells: (id) => [clip(id, 200), h('span', { class: `dot ${stateOf(id)}` }, stateOf(id)), id in results ? brief(results[id].return) : 'no return'],
@@ -107,6 +106,7 @@ async function showJob(box, jid, signal) {
     onopen: (id) => open(id),
   });
   signal.addEventListener('abort', () => list.sized.disconnect());
+  const details = new Pane('The return of the selected minion', list);
   const again = h('section', { 'aria-label': 'The new job' });
   const repeat = (label, which) => h('button', { type: 'button', disabled: which.length === 0 || isCall, onclick: () => attempt(() => rerun(which)) }, `${label} (${count(which.length)})`);
   const fields = { Function: `${job.Function} ${written(job.Arguments)}`, Target: `${target(job)} (${job['Target-type'] ?? 'glob'})`, User: job.User, Started: job.StartTime };
@@ -116,19 +116,14 @@ async function showJob(box, jid, signal) {
     h('div', { class: 'buttons' }, repeat('Run again on failed', failed), repeat('Run again on missing', missing), repeat('Run again on failed and missing', [...failed, ...missing]),
       h('a', { class: 'button', href: `#/causality/${encodeURIComponent(jid)}` }, 'Causes'),
       h('button', { type: 'button', onclick: () => attempt(() => showJob(box, jid, signal)) }, 'Refresh')),
-    again, h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element), details));
+    again, h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element), details.element));
   list.update(ids.length);
   if (ids.length === 1) open(ids[0]);
 
   function open(id) {
     const one = results[id];
-    fill(details, h('div', { class: 'buttons' }, h('h2', { class: 'grow' }, clip(id, 200)), h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: () => {
-      details.hidden = true;
-      list.element.focus();
-    } }, '×')), h('p', { class: 'dim' }, one ? `${stateOf(id)}, exit code ${one.retcode ?? 0}` : 'missing'),
+    details.show(h('h2', null, clip(id, 200)), h('p', { class: 'dim' }, one ? `${stateOf(id)}, exit code ${one.retcode ?? 0}` : 'missing'),
     one ? returned(one.return) : empty('This minion has not returned.', 'It is not connected, or it still runs the job.'));
-    details.hidden = false;
-    details.scrollIntoView({ block: 'nearest' });
   }
 
   async function rerun(which) {

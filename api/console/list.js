@@ -1,4 +1,5 @@
-// A virtual list: a grid that has elements for the visible rows only, so that 100,000 rows cost as much as forty.
+// A virtual list: a grid that has elements for the visible rows only, so that 100,000 rows cost as much as forty; and the
+// pane with the details of a row.
 
 import { fill, h } from './dom.js';
 
@@ -122,5 +123,27 @@ export class VirtualList {
       this.ontoggle(this.item(this.active));
       event.preventDefault();
     }
+  }
+}
+
+/** A pane beside a list for the details of its selected row: `show` takes buttons or a title, and the content. */
+export class Pane {
+  constructor(label, list) {
+    this.list = list;
+    this.element = h('aside', { class: 'details', 'aria-label': label, hidden: true });
+  }
+
+  show(head, ...content) {
+    const close = h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: () => {
+      this.hide();
+      this.list.element.focus();
+    } }, '×');
+    fill(this.element, h('div', { class: 'buttons' }, head, h('span', { class: 'grow' }), close), content);
+    this.element.hidden = false;
+    this.element.scrollIntoView({ block: 'nearest' });
+  }
+
+  hide() {
+    this.element.hidden = true;
   }
 }

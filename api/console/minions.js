@@ -2,7 +2,7 @@
 
 import { runner, wheel } from './api.js';
 import { attempt, clip, count, debounce, empty, field, fill, h, select } from './dom.js';
-import { VirtualList } from './list.js';
+import { Pane, VirtualList } from './list.js';
 import { tree } from './value.js';
 
 /** The kinds of targets, with an example each. */
@@ -41,7 +41,6 @@ export async function show(box, { path, signal }) {
   const search = target({ onchange: () => attempt(resolve) });
   const state = select([['', 'All states'], ...Object.entries(STATES)], '');
   const numbers = h('span', { class: 'dim', role: 'status' }, 'loading');
-  const details = h('aside', { class: 'details', 'aria-label': 'The selected minion', hidden: true });
   const nothing = h('div', { class: 'overlay', hidden: true });
   const list = new VirtualList({
     label: 'Minions', kind: 'minions', columns: ['Id', 'State'],
@@ -49,9 +48,10 @@ export async function show(box, { path, signal }) {
     cells: ({ id, state: now }) => [clip(id, 200), h('span', { class: `dot ${now}` }, STATES[now])],
     onopen: ({ id, state: now }) => open(id, now),
   });
+  const details = new Pane('The selected minion', list);
   fill(box, h('div', { class: 'bar' }, search.fields, field('State', state),
     h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')),
-  h('p', { class: 'line' }, numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details));
+  h('p', { class: 'line' }, numbers), h('div', { class: 'split' }, h('div', { class: 'holder' }, list.element, nothing), details.element));
   state.addEventListener('change', filter);
   signal.addEventListener('abort', () => list.sized.disconnect());
 
@@ -86,16 +86,9 @@ export async function show(box, { path, signal }) {
   async function open(id, now) {
     const body = h('div', null, 'Loading…');
     const isAccepted = now === 'connected' || now === 'away';
-    fill(details, h('div', { class: 'buttons' },
-      isAccepted && h('a', { class: 'button', href: `#/run?tgt=${encodeURIComponent(id)}&kind=list` }, 'Run on this minion'),
+    details.show([isAccepted && h('a', { class: 'button', href: `#/run?tgt=${encodeURIComponent(id)}&kind=list` }, 'Run on this minion'),
       h('a', { class: 'button', href: `#/jobs?target=${encodeURIComponent(id)}` }, 'Jobs'),
-      !isAccepted && h('a', { class: 'button', href: '#/keys' }, 'Key'),
-      h('span', { class: 'grow' }), h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: () => {
-        details.hidden = true;
-        list.element.focus();
-      } }, '×')), h('h2', null, clip(id, 300)), h('p', { class: 'dim' }, STATES[now] ?? ''), body);
-    details.hidden = false;
-    details.scrollIntoView({ block: 'nearest' });
+      !isAccepted && h('a', { class: 'button', href: '#/keys' }, 'Key')], h('h2', null, clip(id, 300)), h('p', { class: 'dim' }, STATES[now] ?? ''), body);
     if (!isAccepted) {
       fill(body, empty('The key of this minion is not accepted.', 'Compare its fingerprint in the view Keys, then accept it.'));
       return;

@@ -2,7 +2,7 @@
 
 import { events, run, runner } from './api.js';
 import { attempt, clip, confirm, count, empty, field, fill, h, plural } from './dom.js';
-import { VirtualList } from './list.js';
+import { Pane, VirtualList } from './list.js';
 import { target } from './minions.js';
 import { brief, isGood, returned } from './value.js';
 
@@ -43,7 +43,6 @@ export async function progress(box, start, signal) {
   const early = [];
   const status = h('p', { class: 'line', role: 'status' }, 'Publishing…');
   const bar = h('progress', { max: 1, value: 0, 'aria-label': 'Minions that returned' });
-  const details = h('aside', { class: 'details', 'aria-label': 'The return of the selected minion', hidden: true });
   const list = new VirtualList({
     label: 'Minions of the job', kind: 'returns', columns: ['Minion', 'State', 'Return'],
     item: (i) => rows.get(ids[i]),
@@ -51,17 +50,12 @@ export async function progress(box, start, signal) {
     mark: (row) => (row.state === 'failed' ? 'bad' : ''),
     onopen: (row) => show(row),
   });
-  fill(box, status, bar, h('div', { class: 'split' }, list.element, details));
+  const details = new Pane('The return of the selected minion', list);
+  fill(box, status, bar, h('div', { class: 'split' }, list.element, details.element));
 
   function show(row) {
-    fill(details, h('div', { class: 'buttons' }, h('h2', { class: 'grow' }, clip(row.id, 200)),
-      h('button', { type: 'button', 'data-close': true, 'aria-label': 'Close the details', onclick: () => {
-        details.hidden = true;
-        list.element.focus();
-      } }, '×')), h('p', { class: 'dim' }, row.state),
+    details.show(h('h2', null, clip(row.id, 200)), h('p', { class: 'dim' }, row.state),
     row.state === 'waiting' ? h('p', null, 'This minion has not returned yet.') : returned(row.value));
-    details.hidden = false;
-    details.scrollIntoView({ block: 'nearest' });
   }
 
   let frame = 0;
