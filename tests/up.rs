@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use support::{BRINE, within_limit};
@@ -59,4 +61,36 @@ fn a_second_up_in_the_same_directory_is_refused() {
     let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(first.wait().unwrap().success());
+}
+
+#[test]
+fn up_with_web_serves_the_api_with_a_login_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut up = Command::new(BRINE)
+        .args(["up", "--web", "--minions", "1"])
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let after = |line: &str, word: &str| -> String {
+        let rest = line.split_once(word).unwrap_or_else(|| panic!("no '{word}' in {line}")).1;
+        rest.split([' ', ',']).next().unwrap().to_owned()
+    };
+    let address = after(&lines.find(|line| line.starts_with("REST API: ")).unwrap(), "REST API: ");
+    let password = after(&lines.next().unwrap(), "password ");
+    let fields = format!("username=admin&password={password}&eauth=sharedsecret");
+    let login = within_limit("curl").args(["-ksSf", "-d", &fields, &format!("{address}login")]).output().unwrap();
+    assert!(login.status.success(), "{login:?}");
+    assert!(String::from_utf8_lossy(&login.stdout).contains("\"user\": \"admin\""), "{login:?}");
+    // The password is in it.
+    let mode = std::fs::metadata(folder.path().join(".brine/etc/master")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(up.id().cast_signed()), nix::sys::signal::Signal::SIGTERM)
+        .unwrap();
+    // Reads on, so that the end is not held up by a full pipe.
+    lines.for_each(drop);
+    up.wait().unwrap();
+    assert!(!folder.path().join(".brine/run/api.pid").exists(), "the API is stopped");
 }

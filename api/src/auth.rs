@@ -132,7 +132,7 @@ fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError>
         Some(origin) => {
             let host = origin.split_once("://").map(|(_, host)| host);
             let is_own = host.is_some() && host == text(HOST.as_str());
-            !is_own && !allowed.iter().any(|one| one == origin)
+            !is_own && !allowed.iter().any(|one| one == "*" || one == origin)
         }
         None => matches!(text("sec-fetch-site"), Some("cross-site" | "same-site")),
     };
@@ -341,6 +341,8 @@ mod tests {
             let checked = check_origin(&headers(pairs), &["https://gui.example".to_owned()]);
             assert_eq!(checked.is_ok(), accepted, "{pairs:?}");
         }
+        let any = check_origin(&headers(&[("host", "api:8000"), ("origin", "https://any")]), &["*".to_owned()]);
+        assert_eq!(any, Ok(()));
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
 
 /// Adds the headers of all responses. Any page may read responses to requests with a token in the header; only those of
 /// `allowed` origins may use the cookie.
-pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String], is_tls: bool) {
+pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String]) {
     let headers = response.headers_mut();
     let is_allowed = |origin: &HeaderValue| allowed.iter().any(|one| one == "*" || one.as_bytes() == origin.as_bytes());
     match origin.filter(|origin| is_allowed(origin)) {
@@ -32,9 +32,6 @@ pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, al
     set(headers, "x-content-type-options", "nosniff");
     set(headers, "referrer-policy", "no-referrer");
     set(headers, "content-security-policy", DATA_POLICY);
-    if is_tls {
-        set(headers, "strict-transport-security", "max-age=31536000");
-    }
 }
 
 /// Returns the answer to a preflight request of a browser.
@@ -66,7 +63,7 @@ mod tests {
         ] {
             let mut response = Response::default();
             let origin = origin.map(HeaderValue::from_static);
-            complete(&mut response, origin.as_ref(), allowed, true);
+            complete(&mut response, origin.as_ref(), allowed);
             let headers = response.headers();
             assert_eq!(headers["access-control-allow-origin"], expected);
             assert_eq!(headers.contains_key("access-control-allow-credentials"), credentials);

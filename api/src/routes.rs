@@ -198,7 +198,7 @@ pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request)
     if response.status().is_client_error() || response.status().is_server_error() {
         metrics::REQUESTS_FAILED.add(1);
     }
-    headers::complete(&mut response, origin.as_ref(), &api.options.cors_origin, api.is_tls);
+    headers::complete(&mut response, origin.as_ref(), &api.options.cors_origin);
     response
 }
 

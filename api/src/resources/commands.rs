@@ -27,9 +27,9 @@ pub(crate) async fn run_with_login(mut context: Context) -> Answer {
 /// `POST /run`
 pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
     let lowstate = context.payload().await?.lowstate()?;
-    context.check_login_pause(&lowstate)?;
+    let attempt = context.login_attempt(&lowstate)?;
     let answers = context.api.run(lowstate, None).await;
-    context.record_logins(&answers);
+    context.record_attempt(attempt, &answers);
     context.reply(&map! {"return" => answers?}.into())
 }
 

@@ -9,7 +9,7 @@ use crate::routes::Answer;
 /// The maximum number of jobs of a page.
 const MOST: usize = 1000;
 /// The maximum number of jobs whose returns are looked at for one page of failed jobs.
-const MOST_LOOKED_AT: usize = 2000;
+const MOST_LOOKED_AT: usize = 200;
 
 /// `GET /jobs/JID`
 pub(crate) async fn one(context: Context) -> Answer {

@@ -40,7 +40,7 @@ fn result(answers: &[Value]) -> Result<Value, ApiError> {
 /// `POST /keys`
 pub(crate) async fn generate(mut context: Context) -> Answer {
     let mut lowstate = context.payload().await?.lowstate()?;
-    context.check_login_pause(&lowstate)?;
+    let attempt = context.login_attempt(&lowstate)?;
     let mut chunk = if lowstate.is_empty() { Map::new() } else { lowstate.swap_remove(0) };
     let id = chunk.shift_remove("mid").or_else(|| chunk.shift_remove("id_")).map(|id| id.to_string());
     let id: MinionId = id
@@ -56,7 +56,7 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
         }
     }
     let answers = context.api.run(vec![chunk], None).await;
-    context.record_logins(&answers);
+    context.record_attempt(attempt, &answers);
     let made = result(&answers?)?;
     let text = |name: &str| made.get(name).and_then(Value::as_str).unwrap_or_default();
     let (public, private) = (text("pub"), text("priv"));
@@ -69,7 +69,13 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
 
 fn attachment(archive: Vec<u8>, id: &MinionId) -> Answer {
     let mut response: Response = typed("application/x-tar", archive);
-    let named = format!("attachment; filename=\"saltkeys-{id}.tar\"").parse().map_err(|_| ApiError::internal())?;
+    // An operator may accept ids with any characters.
+    let name: String = id
+        .as_str()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' })
+        .collect();
+    let named = format!("attachment; filename=\"saltkeys-{name}.tar\"").parse().map_err(|_| ApiError::internal())?;
     response.headers_mut().insert(header::CONTENT_DISPOSITION, named);
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
     Ok(response)

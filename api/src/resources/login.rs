@@ -161,14 +161,19 @@ impl Context {
         }
     }
 
-    /// As for a login, for chunks with passwords.
-    pub(crate) fn check_login_pause(&self, lowstate: &[Map]) -> Result<(), ApiError> {
-        if lowstate.iter().any(|chunk| chunk.contains_key("password")) { self.check_pause() } else { Ok(()) }
+    /// Returns whether chunks have passwords, whose failures count as those of logins. After failures the address waits.
+    pub(crate) fn login_attempt(&self, lowstate: &[Map]) -> Result<bool, ApiError> {
+        let is_attempt = lowstate.iter().any(|chunk| chunk.contains_key("password"));
+        if is_attempt {
+            self.check_pause()?;
+        }
+        Ok(is_attempt)
     }
 
-    /// Counts failed authentications of chunks with passwords.
-    pub(crate) fn record_logins<T>(&self, answer: &Result<T, ApiError>) {
+    /// Counts the failed authentication of chunks with passwords.
+    pub(crate) fn record_attempt<T>(&self, is_attempt: bool, answer: &Result<T, ApiError>) {
         if let Err(error) = answer
+            && is_attempt
             && error.message.starts_with("Authentication ")
         {
             self.record_login(false);
