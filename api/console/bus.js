@@ -10,6 +10,9 @@ const MOST_CHARS = 64 << 20;
 /** Text of an event that is kept for filters; the details of a larger one are read from the journal. */
 const KEPT = 64 << 10;
 const BATCH = 2000;
+/** Events that wait to be drawn, and their text; frames stop in a hidden page. */
+const WAITING = 20000;
+const WAITING_CHARS = 16 << 20;
 
 function summary(item) {
   if (item.summary !== undefined) return item.summary;
@@ -31,6 +34,7 @@ export async function show(box, { query, signal }) {
   let chars = 0;
   let dropped = 0;
   let waiting = [];
+  let waitingChars = 0;
   let last = 0;
   let stream = null;
   let replayTag = '';
@@ -88,6 +92,7 @@ export async function show(box, { query, signal }) {
   function take() {
     frame = 0;
     for (const [raw, seq] of waiting.splice(0, BATCH)) {
+      waitingChars -= raw.length;
       const item = read(raw, seq);
       if (item.seq) last = Math.max(last, item.seq);
       items.push(item);
@@ -108,8 +113,7 @@ export async function show(box, { query, signal }) {
   }
   const schedule = () => {
     frame ||= requestAnimationFrame(take);
-    // Frames stop in a hidden page, but events go on.
-    if (waiting.length > 20000) {
+    if (waiting.length > WAITING || waitingChars > WAITING_CHARS) {
       cancelAnimationFrame(frame);
       take();
     }
@@ -130,10 +134,12 @@ export async function show(box, { query, signal }) {
   function connect(from) {
     stream?.close();
     waiting = [];
+    waitingChars = 0;
     stream = events({
       since: from, tag: replayTag,
       onevent: (raw, seq) => {
         waiting.push([raw, seq]);
+        waitingChars += raw.length;
         schedule();
       },
       onstate: (now) => {
@@ -206,6 +212,19 @@ export async function show(box, { query, signal }) {
       fill(body, tree(found[0].data));
     }) }, 'Read it from the journal')), block(item.raw, 5000));
   }
+
+  // A browser has few connections to a server: a hidden page gives its own up and reads the journal when it is seen again.
+  let hidden = null;
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden && stream) {
+      hidden = new Date().toISOString();
+      stream.close();
+      stream = null;
+    } else if (!document.hidden && hidden) {
+      connect(last ? last + 1 : hidden);
+      hidden = null;
+    }
+  }, { signal });
 
   signal.addEventListener('abort', () => {
     stream?.close();

@@ -9,6 +9,8 @@ import { brief, isGood, returned } from './value.js';
 /** Functions for which the console asks again when many minions match. */
 const MANY = 20;
 const POLL = 2000;
+/** Characters of returns that are kept; the job cache has all of them. */
+const KEPT = 64 << 20;
 
 /** Splits a line into arguments as a shell does: blanks separate, quotes group. */
 export function words(line) {
@@ -73,11 +75,13 @@ export async function progress(box, start, signal) {
     });
   }
 
-  function take(id, one) {
+  let kept = 0;
+  function take(id, one, size) {
     const row = rows.get(id);
     if (!row || row.state !== 'waiting') return;
     row.state = isGood(one) ? 'done' : 'failed';
-    row.value = one.return;
+    kept += size;
+    row.value = kept > KEPT ? 'The returns of this job are too large to be kept here: choose the job.' : one.return;
     update();
   }
 
@@ -91,9 +95,9 @@ export async function progress(box, start, signal) {
     finish();
     list.sized.disconnect();
   });
-  const received = ({ tag, data }) => {
+  const received = ({ tag, data }, size) => {
     const [, , ofJid, kind, id] = tag.split('/');
-    if (kind === 'ret' && ofJid === jid) take(id, data);
+    if (kind === 'ret' && ofJid === jid) take(id, data, size);
   };
   const opened = Promise.withResolvers();
   const stream = events({
@@ -105,8 +109,9 @@ export async function progress(box, start, signal) {
       } catch {
         return;
       }
-      if (jid) received(event);
-      else if (early.length < 10000) early.push(event);
+      if (jid) received(event, raw.length);
+      // The poll finds what is left out here.
+      else if (early.length < 10000 && raw.length < 10000) early.push(event);
     },
     onstate: (now) => {
       isLive = now === 'open';
@@ -129,11 +134,11 @@ export async function progress(box, start, signal) {
   jid = job.jid;
   ids = [...job.minions].sort();
   for (const id of ids) rows.set(id, { id, state: 'waiting' });
-  early.splice(0).forEach(received);
+  for (const event of early.splice(0)) received(event, 0);
   update();
   const poll = async () => {
     const found = await runner('jobs.list_job', { jid }, signal);
-    for (const [id, one] of Object.entries(found.Result ?? {})) take(id, one);
+    for (const [id, one] of Object.entries(found.Result ?? {})) take(id, one, 0);
   };
   let rounds = 0;
   timer = setInterval(() => {
