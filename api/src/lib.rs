@@ -9,6 +9,7 @@
 
 mod auth;
 mod check;
+mod console;
 mod context;
 mod error;
 mod format;

@@ -1,12 +1,22 @@
-//! Dry runs for `reactor.test`: the reactions to an event, without dispatching them.
+//! Dry runs for `reactor.test` and `reactor.dry_run`: the reactions to an event, without dispatching them.
 
 use std::sync::Arc;
 
-use brine_event::Event;
 use brine_value::{Map, Value, map};
 
 use crate::plan::{Binding, Subject};
 use crate::{Dispatch, Reactor};
+
+/// The error of a dry run of one file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DryRunError {
+    /// A caller of runner functions must not read any file of the master.
+    #[error(
+        "sls is invalid: expected a salt:// path, or a file of an entry as reactor.list shows it, got '{0}': \
+         bind it with reactor.add first"
+    )]
+    File(String),
+}
 
 impl<D: Dispatch> Reactor<D> {
     /// Returns the matching entries, each file as rendered, the reactions in order, and the errors. Functions that the
@@ -24,9 +34,30 @@ impl<D: Dispatch> Reactor<D> {
             report.insert("limits".into(), limited);
         }
         let bindings: Vec<_> = matching.into_iter().map(Binding::Entry).collect();
+        self.plan_into(&mut report, tag, data, &bindings);
+        report.into()
+    }
+
+    /// Returns the dry run of one file with an event, whatever entries match the event.
+    ///
+    /// # Errors
+    /// The file is neither a `salt://` path nor a file of an entry.
+    pub fn dry_run_file(&self, file: &str, tag: &str, data: Map) -> Result<Value, DryRunError> {
+        let is_bound = self.entries().all().iter().any(|entry| entry.files.iter().any(|named| named == file));
+        if !file.starts_with("salt://") && !is_bound {
+            return Err(DryRunError::File(file.to_owned()));
+        }
+        let mut report = map! {"tag" => tag, "sls" => file};
+        let binding = Binding::Rule { name: "dry run".into(), files: vec![file.to_owned()] };
+        self.plan_into(&mut report, tag, data, &[binding]);
+        Ok(report.into())
+    }
+
+    /// Adds the rendered files, the reactions and the errors to a report.
+    fn plan_into(&self, report: &mut Map, tag: &str, data: Map, bindings: &[Binding]) {
         let plan = self.planner.plan(
             &Subject { tag, data: Arc::new(data), rule_context: None, deadline: None },
-            &bindings,
+            bindings,
             true,
         );
         let rendered = plan.rendered.into_iter().map(|(file, text)| (Value::from(&*file), Value::from(text)));
@@ -47,12 +78,6 @@ impl<D: Dispatch> Reactor<D> {
         if !errors.is_empty() {
             report.insert("errors".into(), errors.into());
         }
-        report.into()
-    }
-
-    /// Returns the dry run of an event of the journal.
-    pub fn dry_run_event(&self, event: &Event) -> Value {
-        self.dry_run(event.tag(), event.data())
     }
 }
 

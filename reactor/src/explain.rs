@@ -46,6 +46,12 @@ impl<D: Dispatch> Reactor<D> {
     /// Returns the tree around an event's sequence number or a job id, as text: its causes, its consequences, and skipped
     /// reactions. Reads the journal, so it needs a thread that may block.
     pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
+        let around = self.around(thread, bus, what)?;
+        Ok(around.tree.draw(&around.root, around.asked))
+    }
+
+    /// Reads the tree around an event's sequence number or a job id.
+    pub(crate) fn around(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<Around, ExplainError> {
         let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
             (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
             (_, Ok(seq)) => match event_at(thread, bus, seq)? {
@@ -66,8 +72,17 @@ impl<D: Dispatch> Reactor<D> {
         tree.note(&root, |event, reacted| {
             if event.seq() == asked.seq() { self.diagnose(bus, event, reacted) } else { self.skips(event.seq()) }
         });
-        Ok(tree.draw(&root, asked.seq()))
+        Ok(Around { tree, root, asked: asked.seq() })
     }
+}
+
+/// The tree around an event.
+pub(crate) struct Around {
+    pub tree: Tree,
+    /// The first cause.
+    pub root: Event,
+    /// The sequence number of the requested event.
+    pub asked: u64,
 }
 
 fn no_event(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<ExplainError, StoreError> {
@@ -110,7 +125,7 @@ fn of_job(thread: &MayBlock, bus: &Bus, jid: &Jid) -> Result<Option<Event>, Stor
 }
 
 /// A node below an event.
-enum Node {
+pub(crate) enum Node {
     Reaction(ReactionRecord),
     Event(Event),
     Note(String),
@@ -126,15 +141,18 @@ impl Node {
     }
 }
 
-struct Tree {
+/// The consequences of an event.
+pub(crate) struct Tree {
     below: BTreeMap<u64, Vec<Node>>,
     returns: Returns,
+    /// Whether further consequences are left out.
+    pub is_cut: bool,
 }
 
 impl Tree {
     /// Reads the consequences of an event. Returns are merged into their jobs, except for the requested event.
     fn read(thread: &MayBlock, bus: &Bus, root: &Event, asked: u64) -> Result<Self, StoreError> {
-        let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default() };
+        let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default(), is_cut: false };
         let mut known = HashSet::from([root.seq()]);
         let mut jobs: HashMap<String, u64> = HashMap::new();
         let mut at = root.seq() + 1;
@@ -151,6 +169,7 @@ impl Tree {
                     continue;
                 };
                 if known.len() > LINES {
+                    tree.is_cut = true;
                     return Ok(tree);
                 }
                 known.insert(event.seq());
@@ -197,8 +216,21 @@ impl Tree {
         lines.join("\n")
     }
 
+    /// Returns the nodes below an event or reaction, in the order of their sequence numbers.
+    pub fn below(&self, seq: u64) -> &[Node] {
+        self.below.get(&seq).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Returns the result of a reaction, with the returns of its job.
+    pub fn outcome(&self, record: &ReactionRecord) -> Outcome {
+        match &record.jid {
+            Some(jid) => Outcome { minions: record.outcome.minions.clone(), ..self.returns.of(jid) },
+            None => record.outcome.clone(),
+        }
+    }
+
     fn branch(&self, seq: u64, indent: &str, asked: u64, lines: &mut Vec<String>) {
-        let nodes = self.below.get(&seq).map(Vec::as_slice).unwrap_or_default();
+        let nodes = self.below(seq);
         for (place, node) in nodes.iter().enumerate() {
             let is_last = place + 1 == nodes.len();
             let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -215,10 +247,7 @@ impl Tree {
     }
 
     fn reaction(&self, record: &ReactionRecord, asked: u64) -> String {
-        let mut outcome = record.outcome.clone();
-        if let Some(jid) = &record.jid {
-            outcome = Outcome { minions: outcome.minions, ..self.returns.of(jid) };
-        }
+        let outcome = self.outcome(record);
         let mark = if record.seq == asked { "  <--" } else { "" };
         if outcome.error.is_some() {
             return format!("{}: {}{mark}", record.entry, outcome.text());

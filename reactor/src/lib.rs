@@ -11,7 +11,7 @@
 //! | `processing.rs`, `dead_letters.rs`, `recovery.rs` | one event's reactions: dispatched, retried, kept when they fail, not repeated after a crash |
 //! | `dispatch.rs` | the trait that carries reactions out: the reactor knows neither master nor minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
-//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `failed_states.rs`, `dry_run.rs`, `check.rs` | answers to operators |
+//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `graph.rs`, `failed_states.rs`, `dry_run.rs`, `check.rs` | answers to operators |
 //! | `clock.rs`, `store_retry.rs` | bus time; writes that are repeated until they succeed |
 
 mod check;
@@ -25,6 +25,7 @@ mod entries;
 mod event_loop;
 mod explain;
 mod failed_states;
+mod graph;
 mod history;
 mod injection_guard;
 mod limits;
@@ -59,6 +60,7 @@ pub use check::{check_files, check_rules};
 pub use dead_letters::DeadLetter;
 pub use deadline::Deadline;
 pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
+pub use dry_run::DryRunError;
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::ExplainError;
 pub use history::HistoryFilter;

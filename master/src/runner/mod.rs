@@ -18,6 +18,7 @@ mod metrics;
 mod mine;
 mod pillar;
 mod reactor;
+mod reactor_views;
 mod salt;
 mod state;
 mod survey;
@@ -50,6 +51,7 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     mine::FUNCTIONS,
     pillar::FUNCTIONS,
     reactor::FUNCTIONS,
+    reactor_views::FUNCTIONS,
     salt::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,

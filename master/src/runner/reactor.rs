@@ -109,19 +109,8 @@ pub fn test(
     #[default] data: Map,
     #[default] from_seq: Option<u64>,
 ) -> CallResult {
-    let reactor = reactor(context)?;
-    if let Some(seq) = from_seq {
-        let event = context
-            .master
-            .bus
-            .read(&context.caller.thread, brine_bus::TimeOrSeq::Seq(seq), 1)
-            .map_err(CallError::execution)?;
-        let event = event.first().filter(|event| event.seq() == seq);
-        let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
-        return Ok(reactor.dry_run_event(event));
-    }
-    let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
-    Ok(reactor.dry_run(&tag, data))
+    let (tag, data) = event_for(context, tag, data, from_seq)?;
+    Ok(reactor(context)?.dry_run(&tag, data))
 }
 
 /// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
@@ -245,7 +234,25 @@ pub fn timers(context: &RunnerContext) -> CallResult {
     Ok(timers.into())
 }
 
-fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {
+/// Returns the tag and data of a dry run: of an event of the journal if `from_seq` names one.
+pub(super) fn event_for(
+    context: &RunnerContext,
+    tag: Option<String>,
+    data: Map,
+    from_seq: Option<u64>,
+) -> Result<(String, Map), CallError> {
+    if let Some(seq) = from_seq {
+        let place = brine_bus::TimeOrSeq::Seq(seq);
+        let events = context.master.bus.read(&context.caller.thread, place, 1).map_err(CallError::execution)?;
+        let event = events.first().filter(|event| event.seq() == seq);
+        let event = event.ok_or_else(|| CallError::execution(format!("the journal has no event {seq}")))?;
+        return Ok((event.tag().to_owned(), event.data()));
+    }
+    let tag = tag.ok_or_else(|| CallError::execution("name a tag, or an event of the journal by from_seq=N"))?;
+    Ok((tag, data))
+}
+
+pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 

@@ -23,6 +23,7 @@ mod failures;
 mod order;
 mod reactions;
 mod skipped;
+mod views;
 
 /// How often a function fails, and its error.
 type Failing = Arc<Mutex<HashMap<&'static str, (usize, DispatchError)>>>;

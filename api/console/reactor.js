@@ -1,0 +1,144 @@
+// The reactor: entries with rates and failures, dead letters, recent reactions, and dry runs.
+
+import { events, runner } from './api.js';
+import { attempt, block, clip, clock, confirm, count, debounce, empty, field, fill, h, notice, plural } from './dom.js';
+import { tree } from './value.js';
+
+/** Calls are events and jobs of their own, so the metrics are read rarely, and dead letters after an event about them. */
+const INTERVAL = 10000;
+const SHOWN = 200;
+
+/** Reads the counters of reactions by entry from the master's metrics. */
+function counters(metrics) {
+  const entries = new Map();
+  for (const [name, value] of Object.entries(metrics)) {
+    const labels = /^brine_reactor_reactions_total\{(.*)\}$/.exec(name)?.[1];
+    if (!labels) continue;
+    const of = Object.fromEntries([...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, text]) => [key, text.replace(/\\(.)/g, '$1')]));
+    const entry = entries.get(of.entry) ?? {};
+    entry[of.outcome] = Number(value);
+    entries.set(of.entry, entry);
+  }
+  return entries;
+}
+
+const table = (label, columns, rows) => h('div', { class: 'scroll' }, h('table', { 'aria-label': label },
+  h('thead', null, h('tr', null, columns.map((name) => h('th', { scope: 'col' }, name)))), h('tbody', null, rows)));
+
+export async function show(box, { query, signal }) {
+  const [top, letters, recent] = [h('section'), h('section'), h('section')];
+  const sls = h('input', { required: true, placeholder: 'salt://reactor/new.sls', spellcheck: 'false', list: 'sls-files', size: 34 });
+  const files = h('datalist', { id: 'sls-files' });
+  const seq = h('input', { required: true, inputmode: 'numeric', pattern: '[0-9]+', placeholder: '120', value: query.get('seq') ?? '', size: 10 });
+  const output = h('div', { role: 'status' });
+  const dry = h('section', { 'aria-label': 'Dry run' }, h('h2', null, 'Dry run'),
+    h('p', { class: 'dim' }, 'Shows the reactions of a file to an event of the journal without dispatching them. Functions that the template calls are called.'),
+    h('form', { class: 'bar', onsubmit: (event) => {
+      event.preventDefault();
+      attempt(dryRun);
+    } }, field('SLS file', sls), files, field('Event number', seq), h('button', { type: 'submit', class: 'primary' }, 'Dry run'),
+    h('button', { type: 'button', onclick: () => attempt(test) }, 'All entries for this event')), output);
+  fill(box, query.get('seq') ? [dry, top, letters, recent] : [top, letters, dry, recent]);
+
+  let [listed, rules, leader, before] = [[], {}, true, null];
+  const call = (fun) => runner(fun, {}, signal);
+
+  async function load() {
+    [listed, rules, leader] = await Promise.all(['reactor.list', 'reactor.rules', 'reactor.is_leader'].map(call));
+    await Promise.all([loadRates(), loadFailures()]);
+  }
+
+  async function loadRates() {
+    const metrics = await call('metrics.show');
+    const now = { at: performance.now(), entries: counters(metrics) };
+    showEntries(metrics, now);
+    before = now;
+  }
+
+  async function loadFailures() {
+    const [failed, history] = await Promise.all(['reactor.failed', 'reactor.history'].map(call));
+    showLetters(failed);
+    showHistory(history);
+  }
+
+  function showEntries(metrics, now) {
+    const entries = [...(listed ?? []).flatMap((one) => Object.entries(one)).map(([name, paths]) => [name, [paths].flat().join(', '), false]),
+      ...Object.entries(rules ?? {}).map(([name, rule]) => [name, `${rule.function}: ${[rule.react].flat().join(', ')}`, true])];
+    fill(files, [...new Set((listed ?? []).flatMap((one) => Object.values(one)).flat())].map((path) => h('option', { value: path })));
+    const rows = entries.slice(0, 500).map(([name, paths, isRule]) => {
+      const counts = now.entries.get(name) ?? {};
+      const sum = (of) => Object.values(of).reduce((total, number) => total + number, 0);
+      const passed = before ? (sum(counts) - sum(before.entries.get(name) ?? {})) / ((now.at - before.at) / 60000) : null;
+      const failures = (counts.failed ?? 0) + (counts.unreadable ?? 0);
+      return h('tr', { class: failures ? 'bad' : '' }, h('th', { scope: 'row' }, clip(name, 200), isRule && h('span', { class: 'chip' }, 'rule')), h('td', null, clip(paths, 300)),
+        h('td', { class: 'number' }, passed === null ? '–' : passed.toFixed(passed < 10 ? 1 : 0)), h('td', { class: 'number' }, count(counts.done ?? 0)),
+        h('td', { class: 'number' }, count(counts.no_minion ?? 0)), h('td', { class: 'number' }, count(failures)));
+    });
+    const paused = Number(metrics.brine_reactor_paused) ? ', paused: too many reactions are unfinished' : '';
+    fill(top, h('h2', null, 'Entries and rules'), h('p', { class: 'line' }, leader ? 'The reactor is on' : h('span', { class: 'bad' }, 'The reactor is off: switch it on with salt-run reactor.set_leader True'),
+      `, ${count(metrics.brine_reactor_queue_depth ?? 0)} events queued${paused}. Counts are those since the start of the master.`),
+    rows.length ? table('Entries', ['Tag pattern or rule', 'Files', 'Per minute', 'Done', 'No minion', 'Failed'], rows)
+      : empty('The reactor has no entries.', 'Add an entry to “reactor” in the configuration of the master: a list of “tag pattern: [SLS files]”. It is applied within seconds.'));
+  }
+
+  function showLetters(failed) {
+    const all = Object.entries(failed ?? {}).flatMap(([number, of]) => of.map((one) => ({ number, ...one }))).toReversed();
+    const rows = all.slice(0, SHOWN).map((one) => h('tr', null, h('td', null, h('a', { href: `#/causality/${one.number}` }, one.number)), h('td', null, clip(one.tag ?? '', 150)),
+      h('td', null, clip(one.reaction ?? one.file ?? '', 150)), h('td', { class: 'message' }, clip(one.message ?? '', 600)), h('td', null, clock(one.time)),
+      h('td', null, h('button', { type: 'button', onclick: () => attempt(() => retry(one.number)) }, 'Retry'))));
+    fill(letters, h('h2', null, `Dead letters (${count(all.length)})`), all.length
+      ? [h('p', null, h('button', { type: 'button', onclick: () => attempt(() => retry('all', all.length)) }, 'Retry all'), all.length > SHOWN && ` The newest ${SHOWN} are shown.`),
+        table('Dead letters', ['Event', 'Tag', 'Reaction', 'Error', 'Time', ''], rows)]
+      : empty('No dead letters.', 'Reactions that fail for good are kept here with their event until they are retried.'));
+  }
+
+  function showHistory(history) {
+    const rows = (history ?? []).map((event) => h('tr', null, h('td', null, h('a', { href: `#/causality/${event.seq}` }, String(event.seq))), h('td', null, clock(event.time)),
+      h('td', null, clip(event.tag, 150)), h('td', null, (event.reactions ?? []).slice(0, 5).map((one) => h('div', null, clip(`${one.reaction ?? one.entry}: ${one.outcome}`, 300))))));
+    fill(recent, h('h2', null, 'Newest reactions ', h('button', { type: 'button', onclick: () => attempt(load) }, 'Refresh')), rows.length ? table('Newest reactions', ['Event', 'Time', 'Tag', 'Reactions'], rows)
+      : empty('No reactions yet.', 'Events that an entry matches appear here with their reactions.'));
+  }
+
+  async function retry(what, number) {
+    if (what === 'all' && !await confirm({ title: `Retry ${plural(number, 'dead letter')}?`, action: 'Retry all', body: h('p', null, 'All failed reactions are dispatched again, oldest first.') })) return;
+    const told = await runner('reactor.retry', { what: what === 'all' ? what : Number(what) }, signal);
+    const bad = (told ?? []).filter((one) => !one.result);
+    notice(bad.length ? `${plural(bad.length, 'reaction')} failed again: ${bad[0].comment}` : `${plural((told ?? []).length, 'reaction')} dispatched.`, bad.length > 0);
+    await load();
+  }
+
+  async function dryRun() {
+    fill(output, h('p', null, 'Rendering…'));
+    shown(await runner('reactor.dry_run', { sls: sls.value.trim(), from_seq: Number(seq.value) }, signal).catch(failed));
+  }
+
+  async function test() {
+    if (!seq.reportValidity()) return;
+    fill(output, h('p', null, 'Rendering…'));
+    shown(await runner('reactor.test', { from_seq: Number(seq.value) }, signal).catch(failed));
+  }
+
+  function failed(error) {
+    fill(output);
+    throw error;
+  }
+
+  function shown(report) {
+    const reactions = report.reactions ?? [];
+    fill(output, h('h3', null, `Event ${clip(report.tag ?? '', 200)}: ${plural(reactions.length, 'reaction')}`), report.note && h('p', null, clip(report.note, 500)),
+      (report.limits ?? []).map((text) => h('p', null, clip(text, 500))), (report.errors ?? []).map((text) => h('p', { class: 'bad', role: 'alert' }, clip(text, 2000))),
+      reactions.slice(0, 100).map((one) => h('div', { class: 'card' }, h('strong', null, clip(one.reaction ?? '', 200)), ' ', h('span', { class: 'dim' }, clip(one.file ?? '', 300)), tree(one))),
+      Object.entries(report.rendered ?? {}).map(([file, text]) => h('details', { open: true }, h('summary', null, `Rendered: ${clip(file, 300)}`), block(text))));
+  }
+
+  await load();
+  if (query.get('seq') && !sls.value) sls.focus();
+  const timer = setInterval(() => {
+    if (!document.hidden) loadRates().catch(() => {});
+  }, INTERVAL);
+  const stream = events({ tag: 'salt/reactor/error', onevent: debounce(500, () => loadFailures().catch(() => {})) });
+  signal.addEventListener('abort', () => {
+    clearInterval(timer);
+    stream.close();
+  });
+}

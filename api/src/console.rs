@@ -1,0 +1,154 @@
+//! The console: static files that are part of the program, and the headers that they are served with.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use brine_digest::{Digest, hex};
+use bytes::Bytes;
+
+/// The policy of the console: scripts, styles and requests of its own server alone, no frames, no inline code.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+                      form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+const HTML: &str = "text/html; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    body: &'static [u8],
+}
+
+macro_rules! assets {
+    ($($name:literal $content_type:expr;)*) => {
+        &[$(Asset {
+            name: $name,
+            content_type: $content_type,
+            body: include_bytes!(concat!("../console/", $name)),
+        }),*]
+    };
+}
+
+const ASSETS: &[Asset] = assets! {
+    "index.html" HTML;
+    "console.css" STYLE;
+    "icon.svg" "image/svg+xml";
+    "api.js" SCRIPT;
+    "app.js" SCRIPT;
+    "bus.js" SCRIPT;
+    "causality.js" SCRIPT;
+    "dom.js" SCRIPT;
+    "jobs.js" SCRIPT;
+    "keys.js" SCRIPT;
+    "list.js" SCRIPT;
+    "minions.js" SCRIPT;
+    "reactor.js" SCRIPT;
+    "run.js" SCRIPT;
+    "value.js" SCRIPT;
+};
+
+/// The entity tag of all files: they belong together, so a changed one makes browsers load all of them.
+static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    for asset in ASSETS {
+        all.extend_from_slice(asset.name.as_bytes());
+        all.extend_from_slice(asset.body);
+    }
+    let digest = hex(Digest::Sha256.of(&all));
+    HeaderValue::try_from(format!("\"{}\"", &digest[..16])).unwrap_or(HeaderValue::from_static("\"console\""))
+});
+
+/// Returns the response with a file of the console: the page for an empty name, `None` for a file that does not exist.
+pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
+    let name = if name.is_empty() { "index.html" } else { name };
+    let asset = ASSETS.iter().find(|asset| asset.name == name)?;
+    let known = request.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
+    let is_known = known.split(',').any(|tag| tag.trim().trim_start_matches("W/").as_bytes() == TAG.as_bytes());
+    let mut response = Response::new(Body::empty());
+    if is_known {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        *response.body_mut() = Body::from(Bytes::from_static(asset.body));
+    }
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, TAG.clone());
+    for (name, value) in [
+        (header::CONTENT_TYPE, asset.content_type),
+        // A browser asks whether its copy is current, so an update of the program takes effect with the next load.
+        (header::CACHE_CONTROL, "no-cache"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(name: &str, tag: Option<&str>) -> Option<Response> {
+        let tag = tag.map(|tag| (header::IF_NONE_MATCH, HeaderValue::from_str(tag).unwrap()));
+        response(name, &tag.into_iter().collect())
+    }
+
+    #[test]
+    fn files_are_served_with_a_strict_policy() {
+        for (name, content_type) in [("", HTML), ("index.html", HTML), ("app.js", SCRIPT), ("console.css", STYLE)] {
+            let response = get(name, None).unwrap();
+            assert_eq!(response.status(), StatusCode::OK);
+            assert_eq!(response.headers()[header::CONTENT_TYPE], content_type);
+            assert_eq!(response.headers()[header::CONTENT_SECURITY_POLICY], POLICY);
+            assert_eq!(response.headers()[header::CACHE_CONTROL], "no-cache");
+        }
+        assert!(POLICY.starts_with("default-src 'none'; ") && !POLICY.contains("unsafe"));
+    }
+
+    #[test]
+    fn other_paths_do_not_exist() {
+        for name in ["nothing", "../Cargo.toml", "/etc/passwd", "index.html/", "APP.JS", "..%2fCargo.toml"] {
+            assert!(get(name, None).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_current_copy_is_not_sent_again() {
+        let tag = get("app.js", None).unwrap().headers()[header::ETAG].to_str().unwrap().to_owned();
+        for (sent, status) in [
+            (tag.clone(), StatusCode::NOT_MODIFIED),
+            (format!("W/{tag}"), StatusCode::NOT_MODIFIED),
+            (format!("\"other\", {tag}"), StatusCode::NOT_MODIFIED),
+            ("\"other\"".to_owned(), StatusCode::OK),
+        ] {
+            let response = get("app.js", Some(&sent)).unwrap();
+            assert_eq!(response.status(), status, "{sent}");
+            assert_eq!(response.headers()[header::ETAG], tag.as_str());
+        }
+    }
+
+    #[test]
+    fn the_bundle_is_small_and_self_contained() {
+        let size: usize = ASSETS.iter().map(|asset| asset.body.len()).sum();
+        assert!(size < 110_000, "{size}");
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/console")).unwrap().count();
+        assert_eq!(files, ASSETS.len());
+        for asset in ASSETS {
+            let text = std::str::from_utf8(asset.body).unwrap();
+            assert!(text.lines().count() < 500, "{}", asset.name);
+            let forbidden =
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "https://"];
+            for word in forbidden {
+                assert!(!text.contains(word), "{} has {word}", asset.name);
+            }
+            // The names of XML namespaces are no addresses.
+            assert!(!text.replace("http://www.w3.org/2000/svg", "").contains("http://"), "{}", asset.name);
+        }
+    }
+}

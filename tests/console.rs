@@ -1,0 +1,328 @@
+//! The console in Chromium, with a real master, two minions and the API: each view once, and hostile data.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/browser.rs"]
+mod browser;
+mod support;
+
+use std::process::{Child, Command, Stdio};
+
+use browser::Browser;
+use support::{BRINE, System, free_port, stdout, until};
+
+const CONFIG: &str = "auto_accept: False
+sharedsecret: 0123456789abcdef
+external_auth:
+  sharedsecret:
+    admin: ['.*', '@runner', '@wheel', '@jobs']
+netapi_enable_clients: [local, local_async, runner, wheel]
+rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
+reactor:
+  - 'go/*': [ROOT/go.sls]
+  - 'bad/*': [ROOT/bad.sls]
+";
+
+const FILES: [(&str, &str); 5] = [
+    ("go.sls", "ping:\n  local.test.ping: [{tgt: '*'}]\n"),
+    ("bad.sls", "wrong:\n  runner.no.such: []\n"),
+    ("srv/salt/motd.sls", "ROOT/motd:\n  file.managed:\n    - contents: |\n        one\n        three\n"),
+    ("srv/salt/broken.sls", "it_fails:\n  test.fail_without_changes: []\n"),
+    ("motd", "one\ntwo\n"),
+];
+
+/// The API as a process, ended on drop.
+struct Api(Child);
+
+impl Drop for Api {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// A master with the minions m1 and m2, and the API at this address.
+async fn start() -> (System, Api, String) {
+    let port = free_port();
+    let mut system = System::new(&CONFIG.replace("PORT", &port.to_string()));
+    for (name, text) in FILES {
+        system.write(name, text);
+    }
+    system.start_master().await;
+    for id in ["m1", "m2"] {
+        let mut keys = system.events("salt/auth").await;
+        let mut started = system.events("salt/minion/").await;
+        system.configure_minion(id, "");
+        system.spawn_minion(id);
+        keys.until("salt/auth").await;
+        system.tool_async("salt-key", &["-y", "-a", id]).await;
+        started.until(&format!("salt/minion/{id}/start")).await;
+    }
+    let log = std::fs::File::create(system.path("api.log")).unwrap();
+    let mut child = Command::new(BRINE)
+        .args(["salt-api", "-c", &system.etc(), "-l", "info"])
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the API serves", || {
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "the API ended: {}",
+            std::fs::read_to_string(system.path("api.log")).unwrap()
+        );
+        std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+    })
+    .await;
+    (system, Api(child), format!("http://127.0.0.1:{port}/console"))
+}
+
+/// Logs in with a password.
+fn log_in(browser: &Browser, password: &str) {
+    browser.until("document.querySelector('form.login')");
+    browser.run(&format!(
+        "const form = document.querySelector('form.login'); form.elements.eauth.value = 'sharedsecret'; \
+         form.elements.username.value = 'admin'; form.elements.password.value = '{password}'; form.requestSubmit();"
+    ));
+}
+
+/// Shows a view.
+fn go(browser: &Browser, view: &str) {
+    browser.run(&format!("location.hash = '#/{view}';"));
+    browser.until(&format!("document.querySelector('.view.{}')", view.split(['/', '?']).next().unwrap()));
+}
+
+/// Clicks on the first element of a selector with this text.
+fn click(browser: &Browser, selector: &str, text: &str) {
+    browser.until(&format!(
+        "(() => {{ const found = [...document.querySelectorAll('{selector}')].find((one) => !one.disabled && !one.hidden \
+         && one.innerText.includes({text:?})); found?.click(); return Boolean(found); }})()"
+    ));
+}
+
+/// Waits for a text in the page.
+fn sees(browser: &Browser, text: &str) {
+    browser.until(&format!("document.body.innerText.includes({text:?})"));
+}
+
+/// Sets the value of an input by its label.
+fn enter(browser: &Browser, label: &str, value: &str) {
+    browser.until(&format!(
+        "(() => {{ const label = [...document.querySelectorAll('.field label')].find((one) => one.innerText === {label:?}); \
+         const input = label && document.getElementById(label.htmlFor); if (!input) return false; input.value = {value:?}; \
+         input.dispatchEvent(new Event('input', {{ bubbles: true }})); input.dispatchEvent(new Event('change', {{ bubbles: true }})); \
+         return true; }})()"
+    ));
+}
+
+async fn publish(system: &System, tag: &str, data: &str) -> String {
+    let mut events = system.events(tag).await;
+    assert_eq!(stdout(&system.tool_async("salt-run", &["event.send", tag, data]).await).trim(), "True");
+    support::text(&events.next().await.1, "_seq")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_view_works_in_a_browser() {
+    let (system, _api, url) = start().await;
+    let browser = Browser::start(1280);
+    browser.open(&url);
+    log_in(&browser, "wrong");
+    sees(&browser, "Log-in failed.");
+    browser.shoot("login");
+    // A wrong password is the one error so far.
+    let errors = browser.errors();
+    assert!(errors.iter().all(|error| error.contains("401")), "{errors:?}");
+    log_in(&browser, "0123456789abcdef");
+    browser.until("document.querySelector('.view.bus')");
+    assert_eq!(browser.run("return document.cookie;"), "", "the cookie must be out of reach of scripts");
+
+    // Events: live, filtered, paused, and replayed.
+    browser.until("document.body.innerText.includes('live')");
+    publish(&system, "test/first", "{n: 1, id: web1}").await;
+    sees(&browser, "test/first");
+    click(&browser, "button", "Pause");
+    publish(&system, "test/second", "{n: 2}").await;
+    assert_eq!(browser.run("return document.body.innerText.includes('test/second');"), false);
+    click(&browser, "button", "Resume");
+    sees(&browser, "test/second");
+    enter(&browser, "Contains", "web1");
+    browser.until("!document.body.innerText.includes('test/second') && document.body.innerText.includes('test/first')");
+    enter(&browser, "Contains", "");
+    enter(&browser, "Tag", "test/*");
+    enter(&browser, "Replay from", "1");
+    click(&browser, "button", "Replay");
+    sees(&browser, "live, tags test/* only");
+    browser.until("document.querySelectorAll('.rows .row:not([hidden])').length === 2");
+    click(&browser, ".rows .row", "test/first");
+    browser.until("document.querySelector('.details .key')?.innerText");
+    browser.shoot("events");
+
+    // Minions and grains.
+    go(&browser, "minions");
+    sees(&browser, "2 of 2 minions, 2 connected");
+    click(&browser, ".rows .row", "m1");
+    sees(&browser, "kernelrelease");
+    browser.shoot("minions");
+    enter(&browser, "Target", "m2");
+    sees(&browser, "1 of 2 minions");
+
+    // Keys: a pending one is accepted after a look at its fingerprint.
+    std::fs::copy(system.path("m1/pki/minion.pub"), system.path("pki/minions_pre/new1")).unwrap();
+    go(&browser, "keys");
+    sees(&browser, "3 of 3 keys, 1 pending, 0 selected");
+    click(&browser, ".rows .row", "new1");
+    sees(&browser, "1 selected");
+    click(&browser, "button", "Accept");
+    browser.until("/^([0-9a-f]{2}:){31}[0-9a-f]{2}$/.test(document.querySelector('dialog code')?.innerText)");
+    browser.shoot("keys");
+    click(&browser, "dialog button", "Cancel");
+    browser.until("!document.querySelector('dialog')");
+    assert!(system.path("pki/minions_pre/new1").exists());
+    click(&browser, "button", "Accept");
+    click(&browser, "dialog button", "Accept 1 key");
+    sees(&browser, "1 key accepted.");
+    sees(&browser, "3 of 3 keys, 0 pending");
+    assert!(system.path("pki/minions/new1").exists());
+    click(&browser, ".rows .row", "new1");
+    click(&browser, "button", "Delete");
+    click(&browser, "dialog button", "Delete 1 key");
+    sees(&browser, "2 of 2 keys");
+
+    // Run: a preview, the progress, and the results.
+    go(&browser, "run");
+    sees(&browser, "2 minions match.");
+    enter(&browser, "Target", "m1");
+    sees(&browser, "1 minion matches.");
+    enter(&browser, "Function", "state.apply");
+    enter(&browser, "Arguments", "motd");
+    click(&browser, "form button", "Run");
+    sees(&browser, "1 done, 0 failed, 0 waiting of 1 minion");
+    click(&browser, ".rows .row", "m1");
+    browser.until("document.querySelector('.added')?.innerText.includes('+three')");
+    browser.until("document.querySelector('.removed')?.innerText.includes('-two')");
+    browser.shoot("run");
+    enter(&browser, "Target", "*");
+    sees(&browser, "2 minions match.");
+    enter(&browser, "Arguments", "broken");
+    click(&browser, "form button", "Run");
+    sees(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
+
+    // Jobs: filters, a job, and to run it again.
+    go(&browser, "jobs");
+    sees(&browser, "state.apply broken");
+    enter(&browser, "Function", "test.*");
+    click(&browser, "form button", "Search");
+    browser.until("!document.body.innerText.includes('state.apply broken')");
+    enter(&browser, "Function", "state.*");
+    click(&browser, "form button", "Search");
+    browser.shoot("jobs");
+    click(&browser, ".rows .row", "state.apply broken");
+    sees(&browser, "0 done, 2 failed, 0 missing of 2 minions");
+    click(&browser, ".rows .row", "m2");
+    sees(&browser, "it_fails");
+    browser.shoot("job");
+    click(&browser, "button", "Run again on failed (2)");
+    click(&browser, "dialog button", "Run on 2 minions");
+    sees(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
+
+    // Causes: from the event to the returns.
+    let mut returns = system.events("salt/job/").await;
+    let seq = publish(&system, "go/1", "{id: web1}").await;
+    returns.until("salt/job/*/ret/*").await;
+    returns.until("salt/job/*/ret/*").await;
+    go(&browser, &format!("causality/{seq}"));
+    for kind in ["event.asked", "entry", "reaction.done", "return.done"] {
+        browser.until(&format!("document.querySelector('.graph .node.{kind}')"));
+    }
+    assert_eq!(browser.run("return document.querySelectorAll('.graph .node.return').length;"), 2);
+    browser.shoot("causes");
+
+    // Reactor: entries, dead letters, and dry runs.
+    let mut errors_of_reactor = system.events("salt/reactor/error").await;
+    let bad = publish(&system, "bad/1", "{}").await;
+    errors_of_reactor.next().await;
+    go(&browser, &format!("reactor?seq={seq}"));
+    sees(&browser, "go/*");
+    sees(&browser, "Dead letters (1)");
+    sees(&browser, "'no.such' is not available");
+    enter(&browser, "SLS file", &system.path("go.sls").display().to_string());
+    browser.run("document.querySelector('section form').requestSubmit();");
+    sees(&browser, "Event go/1: 1 reaction");
+    sees(&browser, "local.test.ping: [{tgt: '*'}]");
+    browser.shoot("reactor");
+    enter(&browser, "SLS file", "/etc/shadow");
+    browser.run("document.querySelector('section form').requestSubmit();");
+    sees(&browser, "sls is invalid: expected a salt:// path");
+    enter(&browser, "Event number", &bad);
+    click(&browser, "button", "All entries for this event");
+    sees(&browser, "Event bad/1: 0 reactions");
+
+    // Keyboard, theme, a narrow window, and the log-out.
+    browser.run("document.activeElement.blur();");
+    browser.press("gm");
+    browser.until("document.querySelector('.view.minions') && document.querySelector('nav a[aria-current]').innerText === 'Minions'");
+    browser.press("?");
+    browser.until("document.querySelector('dialog')?.innerText.includes('Keyboard shortcuts')");
+    browser.press("\u{e00c}");
+    browser.until("!document.querySelector('dialog')");
+    browser.run("document.getElementById('theme').click();");
+    assert_eq!(browser.run("return document.documentElement.dataset.theme;"), "light");
+    let wide = browser.errors();
+    assert!(wide.iter().all(|error| error.contains("status of 4") || error.contains("status of 5")), "{wide:?}");
+    browser.resize(400, 800);
+    for view in ["bus", "minions", "keys", "run", "jobs", "causality", "reactor"] {
+        go(&browser, view);
+        browser.until("document.documentElement.scrollWidth <= innerWidth");
+        browser.shoot(&format!("narrow_{view}"));
+    }
+    click(&browser, "button", "Log out");
+    browser.until("document.querySelector('form.login')");
+    let status = browser.run("return (await fetch('/keys', {headers: {accept: 'application/json'}})).status;");
+    assert_eq!(status, 401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_data_is_harmless_and_bounded() {
+    let (system, _api, url) = start().await;
+    let browser = Browser::start(1280);
+    browser.open(&url);
+    log_in(&browser, "0123456789abcdef");
+    browser.until("document.body.innerText.includes('live')");
+    browser
+        .run("window.hacked = 0; document.addEventListener('securitypolicyviolation', () => { window.hacked += 1; });");
+    let markup = "<img src=x onerror=hacked=1><script>hacked=1</script>";
+    let nested = format!("{}1{}", "{a: ".repeat(90), "}".repeat(90));
+    for (tag, data) in [
+        ("evil/markup", format!("{{id: '{markup}', '{markup}': '{markup}'}}")),
+        ("evil/control", "{id: \"\\e[31m\\u202eabc\\0\", text: \"\\r\\n\"}".to_owned()),
+        ("evil/nested", format!("{{id: deep, data: {nested}}}")),
+        ("evil/large", format!("{{id: large, text: '{}'}}", "x".repeat(100_000))),
+    ] {
+        publish(&system, tag, &data).await;
+        sees(&browser, tag);
+        click(&browser, ".rows .row", tag);
+        browser.until(&format!("document.querySelector('.details h2')?.innerText === '{tag}'"));
+    }
+    click(&browser, "button", "Read it from the journal");
+    sees(&browser, "Show more of");
+    // Direction marks and control characters are symbols.
+    assert_eq!(browser.run("return /[\\u0000-\\u0008\\u001b\\u202e]/.test(document.body.innerText);"), false);
+
+    // A minion returns the same, and a megabyte.
+    for script in [format!("echo '{markup}'"), "head -c 1000000 /dev/zero | tr '\\0' y".to_owned()] {
+        let jid = stdout(&system.tool_async("salt", &["--async", "m1", "cmd.run", &script]).await);
+        let jid = jid.split_whitespace().last().unwrap().to_owned();
+        until("the job has returned", || {
+            stdout(&system.tool("salt-run", &["jobs.exit_success", &jid])).contains("True")
+        })
+        .await;
+        go(&browser, &format!("jobs/{jid}"));
+        browser.until("document.querySelector('.details pre')");
+        let shown = browser.run("return document.querySelector('.details pre').innerText.length;");
+        assert!(shown.as_u64().unwrap() <= 20_000, "{shown}");
+    }
+    assert_eq!(
+        browser.run("return [window.hacked, document.querySelectorAll('img, main script').length];"),
+        serde_json::json!([0, 0])
+    );
+}

@@ -1,0 +1,136 @@
+//! Chromium for tests, driven over WebDriver's HTTP.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The timeout of a condition in a page, in milliseconds.
+const PATIENCE: u64 = 60_000;
+
+/// A browser with one page, ended on drop.
+pub struct Browser {
+    driver: Child,
+    session: String,
+    agent: ureq::Agent,
+    folder: tempfile::TempDir,
+}
+
+impl Browser {
+    /// Starts the browser with a window of this width.
+    pub fn start(width: u32) -> Self {
+        let mut driver = Command::new("chromedriver")
+            .args(["--port=0", "--allowed-ips=127.0.0.1"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("chromedriver is missing: run the tests by tests/run, which installs it");
+        let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = lines.map_while(Result::ok).find_map(|line| {
+            line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
+        });
+        let port = port.expect("chromedriver did not start");
+        let config =
+            ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(120)));
+        let agent = ureq::Agent::new_with_config(config.build());
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = [
+            "--headless=new".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--disable-background-networking".to_owned(),
+            format!("--window-size={width},900"),
+            format!("--user-data-dir={}", folder.path().display()),
+        ];
+        let capabilities = json!({"capabilities": {"alwaysMatch": {
+            "acceptInsecureCerts": true,
+            "timeouts": {"script": PATIENCE + 30_000, "pageLoad": PATIENCE},
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }}});
+        let mut browser = Browser { driver, session: format!("http://127.0.0.1:{port}/session"), agent, folder };
+        let created = browser.command("", &capabilities);
+        browser.session = format!("{}/{}", browser.session, created["sessionId"].as_str().unwrap());
+        browser
+    }
+
+    fn command(&self, path: &str, body: &Value) -> Value {
+        let mut response = self
+            .agent
+            .post(format!("{}{path}", self.session))
+            .header("content-type", "application/json")
+            .send(serde_json::to_vec(body).unwrap())
+            .unwrap();
+        let text = response.body_mut().read_to_string().unwrap();
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert!(response.status().is_success(), "{path}: {text}");
+        answer["value"].clone()
+    }
+
+    /// Opens an address.
+    pub fn open(&self, url: &str) {
+        self.command("/url", &json!({"url": url}));
+    }
+
+    /// Runs the body of an asynchronous function in the page and returns its result.
+    pub fn run(&self, script: &str) -> Value {
+        let whole = format!(
+            "const done = arguments[0]; (async () => {{ {script} }})().then((value) => done({{value}}), (error) => \
+             done({{error: `${{error}}\\n${{document.body.innerText.slice(0, 3000)}}`}}));"
+        );
+        let answer = self.command("/execute/async", &json!({"script": whole, "args": []}));
+        assert!(answer["error"].is_null(), "{script}\n{}", answer["error"].as_str().unwrap_or_default());
+        answer["value"].clone()
+    }
+
+    /// Waits until an expression holds in the page, and returns its value.
+    pub fn until(&self, expression: &str) -> Value {
+        self.run(&format!(
+            "const end = performance.now() + {PATIENCE}; for (;;) {{ const value = {expression}; if (value) return value; \
+             if (performance.now() > end) throw new Error('this does not come about'); \
+             await new Promise((resolve) => setTimeout(resolve, 20)); }}"
+        ))
+    }
+
+    /// Presses keys, as a user does.
+    pub fn press(&self, keys: &str) {
+        let actions: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| [json!({"type": "keyDown", "value": key}), json!({"type": "keyUp", "value": key})])
+            .collect();
+        self.command("/actions", &json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]}));
+    }
+
+    /// Returns the errors that the page has logged since the last call, such as violations of its policy.
+    pub fn errors(&self) -> Vec<String> {
+        let entries = self.command("/se/log", &json!({"type": "browser"}));
+        let severe = entries.as_array().unwrap().iter().filter(|entry| entry["level"] == "SEVERE");
+        severe.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Stores a picture of the page below this path without extension, if `BRINE_SHOTS` names a directory.
+    pub fn shoot(&self, name: &str) {
+        use base64::Engine as _;
+        let Ok(folder) = std::env::var("BRINE_SHOTS") else { return };
+        let response = self.agent.get(format!("{}/screenshot", self.session)).call().unwrap();
+        let answer: Value = serde_json::from_reader(response.into_body().into_reader()).unwrap();
+        let picture = base64::engine::general_purpose::STANDARD.decode(answer["value"].as_str().unwrap()).unwrap();
+        std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), picture).unwrap();
+    }
+
+    /// Sets the size of the window.
+    pub fn resize(&self, width: u32, height: u32) {
+        self.command("/window/rect", &json!({"width": width, "height": height}));
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        _ = self.agent.delete(&self.session).call();
+        _ = self.driver.kill();
+        _ = self.driver.wait();
+        _ = self.folder.path();
+    }
+}
