@@ -145,6 +145,27 @@ fn documentation_comes_from_the_declaration() {
 }
 
 #[test]
+fn functions_are_found_by_module_and_name() {
+    let registry = Registry::new(&[FUNCTIONS]);
+    for (name, found) in [
+        ("demo.echo", true),
+        ("demo.", false),
+        ("demo", false),
+        ("echo", false),
+        ("demo.echo.echo", false),
+        ("dem.echo", false),
+        ("", false),
+    ] {
+        assert_eq!(registry.get(name).is_some(), found, "{name}");
+    }
+    assert!(registry.has_module("demo"));
+    assert!(!registry.has_module("dem") && !registry.has_module(""));
+    for (name, nearest) in [("demo.ecoh", Some("demo.echo")), ("demo.echo", None), ("other.thing", None)] {
+        assert_eq!(registry.nearest(name).as_deref(), nearest, "{name}");
+    }
+}
+
+#[test]
 fn documented_fields_are_documented_arguments() {
     let registry = Registry::new(&[FUNCTIONS]);
     let copy = registry.get("demo.copy").unwrap();

@@ -73,7 +73,7 @@ impl Host for MinionHost {
     }
 
     fn has_module(&self, module: &str) -> bool {
-        self.context.minion.functions.iter().any(|function| function.module == module)
+        self.context.minion.functions.has_module(module)
     }
 
     fn tree(&self, function: &str) -> Option<&Tree> {

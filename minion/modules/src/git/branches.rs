@@ -4,8 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::command::{command, options};
-use super::flag;
+use super::command::{command, flag, options};
 use super::repository::Git;
 use crate::user::names;
 

@@ -45,3 +45,8 @@ pub fn options(options: &Value) -> Result<Vec<String>, CallError> {
         }
     }
 }
+
+/// Returns whether a keyword argument is truthy.
+pub fn flag(kwargs: &Map, key: &str) -> bool {
+    kwargs.get(key).is_some_and(Value::is_truthy)
+}

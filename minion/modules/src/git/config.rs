@@ -5,7 +5,8 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::{Git, flag, strings};
+use super::command::flag;
+use super::{Git, strings};
 use crate::user::names;
 
 /// Execution functions of `git`.

@@ -13,25 +13,20 @@ pub(crate) mod state;
 
 use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_host::programs::which;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use crate::user::names;
-use command::{command, options};
+use command::{command, flag, options};
 pub use repository::{Git, GitError, strings, with_login};
 
 /// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS, config::FUNCTIONS],
     states: &[state::FUNCTIONS],
-    unavailable: Some(unavailable),
+    unavailable: Some(state::unavailable),
     ..Room::EMPTY
 };
-
-fn unavailable(_context: &Context) -> Option<String> {
-    which("git").is_none().then(|| "git module could not be loaded".into())
-}
 
 /// Execution functions of `git`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -500,8 +495,4 @@ pub fn version(context: &Context, #[default(false)] versioninfo: bool) -> CallRe
     }
     let part = |part: &str| part.parse::<i64>().map_or_else(|_| Value::from(part), Value::from);
     Ok(version.split('.').map(part).collect())
-}
-
-fn flag(kwargs: &Map, key: &str) -> bool {
-    kwargs.get(key).is_some_and(Value::is_truthy)
 }

@@ -24,7 +24,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let minion = &context.minion;
     let missing = |name: &str| {
-        let is_state = minion.states.iter().any(|state| state.module == name || state.full_name() == name);
+        let is_state = minion.states.has_module(name) || minion.states.get(name).is_some();
         if is_state {
             format!("'{name}' is a state: see sys.state_doc {name}")
         } else {
@@ -114,8 +114,7 @@ pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult
 pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let minion = &context.minion;
     let missing = |name: &str| {
-        let is_function =
-            minion.functions.iter().any(|function| function.module == name || function.full_name() == name);
+        let is_function = minion.functions.has_module(name) || minion.functions.get(name).is_some();
         if is_function {
             format!("'{name}' is an execution function: see sys.doc {name}")
         } else {

@@ -288,7 +288,7 @@ pub fn rand_str(
 ///     salt '*' test.provider pkg
 #[function]
 pub fn provider(context: &Context, module: String) -> CallResult {
-    let known = context.minion.functions.iter().any(|function| function.module == module);
+    let known = context.minion.functions.has_module(&module);
     let name = match module.as_str() {
         "pkg" => "aptpkg",
         "cmd" => "cmdmod",

@@ -10,8 +10,9 @@ mod latest;
 
 use std::path::Path;
 
-use brine_context::{StateContext, StateReturn};
+use brine_context::{Context, StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::which;
 use brine_value::{FromValue, Map, Value, map};
 
 use crate::git::{Git, GitError, strings, with_login};
@@ -19,6 +20,11 @@ use crate::git::{Git, GitError, strings, with_login};
 /// State functions of `git`.
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("git", [checkouts::latest, present, checkouts::detached, checkouts::cloned, config_set, config_unset]);
+
+/// Returns why this host cannot run the states, if so.
+pub(super) fn unavailable(_context: &Context) -> Option<String> {
+    which("git").is_none().then(|| "git module could not be loaded".into())
+}
 
 /// The arguments of `git.present`.
 #[derive(Args)]
