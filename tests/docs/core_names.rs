@@ -66,7 +66,7 @@ fn literals(text: &str) -> BTreeSet<String> {
 #[test]
 fn core_names_no_salt_function() {
     let functions: BTreeSet<String> = [
-        full_names(&brine_minion::modules::functions()),
+        full_names(&brine_modules::ROOMS.functions()),
         full_names(brine_master::runner::MODULES),
         full_names(brine_master::wheel::MODULES),
     ]
