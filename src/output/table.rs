@@ -96,7 +96,7 @@ fn heading(row: &Map) -> Vec<String> {
 fn row_of(row: &Value) -> Option<Vec<String>> {
     let cells: Vec<String> = match row {
         Value::Map(map) => sorted_items(map).into_iter().map(|(_, value)| value.to_string()).collect(),
-        Value::Str(text) => vec![text.to_string()],
+        Value::Str(text) => vec![text.clone()],
         Value::List(cells) => cells.iter().map(|cell| cell.as_str().map(str::to_owned)).collect::<Option<_>>()?,
         _ => return None,
     };
