@@ -52,7 +52,7 @@ fn a_second_up_in_the_same_directory_is_refused() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(first.stdout.take().unwrap()));
+    let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("1 minions"));
     let second = within_limit(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
