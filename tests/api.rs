@@ -8,7 +8,7 @@ use std::process::Stdio;
 use brine_digest::{Digest, hex};
 use brine_value::{Value, json, list, map};
 use futures::{SinkExt as _, StreamExt as _};
-use support::api::{Api, serve};
+use support::api::{Api, fire, serve, sorted};
 use support::{LONG, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -112,16 +112,6 @@ async fn the_curl_calls_of_the_documentation_work() {
     assert_eq!(api.get("/stats", &token).status, 401);
     let tokens = support::stdout(&api.system.tool("salt-run", &["auth.list_tokens", "--out=json"]));
     assert_eq!(json::from_json(&tokens).unwrap(), Value::map());
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::List(mut all) => {
-            all.sort_by_key(ToString::to_string);
-            all.into()
-        }
-        other => json::sorted(&other),
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -322,11 +312,6 @@ impl Lines {
             }
         }
     }
-}
-
-fn fire(api: &Api, tag: &str) {
-    let sent = api.system.tool("salt-run", &["event.send", tag, "{a: 1}"]);
-    assert!(sent.status.success(), "{}", support::stderr(&sent));
 }
 
 #[tokio::test(flavor = "multi_thread")]

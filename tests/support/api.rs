@@ -136,3 +136,20 @@ impl Drop for Api {
         _ = self.child.wait();
     }
 }
+
+/// Returns a list or mapping in the order of its texts.
+pub fn sorted(value: Value) -> Value {
+    match value {
+        Value::List(mut all) => {
+            all.sort_by_key(ToString::to_string);
+            all.into()
+        }
+        other => json::sorted(&other),
+    }
+}
+
+/// Publishes an event by salt-run.
+pub fn fire(api: &Api, tag: &str) {
+    let sent = api.system.tool("salt-run", &["event.send", tag, "{a: 1}"]);
+    assert!(sent.status.success(), "{}", super::stderr(&sent));
+}
