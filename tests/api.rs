@@ -157,7 +157,7 @@ async fn every_client_answers_in_salts_shape() {
     assert_eq!((unknown.status, unknown.first().get("web1")), (200, Some(&"'no.such' is not available.".into())));
 
     let jobs = answer(map! {"client" => "runner", "fun" => "jobs.list_jobs", "search_function" => list!["test.echo*"]});
-    assert_eq!(jobs.first().as_map().map(|jobs| jobs.len()), Some(1), "{jobs:?}");
+    assert_eq!(jobs.first().as_map().unwrap().len(), 1, "{jobs:?}");
     assert_eq!(answer(map! {"client" => "runner", "fun" => "no.such"}).status, 400);
     let full = answer(map! {"client" => "runner", "fun" => "manage.up", "full_return" => true}).first();
     assert!(full.get("tag").unwrap().to_string().ends_with("/ret"));

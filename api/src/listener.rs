@@ -147,7 +147,7 @@ impl Server {
         let host = match self.address.ip() {
             ip if ip.is_unspecified() => "localhost".to_owned(),
             IpAddr::V6(ip) => format!("[{ip}]"),
-            ip => ip.to_string(),
+            IpAddr::V4(ip) => ip.to_string(),
         };
         format!("{scheme}://{host}:{}/", self.address.port())
     }
