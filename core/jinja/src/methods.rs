@@ -95,7 +95,7 @@ fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
     if error.kind() != ErrorKind::UnknownMethod || value.is_undefined() {
         return error;
     }
-    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::again::type_told(value));
+    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::diagnose::type_name_in_errors(value));
     // Of this kind it is still looked for among the attributes.
     Error::new(ErrorKind::UnknownMethod, message)
 }

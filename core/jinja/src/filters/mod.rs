@@ -294,7 +294,7 @@ fn text_of(value: &JinjaValue) -> Result<String, Error> {
 fn class(value: &JinjaValue) -> String {
     match value.kind() {
         ValueKind::None => "<class 'NoneType'>".to_owned(),
-        _ => format!("<class '{}'>", super::again::type_told(value).trim_end_matches(" object")),
+        _ => format!("<class '{}'>", super::diagnose::type_name_in_errors(value).trim_end_matches(" object")),
     }
 }
 

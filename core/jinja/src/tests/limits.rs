@@ -62,7 +62,8 @@ impl Host for Nested {
     }
 
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        let endless = "{% macro m() %}\n{% for i in range(100000) %}{% for j in range(100000) %}\n{% set x = 1 %}\n\
+        // All on one line: the steps may end anywhere in the loops.
+        let endless = "{% macro m() %}\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1 %}\
                        {% endfor %}{% endfor %}{% endmacro %}";
         Ok((path == "lib/endless.sls").then(|| endless.to_owned()))
     }

@@ -9,8 +9,9 @@ mod python;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_value::{list, map};
+use brine_value::{Value, list, map};
 
+use super::template::unbroken;
 use super::*;
 
 /// A host with a few functions and files.

@@ -1,6 +1,6 @@
-//! A second look at a template that has failed of something undefined. minijinja's errors name the expression alone, and
-//! Jinja's also the type of what lacked something. So the template is rendered once more, with the answers that functions
-//! gave the first time, and notes are taken of what is looked up in what.
+//! Diagnosis of a template that fails with something undefined. minijinja's errors name the expression alone, Jinja's also
+//! the type of the value that lacks something. So the template is rendered once more, with the same answers of functions,
+//! and lookups that find nothing are recorded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,52 +14,48 @@ use parking_lot::Mutex;
 use super::containers::Tree;
 use super::host::Host;
 use super::operators::type_name;
-use super::rewrite::Look;
 
-/// Modules whose functions only look something up: they are asked once more.
-const ASKED_AGAIN: [&str; 2] = ["pillar.", "grains."];
+/// Modules whose functions only look something up: they are called once more.
+const CALLED_AGAIN: [&str; 2] = ["pillar.", "grains."];
 
 type Answer = Result<Value, CallError>;
 
-/// A host that remembers what it has answered, or gives what another has answered once more.
-pub(super) struct Remembering {
+/// A host that records the answers of functions, or repeats those of another.
+pub(super) struct Answers {
     host: Arc<dyn Host>,
-    look: Look,
+    repeats: bool,
     answers: Mutex<VecDeque<Answer>>,
 }
 
-impl Remembering {
-    pub(super) fn new(host: &Arc<dyn Host>) -> Self {
-        Remembering { host: Arc::clone(host), look: Look::First, answers: Mutex::default() }
+impl Answers {
+    /// Creates a host that records answers.
+    pub(super) fn recorded(host: &Arc<dyn Host>) -> Self {
+        Answers { host: Arc::clone(host), repeats: false, answers: Mutex::default() }
     }
 
-    /// A host that gives the same answers once more, and then no more.
-    pub(super) fn again(&self) -> Self {
+    /// Returns a host that gives the recorded answers, and then no more.
+    pub(super) fn repeated(&self) -> Self {
         let answers = Mutex::new(std::mem::take(&mut *self.answers.lock()));
-        Remembering { host: Arc::clone(&self.host), look: Look::Again, answers }
+        Answers { host: Arc::clone(&self.host), repeats: true, answers }
     }
 }
 
-fn is_asked_again(function: &str) -> bool {
-    ASKED_AGAIN.iter().any(|module| function.starts_with(module)) && function != "grains.set"
+fn is_called_again(function: &str) -> bool {
+    CALLED_AGAIN.iter().any(|module| function.starts_with(module)) && function != "grains.set"
 }
 
-impl Host for Remembering {
+impl Host for Answers {
     fn call(&self, function: &str, args: Args) -> Answer {
-        if is_asked_again(function) {
+        if is_called_again(function) {
             return self.host.call(function, args);
         }
-        match self.look {
-            Look::First => {
-                let answer = self.host.call(function, args);
-                self.answers.lock().push_back(answer.clone());
-                answer
-            }
-            Look::Again => {
-                let answer = self.answers.lock().pop_front();
-                answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())))
-            }
+        if self.repeats {
+            let answer = self.answers.lock().pop_front();
+            return answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())));
         }
+        let answer = self.host.call(function, args);
+        self.answers.lock().push_back(answer.clone());
+        answer
     }
 
     fn has(&self, function: &str) -> bool {
@@ -79,62 +75,61 @@ impl Host for Remembering {
     }
 }
 
-/// Something that was looked up and not found.
+/// A lookup that found nothing.
 #[derive(Debug, Clone)]
 pub(super) struct Missing {
-    /// What Jinja calls the type of what it was looked up in.
+    /// Jinja's name for the type of the container.
     of: String,
-    /// What was looked up.
     key: Value,
 }
 
 impl Missing {
-    /// What Jinja says of it.
-    pub(super) fn told(&self) -> String {
+    /// Returns Jinja's message.
+    pub(super) fn message(&self) -> String {
         match &self.key {
             Value::Str(name) => format!("'{}' has no attribute {}", self.of, python::repr(&name.as_str().into())),
             key => format!("{} has no element {}", self.of, python::repr(key)),
         }
     }
 
-    /// What Jinja's sandbox says of it, if it keeps it from templates.
+    /// Returns the message of Jinja's sandbox, if it refuses the name.
     pub(super) fn refused(&self) -> Option<String> {
         let name = self.key.as_str().filter(|name| name.starts_with("__"))?;
         let of = self.of.trim_end_matches(" object").rsplit('.').next().unwrap_or_default();
         Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
     }
 
-    /// Whether it is what an expression that ends with this name or literal looks up.
+    /// Returns whether an expression that ends with this name or literal looks it up.
     pub(super) fn is(&self, name: &str) -> bool {
         self.key.to_string() == name
     }
 }
 
-/// What was looked up and not found, in this order.
+/// The lookups that found nothing, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notes(Arc<Mutex<Vec<Missing>>>);
+pub(super) struct Lookups(Arc<Mutex<Vec<Missing>>>);
 
-impl Notes {
-    /// Adds the functions that look something up, and take notes.
+impl Lookups {
+    /// Adds the functions that look something up and record it.
     pub(super) fn add_to(&self, environment: &mut Environment<'static>) {
-        let notes = self.clone();
+        let lookups = self.clone();
         environment.add_function("__attribute__", move |of: JinjaValue, name: String| {
-            notes.note(of.get_attr(&name), &of, || name.as_str().into())
+            lookups.record(of.get_attr(&name), &of, || name.as_str().into())
         });
-        let notes = self.clone();
+        let lookups = self.clone();
         environment.add_function("__item__", move |of: JinjaValue, key: JinjaValue| {
-            notes.note(of.get_item(&key), &of, || super::value::from_jinja(&key))
+            lookups.record(of.get_item(&key), &of, || super::value::from_jinja(&key))
         });
     }
 
-    fn note(
+    fn record(
         &self,
         found: Result<JinjaValue, Error>,
         of: &JinjaValue,
         key: impl Fn() -> Value,
     ) -> Result<JinjaValue, Error> {
         if found.as_ref().is_ok_and(JinjaValue::is_undefined) {
-            self.0.lock().push(Missing { of: type_told(of), key: key() });
+            self.0.lock().push(Missing { of: type_name_in_errors(of), key: key() });
         }
         found
     }
@@ -144,8 +139,8 @@ impl Notes {
     }
 }
 
-/// What Jinja calls the type of a value when it lacks something.
-pub(super) fn type_told(value: &JinjaValue) -> String {
+/// Returns Jinja's name for the type of a value that lacks something.
+pub(super) fn type_name_in_errors(value: &JinjaValue) -> String {
     let name = match value.kind() {
         ValueKind::None => return "None".to_owned(),
         _ => match type_name(value) {
