@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_jinja::{Context, Host, Limits};
+use brine_jinja::{Context, Host, ImportCache, Limits};
 use brine_system::files;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{FromValue, Map, Value};
@@ -24,7 +24,9 @@ pub(super) struct Tree<'a> {
     opts: Arc<Map>,
     /// `pillar` in the templates: what there is before the files.
     pillar: Arc<Map>,
-    /// What is wrong, in Salt's words.
+    /// The imported templates of all files.
+    imports: ImportCache,
+    /// The errors, in Salt's words.
     pub errors: Vec<String>,
 }
 
@@ -41,7 +43,14 @@ struct Environment<'a> {
 
 impl<'a> Tree<'a> {
     pub fn new(source: &'a PillarSource, request: &'a PillarRequest<'a>, opts: &Arc<Map>, pillar: &Map) -> Self {
-        Tree { source, request, opts: Arc::clone(opts), pillar: Arc::new(pillar.clone()), errors: Vec::new() }
+        Tree {
+            source,
+            request,
+            opts: Arc::clone(opts),
+            pillar: Arc::new(pillar.clone()),
+            imports: ImportCache::new(),
+            errors: Vec::new(),
+        }
     }
 
     /// What the files say that the top files have for the minion, later ones over earlier ones.
@@ -187,7 +196,8 @@ impl<'a> Tree<'a> {
     pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
         let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
-        let compiled = Sls::compile(relative, &source, &self.source.renderer).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
+            .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
         let grains = self.request.grains;
         let mut context = Context::new(environment);
