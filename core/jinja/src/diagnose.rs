@@ -12,7 +12,7 @@ use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
 use super::containers::Tree;
-use super::host::Host;
+use super::host::{Functions, Host};
 use super::operators::type_name;
 
 /// Modules whose functions only look something up: they are called once more.
@@ -20,23 +20,24 @@ const CALLED_AGAIN: [&str; 2] = ["pillar.", "grains."];
 
 type Answer = Result<Value, CallError>;
 
-/// A host that records the answers of functions, or repeats those of another.
+/// The functions of a host whose answers are recorded or, in a second render, repeated. Clones share the answers.
+#[derive(Clone)]
 pub(super) struct Answers {
-    host: Arc<dyn Host>,
+    host: Host,
     repeats: bool,
-    answers: Mutex<VecDeque<Answer>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 impl Answers {
-    /// Creates a host that records answers.
-    pub(super) fn recorded(host: &Arc<dyn Host>) -> Self {
-        Answers { host: Arc::clone(host), repeats: false, answers: Mutex::default() }
+    /// Creates functions whose answers are recorded.
+    pub(super) fn recorded(host: &Host) -> Self {
+        Answers { host: host.clone(), repeats: false, answers: Arc::default() }
     }
 
-    /// Returns a host that gives the recorded answers, and then no more.
+    /// Returns functions that give the recorded answers, and then no more.
     pub(super) fn repeated(&self) -> Self {
-        let answers = Mutex::new(std::mem::take(&mut *self.answers.lock()));
-        Answers { host: Arc::clone(&self.host), repeats: true, answers }
+        let answers = Arc::new(Mutex::new(std::mem::take(&mut *self.answers.lock())));
+        Answers { host: self.host.clone(), repeats: true, answers }
     }
 }
 
@@ -44,7 +45,7 @@ fn is_called_again(function: &str) -> bool {
     CALLED_AGAIN.iter().any(|module| function.starts_with(module)) && function != "grains.set"
 }
 
-impl Host for Answers {
+impl Functions for Answers {
     fn call(&self, function: &str, args: Args) -> Answer {
         if is_called_again(function) {
             return self.host.call(function, args);
@@ -68,10 +69,6 @@ impl Host for Answers {
 
     fn tree(&self, function: &str) -> Option<&Tree> {
         self.host.tree(function)
-    }
-
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        self.host.template(path, saltenv)
     }
 }
 

@@ -70,7 +70,7 @@ fn join(directory: &str, relative: &str) -> Result<String, Error> {
 pub(super) struct Imports(Arc<Render>);
 
 struct Render {
-    host: Arc<dyn Host>,
+    host: Host,
     saltenv: String,
     /// Whether lookups are recorded.
     diagnoses: bool,
@@ -102,14 +102,14 @@ enum Lookup {
 impl Imports {
     /// Creates the imports of a render with these variables.
     pub(super) fn new(
-        host: &Arc<dyn Host>,
+        host: &Host,
         saltenv: &str,
         globals: HashSet<String>,
         cache: &ImportCache,
         guard: Option<&Arc<Guard>>,
     ) -> Self {
         Imports(Arc::new(Render {
-            host: Arc::clone(host),
+            host: host.clone(),
             saltenv: saltenv.to_owned(),
             diagnoses: false,
             guard: guard.map(Arc::clone),
@@ -120,9 +120,9 @@ impl Imports {
     }
 
     /// Creates the imports of a render that records lookups.
-    pub(super) fn diagnosing(host: &Arc<dyn Host>, saltenv: &str, globals: HashSet<String>) -> Self {
+    pub(super) fn diagnosing(host: &Host, saltenv: &str, globals: HashSet<String>) -> Self {
         Imports(Arc::new(Render {
-            host: Arc::clone(host),
+            host: host.clone(),
             saltenv: saltenv.to_owned(),
             diagnoses: true,
             guard: None,

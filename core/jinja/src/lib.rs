@@ -6,7 +6,7 @@
 //! | `template`, `context` | compiled templates, their variables |
 //! | `syntax` | the parser, and the rewriting to minijinja's language with a source map |
 //! | `import`, `cache` | templates that others import, compiled once |
-//! | `host` | what templates reach: functions and files |
+//! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
 //! | `guard` | keeps untrusted text out of the structure of a template's output |
 //! | `value`, `containers` | data in templates, and its conversion |
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
@@ -32,6 +32,7 @@ mod methods;
 pub mod metrics;
 mod operators;
 pub mod reference;
+mod salt;
 mod signatures;
 mod syntax;
 mod template;
@@ -49,7 +50,7 @@ pub use containers::Tree;
 pub use context::Context;
 pub use error::JinjaError;
 pub use guard::Variables;
-pub use host::{Host, NoHost};
+pub use host::{Files, Functions, Host, InThread};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
 pub use template::{GuardedError, Template};

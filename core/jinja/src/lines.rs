@@ -78,9 +78,8 @@ impl SourceLines {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use crate::{Context, Host, NoHost, Template};
+    use crate::{Context, Host, Template};
     use brine_value::map;
 
     #[test]
@@ -89,7 +88,7 @@ mod tests {
         let template = Template::compile("t", source).unwrap();
         let mut context = Context::new("base");
         context.set_all(&map! {"text" => "one\ntwo"});
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let (text, lines) = template.render_mapped(&context, &host).unwrap();
         let found = |wanted: &str, nth: usize| {
             let (at, _) = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted).nth(nth).unwrap();
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_line_of_options_counts() {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let source = "#jinja2: {\"trim_blocks\": true}\n{% if true %}\na: 1\n{% endif %}\n";
         let (text, lines) =
             Template::compile("t", source).unwrap().render_mapped(&Context::new("base"), &host).unwrap();
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn literal_text_keeps_its_lines() {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let (text, lines) = Template::compile("t", "a: 1\nb: 2\n\n  c: 3")
             .unwrap()
             .render_mapped(&Context::new("base"), &host)

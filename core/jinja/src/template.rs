@@ -13,10 +13,11 @@ use super::context::Context;
 use super::diagnose::{Answers, Lookups, Missing};
 use super::error::{JinjaError, is_undefined};
 use super::guard::{self, Decision, Facts, Guard, Variables};
-use super::host::{Host, Salt};
+use super::host::Host;
 use super::import::Imports;
 use super::limits::{self, Render};
 use super::lines::{Recorder, SourceLines};
+use super::salt::Salt;
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 use super::{ENVIRONMENT, syntax_config};
 
@@ -24,15 +25,13 @@ use super::{ENVIRONMENT, syntax_config};
 ///
 /// # Examples
 /// ```
-/// use std::sync::Arc;
 /// use brine_value::map;
-/// use brine_jinja::{Context, Host, NoHost, Template};
+/// use brine_jinja::{Context, Host, Template};
 ///
 /// let template = Template::compile("hello", "hello {{ data.name }}\n").unwrap();
-/// let host: Arc<dyn Host> = Arc::new(NoHost);
 /// let mut context = Context::new("base");
 /// context.set("data", &map! {"name" => "you"}.into());
-/// assert_eq!(template.render(&context, &host).unwrap(), "hello you\n");
+/// assert_eq!(template.render(&context, &Host::new()).unwrap(), "hello you\n");
 /// ```
 pub struct Template {
     name: String,
@@ -135,7 +134,7 @@ impl Template {
     ///
     /// # Errors
     /// An error of the template, or a limit that it exceeds.
-    pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, JinjaError> {
+    pub fn render(&self, context: &Context, host: &Host) -> Result<String, JinjaError> {
         self.render_mapped(context, host).map(|(text, _)| text)
     }
 
@@ -143,7 +142,7 @@ impl Template {
     ///
     /// # Errors
     /// As [`Template::render`].
-    pub fn render_mapped(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, SourceLines), JinjaError> {
+    pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), JinjaError> {
         self.render_with(context, host, None)
     }
 
@@ -151,11 +150,7 @@ impl Template {
     ///
     /// # Errors
     /// As [`Template::render`], or untrusted text that is refused.
-    pub fn render_guarded(
-        &self,
-        context: &Context,
-        host: &Arc<dyn Host>,
-    ) -> Result<(String, Words, SourceLines), GuardedError> {
+    pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words, SourceLines), GuardedError> {
         let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
         let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
             return Err(failed("render failed: the template was not compiled to be guarded".to_owned()));
@@ -173,12 +168,12 @@ impl Template {
     fn render_with(
         &self,
         context: &Context,
-        host: &Arc<dyn Host>,
+        host: &Host,
         guard: Option<&Arc<Guard>>,
     ) -> Result<(String, SourceLines), JinjaError> {
         let render = Render::begin(&context.limits);
-        let answers = Arc::new(Answers::recorded(host));
-        let host: Arc<dyn Host> = answers.clone();
+        let answers = Answers::recorded(host);
+        let host = host.replacing(answers.clone());
         let globals = context.names().map(str::to_owned).collect();
         let imports = Imports::new(&host, &context.saltenv, globals, &self.imports, guard);
         let mut environment = self.with_compiled_imports();
@@ -188,7 +183,7 @@ impl Template {
         }
         rendered.map_err(|error| {
             let is_diagnosed = render.budget().exceeded().is_none() && is_undefined(&error);
-            let missing = if is_diagnosed { self.diagnose(context, &answers, &render) } else { Vec::new() };
+            let missing = if is_diagnosed { self.diagnose(context, &host, &answers, &render) } else { Vec::new() };
             JinjaError::new(&self.name, &self.document, &self.map, &error, Some(&imports), &missing)
                 .limited(render.budget())
         })
@@ -220,9 +215,9 @@ impl Template {
 
     /// Renders the template once more with the same answers of functions, and returns the lookups that find nothing, up to
     /// the error.
-    fn diagnose(&self, context: &Context, answers: &Answers, render: &Render) -> Vec<Missing> {
+    fn diagnose(&self, context: &Context, host: &Host, answers: &Answers, render: &Render) -> Vec<Missing> {
         let lookups = Lookups::default();
-        let host: Arc<dyn Host> = Arc::new(answers.repeated());
+        let host = host.replacing(answers.repeated());
         let imports = Imports::diagnosing(&host, &context.saltenv, context.names().map(str::to_owned).collect());
         let mut environment = self.options.environment();
         let text = emit(&self.document, Purpose::Diagnose).text;
@@ -238,12 +233,12 @@ impl Template {
         &self,
         environment: &mut Environment<'static>,
         context: &Context,
-        host: &Arc<dyn Host>,
+        host: &Host,
         imports: &Imports,
         guard: Option<&Arc<Guard>>,
         render: &Render,
     ) -> Result<(String, SourceLines), Error> {
-        let salt = JinjaValue::from_object(Salt(Arc::clone(host)));
+        let salt = JinjaValue::from_object(Salt(host.clone()));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let guard = guard.map(|guard| (guard::GUARD, JinjaValue::from_object(guard::Held(Arc::clone(guard)))));

@@ -20,7 +20,7 @@ pub struct Source {
     context: Context,
     /// What the templates have as `grains`, `pillar` and `opts`. What one changes in it the next one sees.
     trees: [(&'static str, Tree); 3],
-    host: Arc<dyn Host>,
+    host: Host,
     renderer: String,
     gpg: Arc<Gpg>,
     /// The templates that the files of the run import.
@@ -34,7 +34,7 @@ impl Source {
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
-        let host: Arc<dyn Host> = Arc::new(MinionHost::sharing(context.clone()));
+        let host = MinionHost::sharing(context.clone()).host();
         let opts = context.opts();
         let gpg = Arc::new(Gpg::of(&opts));
         let trees = [

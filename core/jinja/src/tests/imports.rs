@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use brine_function::{Args, CallError};
-use brine_value::Value;
 use parking_lot::Mutex;
 
-use super::{Functions, check, check_errors, context, render};
-use crate::{Host, ImportCache, Template};
+use super::{check, check_errors, context, host, render};
+use crate::{Files, Host, ImportCache, Template};
 
 /// What there is under `salt://`.
 pub(super) const FILES: [(&str, &str); 11] = [
@@ -106,7 +104,7 @@ fn what_cannot_be_read_is_told() {
 
 #[test]
 fn an_imported_template_is_compiled_once_for_all_importers() {
-    let host: Arc<dyn Host> = Arc::new(Functions);
+    let host = host();
     let cache = ImportCache::new();
     let render = |name: &str, source: &str| {
         Template::compile_sharing(&cache, name, source).unwrap().render(&context(), &host).unwrap()
@@ -131,17 +129,10 @@ fn an_imported_template_is_compiled_once_for_all_importers() {
 }
 
 /// Files whose content changes.
-struct Changing(Mutex<&'static str>);
+#[derive(Clone)]
+struct Changing(Arc<Mutex<&'static str>>);
 
-impl Host for Changing {
-    fn call(&self, function: &str, _args: Args) -> Result<Value, CallError> {
-        Err(CallError::NotAvailable(function.to_owned()))
-    }
-
-    fn has(&self, _function: &str) -> bool {
-        false
-    }
-
+impl Files for Changing {
     fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
         Ok(Some((*self.0.lock()).to_owned()))
     }
@@ -149,8 +140,8 @@ impl Host for Changing {
 
 #[test]
 fn an_imported_template_is_compiled_again_when_it_changes() {
-    let changing = Arc::new(Changing(Mutex::new("{% set v = 1 %}")));
-    let host: Arc<dyn Host> = changing.clone();
+    let changing = Changing(Arc::new(Mutex::new("{% set v = 1 %}")));
+    let host = Host::new().with_files(changing.clone());
     let template = Template::compile("t", "{% from 'f' import v %}{{ v }}").unwrap();
     for (source, text) in [("{% set v = 1 %}", "1"), ("{% set v = 2 %}", "2"), ("{% set v = 1 %}", "1")] {
         *changing.0.lock() = source;
@@ -165,7 +156,8 @@ fn an_imported_template_is_compiled_again_when_it_changes() {
 
 #[test]
 fn options_of_an_importer_apply_to_its_imports_alone() {
-    let host: Arc<dyn Host> = Arc::new(Changing(Mutex::new("{% if true %}\n a\n{% endif %}\n")));
+    let changing = Changing(Arc::new(Mutex::new("{% if true %}\n a\n{% endif %}\n")));
+    let host = Host::new().with_files(changing);
     let cache = ImportCache::new();
     for (options, text) in [("", "\n a\n"), ("#jinja2: {\"trim_blocks\": true}\n", " a\n"), ("", "\n a\n")] {
         let source = format!("{options}{{% include 'f' %}}");

@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_jinja::{Context, Host, ImportCache, Limits};
+use brine_jinja::{Context, ImportCache, Limits};
 use brine_system::files;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
 
-use super::host::PillarHost;
+use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::render::{Sls, sls_variables};
@@ -207,12 +207,10 @@ impl<'a> Tree<'a> {
         context.set_shared("opts", Arc::clone(&self.opts));
         context.set_shared("pillar", Arc::clone(&self.pillar));
         context.set_all(defaults);
-        let host: Arc<dyn Host> = Arc::new(PillarHost {
-            grains: Arc::clone(grains),
-            pillar: Arc::clone(&self.pillar),
-            roots: self.source.roots.get(environment).cloned().unwrap_or_default(),
-            functions: self.request.functions.clone(),
-        });
+        let host = self.request.functions.clone().unwrap_or_default();
+        let host = host
+            .with_functions(Lookups { grains: Arc::clone(grains), pillar: Arc::clone(&self.pillar) })
+            .with_files(Roots(self.source.roots.get(environment).cloned().unwrap_or_default()));
         compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
     }
 

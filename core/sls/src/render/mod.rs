@@ -118,13 +118,13 @@ impl Sls {
     }
 
     /// Renders. What is empty renders to nothing.
-    pub fn render(&self, context: &Context, host: &Arc<dyn Host>) -> Result<Value, RenderError> {
+    pub fn render(&self, context: &Context, host: &Host) -> Result<Value, RenderError> {
         let (text, lines) = self.render_mapped(context, host)?;
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
     }
 
     /// The text that comes out of the template, and where its lines come from.
-    pub fn render_mapped(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, SourceLines), RenderError> {
+    pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), RenderError> {
         match &self.template {
             Some(template) => template.render_mapped(context, host).map_err(Into::into),
             None => Ok((self.source.clone(), SourceLines::default())),
@@ -138,7 +138,7 @@ impl Sls {
     }
 
     /// The text that comes out of the template.
-    pub fn render_text(&self, context: &Context, host: &Arc<dyn Host>) -> Result<String, RenderError> {
+    pub fn render_text(&self, context: &Context, host: &Host) -> Result<String, RenderError> {
         self.render_mapped(context, host).map(|(text, _)| text)
     }
 
@@ -146,7 +146,7 @@ impl Sls {
     ///
     /// # Errors
     /// An error of the template.
-    pub fn render_guarded(&self, context: &Context, host: &Arc<dyn Host>) -> Result<(String, Words), RenderError> {
+    pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words), RenderError> {
         self.render_guarded_mapped(context, host).map(|(text, words, _)| (text, words))
     }
 
@@ -157,7 +157,7 @@ impl Sls {
     pub fn render_guarded_mapped(
         &self,
         context: &Context,
-        host: &Arc<dyn Host>,
+        host: &Host,
     ) -> Result<(String, Words, SourceLines), RenderError> {
         let Some(template) = &self.template else {
             return Ok((self.source.clone(), Words::new(), SourceLines::default()));
@@ -238,20 +238,19 @@ pub struct RenderContext<'a> {
     /// The variables of its template, such as those of [`sls_variables`], `grains` and `pillar`.
     pub variables: &'a Map,
     /// The functions and files that it reaches.
-    pub host: &'a Arc<dyn Host>,
+    pub host: &'a Host,
 }
 
 /// Renders a source that is rendered once. What is rendered often is compiled to an [`Sls`].
 ///
 /// # Examples
 /// ```
-/// use std::sync::Arc;
 /// use brine_value::map;
-/// use brine_jinja::{Host, NoHost};
+/// use brine_jinja::Host;
 /// use brine_sls::render::{RenderContext, render_sls, sls_variables};
 ///
 /// let variables = sls_variables("web.nginx", "web/nginx.sls");
-/// let host: Arc<dyn Host> = Arc::new(NoHost);
+/// let host = Host::new();
 /// let context =
 ///     RenderContext { name: "web.nginx", saltenv: "base", renderer: "jinja|yaml", variables: &variables, host: &host };
 /// assert_eq!(render_sls("dir: {{ tpldir }}", &context).unwrap(), map! {"dir" => "web"}.into());

@@ -1,7 +1,7 @@
 //! The pipe of renderers.
 
 use super::*;
-use brine_jinja::{Limits, NoHost};
+use brine_jinja::Limits;
 use brine_value::list;
 
 #[test]
@@ -11,7 +11,7 @@ fn the_defaults_of_the_limits_are_those_of_the_options() {
 }
 
 fn render(source: &str) -> Result<Value, RenderError> {
-    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let host = Host::new();
     let mut context = Context::new("base");
     context.set("x", &5.into());
     Sls::compile("t.sls", source, "jinja|yaml")?.render(&context, &host)
