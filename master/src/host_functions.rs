@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use brine_function::{Args, CallError};
+use brine_function::Args;
 use brine_ids::Jid;
+use brine_jinja::Functions;
 use brine_job::orchestration::MasterAccess;
 use brine_value::{Map, Value};
 
@@ -19,14 +20,9 @@ pub struct Orchestrated {
 /// Execution functions and grains of the master's host. The master does not depend on the minion's code: the starting
 /// program passes them in.
 pub trait HostFunctions: Send + Sync {
-    /// Calls an execution function by its full name.
-    fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
-
-    /// Calls an execution function with other grains than the host's: those of the minion whose pillar is rendered.
-    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError>;
-
-    /// Returns whether a function exists.
-    fn has(&self, function: &str) -> bool;
+    /// Returns the execution functions, for templates. With the grains of a minion they are those of the minion whose pillar
+    /// is rendered.
+    fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions>;
 
     /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the
     /// master's file roots and a pillar of the master's own, and states that may ask the master.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use brine_config::MasterConfig;
 use brine_function::{Args, CallError};
 use brine_ids::MinionId;
-use brine_jinja::Host;
+use brine_jinja::{Functions, Host};
 use brine_runtime::executors::{Blocking, Executor, MayBlock};
 use brine_sls::pillar::{PillarRequest, PillarSource, merge};
 use brine_value::{Map, Value, map, msgpack};
@@ -31,7 +31,7 @@ pub(crate) struct PillarQuery {
 }
 
 /// Creates, for a thread, the host of runner and wheel functions in templates.
-pub(crate) type MasterHost = Arc<dyn Fn(&MayBlock) -> Arc<dyn Host> + Send + Sync>;
+pub(crate) type MasterHost = Arc<dyn Fn(&MayBlock) -> Host + Send + Sync>;
 
 /// The pillars of minions.
 pub(crate) struct Pillars {
@@ -82,7 +82,7 @@ impl Pillars {
         pillar.into()
     }
 
-    fn cached_or_rendered(&self, query: &PillarQuery, master: &Arc<dyn Host>) -> Map {
+    fn cached_or_rendered(&self, query: &PillarQuery, master: &Host) -> Map {
         if !self.config.pillar_cache {
             return self.render(query, master);
         }
@@ -105,62 +105,51 @@ impl Pillars {
     }
 
     /// Renders a pillar without storing it.
-    pub fn render(&self, query: &PillarQuery, master: &Arc<dyn Host>) -> Map {
+    pub fn render(&self, query: &PillarQuery, master: &Host) -> Map {
         self.with_request(query, master, |request| self.source.render(request))
     }
 
     /// Returns the merged top files of the pillar, and their errors.
-    pub fn top(&self, query: &PillarQuery, master: &Arc<dyn Host>) -> (Map, Vec<String>) {
+    pub fn top(&self, query: &PillarQuery, master: &Host) -> (Map, Vec<String>) {
         self.with_request(query, master, |request| self.source.top(request))
     }
 
-    fn with_request<R>(
-        &self,
-        query: &PillarQuery,
-        master: &Arc<dyn Host>,
-        run: impl FnOnce(&PillarRequest<'_>) -> R,
-    ) -> R {
+    fn with_request<R>(&self, query: &PillarQuery, master: &Host, run: impl FnOnce(&PillarRequest<'_>) -> R) -> R {
         let grains = Arc::new(query.grains.clone());
-        let (host, master) = (self.host.clone(), Arc::clone(master));
-        let functions = PillarFunctions { host, master, grains: Arc::clone(&grains) };
+        let host = pillar_host(self.host.as_deref(), master, &grains);
         run(&PillarRequest {
             id: &query.id,
             grains: &grains,
             saltenv: query.saltenv.as_deref(),
             pillarenv: query.pillarenv.as_deref(),
             over: &query.pillar_override,
-            functions: Some(Arc::new(functions)),
+            functions: Some(host),
         })
     }
 }
 
-/// The functions of pillar files and `ext_pillar`: execution functions of the master's host with the minion's grains, and
-/// runner and wheel functions by `saltutil.runner` and `saltutil.wheel`.
-struct PillarFunctions {
-    host: Option<Arc<dyn HostFunctions>>,
-    master: Arc<dyn Host>,
-    grains: Arc<Map>,
+/// Returns the functions of pillar files and `ext_pillar`: execution functions of the master's host with the minion's
+/// grains, and runner and wheel functions by `saltutil.runner` and `saltutil.wheel`.
+fn pillar_host(host: Option<&dyn HostFunctions>, master: &Host, grains: &Arc<Map>) -> Host {
+    let functions = host.map(|host| host.functions(Some(Arc::clone(grains))));
+    let host = functions.into_iter().fold(Host::new(), Host::with_functions);
+    host.with_functions(OnMaster(master.clone()))
 }
 
-fn is_master_function(function: &str) -> bool {
-    matches!(function, "saltutil.runner" | "saltutil.wheel")
-}
+/// Runner and wheel functions by `saltutil`.
+struct OnMaster(Host);
 
-impl Host for PillarFunctions {
+impl Functions for OnMaster {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        match &self.host {
-            _ if is_master_function(function) => self.master.call(function, args),
-            Some(host) => host.call_with_grains(&self.grains, function, args),
-            None => Err(CallError::NotAvailable(function.to_owned())),
-        }
+        self.0.call(function, args)
     }
 
     fn has(&self, function: &str) -> bool {
-        is_master_function(function) || self.host.as_ref().is_some_and(|host| host.has(function))
+        matches!(function, "saltutil.runner" | "saltutil.wheel")
     }
 
-    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        Ok(None)
+    fn has_module(&self, module: &str) -> bool {
+        module == "saltutil"
     }
 }
 
@@ -201,8 +190,6 @@ impl PillarCache {
 
 #[cfg(test)]
 mod tests {
-    use brine_jinja::NoHost;
-
     use super::*;
     use crate::testing::Fixture;
 
@@ -242,7 +229,7 @@ mod tests {
             None,
         ));
         let asked = PillarQuery { pillar_override: map! {"a" => 1}, ..query(map! {"os" => "Debian"}) };
-        let pillar = pillars.pillar(asked, Arc::new(|_: &MayBlock| -> Arc<dyn Host> { Arc::new(NoHost) })).await;
+        let pillar = pillars.pillar(asked, Arc::new(|_: &MayBlock| Host::new())).await;
         assert_eq!(pillar.get("a"), Some(&1.into()));
         let grains = fixture.storage.run(|storage| storage.minion_data.grains("web1")).await.unwrap();
         assert_eq!(grains, Some(map! {"os" => "Debian"}));
@@ -251,7 +238,7 @@ mod tests {
 
     #[test]
     fn pillar_files_call_functions_of_the_master_alone_without_a_host() {
-        let functions = PillarFunctions { host: None, master: Arc::new(NoHost), grains: Arc::default() };
+        let functions = pillar_host(None, &Host::new(), &Arc::default());
         for (name, has) in [("saltutil.runner", true), ("saltutil.wheel", true), ("test.ping", false)] {
             assert_eq!(functions.has(name), has, "{name}");
         }

@@ -8,7 +8,6 @@ use brine_config::MasterConfig;
 use brine_event::{STAMP, stamp};
 use brine_function::{Args, CallError, Registry};
 use brine_ids::{Jid, MinionId};
-use brine_jinja::Host;
 use brine_reactor::{Cause, PriorDispatch};
 use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
 use brine_value::{Map, Value, map};
@@ -24,7 +23,7 @@ use crate::job_cache::NOT_CACHED;
 use crate::jobs::Jobs;
 use crate::large_returns::ReturnEvents;
 use crate::pillars::{MasterHost, Pillars};
-use crate::reactions::{ReactorHandle, TemplateFunctions};
+use crate::reactions::{ReactorHandle, template_host};
 use crate::runner::{self, RunnerContext};
 use crate::storage::Storage;
 use crate::wheel::{self, WheelContext, WheelHost};
@@ -133,12 +132,16 @@ impl RunnerCalls {
         }
     }
 
+    /// Returns whether a module has runner or wheel functions.
+    pub fn has_module(&self, module: &str) -> bool {
+        self.runners.iter().any(|function| function.module == module)
+            || self.wheels.iter().any(|function| function.module == module)
+    }
+
     /// Returns the host of templates, with the functions of the master.
     pub fn template_host(self: &Arc<Self>) -> MasterHost {
         let calls = Arc::clone(self);
-        Arc::new(move |thread: &MayBlock| -> Arc<dyn Host> {
-            Arc::new(TemplateFunctions { calls: Arc::clone(&calls), thread: thread.clone() })
-        })
+        Arc::new(move |thread: &MayBlock| template_host(&calls, thread))
     }
 
     fn runner_context(self: &Arc<Self>, caller: Caller) -> RunnerContext {

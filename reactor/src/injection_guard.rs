@@ -192,10 +192,9 @@ fn is_special(kind: Option<TargetKind>, written: &str, c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
     use brine_ids::MinionId;
-    use brine_jinja::{Context, Host, NoHost};
+    use brine_jinja::{Context, Host};
     use brine_sls::render::Sls;
     use brine_value::{list, map};
     use proptest::prelude::*;
@@ -217,7 +216,7 @@ highstate_run:
 ";
 
     fn reactions(source: &str, data: &Map) -> Result<Vec<Reaction>, String> {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let mut context = Context::new("base");
         context.set("data", &data.clone().into());
         let sls = Sls::compile_guarded("t.sls", source, "jinja|yaml", VARIABLES).map_err(|error| error.message())?;
@@ -357,7 +356,7 @@ highstate_run:
     #[test]
     #[ignore = "a measurement"]
     fn cost_of_the_guard() {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let mut context = Context::new("base");
         context.set("data", &pending("web1_youshi").into());
         let guarded = Sls::compile_guarded("t.sls", AUTH, "jinja|yaml", VARIABLES).unwrap();

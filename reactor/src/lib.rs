@@ -101,7 +101,7 @@ pub struct Options {
     /// `grains` in templates.
     pub grains: Grains,
     /// `salt` in templates.
-    pub host: Arc<dyn Host>,
+    pub host: Host,
     /// Resolves the size of node groups, for rules over time.
     pub group_size: GroupSize,
     /// Runs reads of the journal.

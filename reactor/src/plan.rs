@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_jinja::{Cancel, Context, Limits, NoHost};
+use brine_jinja::{Cancel, Context, Host, Limits};
 use brine_value::{Map, Value};
 use brine_yaml::Located;
 
@@ -107,7 +107,7 @@ pub(crate) struct Planner {
 impl Planner {
     pub fn new(options: &Options) -> Self {
         Planner {
-            files: SlsCache::new(Arc::clone(&options.host), options.renderer.clone(), options.strict_data),
+            files: SlsCache::new(options.host.clone(), options.renderer.clone(), options.strict_data),
             opts: Arc::clone(&options.opts),
             grains: Arc::clone(&options.grains),
             pillar: Arc::default(),
@@ -117,7 +117,7 @@ impl Planner {
     /// Creates a planner for checks without a reactor: templates have neither grains nor functions.
     pub fn for_check(renderer: &str, strict: bool, opts: &Arc<Map>) -> Self {
         Planner {
-            files: SlsCache::new(Arc::new(NoHost), renderer.to_owned(), strict),
+            files: SlsCache::new(Host::new(), renderer.to_owned(), strict),
             opts: Arc::clone(opts),
             grains: Arc::new(Arc::default),
             pillar: Arc::default(),

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_function::{Args, CallError};
-use brine_jinja::{Context, Host, SourceLines};
+use brine_jinja::{Context, Files, Host, SourceLines};
 use brine_sls::render::{RenderError, Sls};
 use brine_text::glob::{is_pattern, paths};
-use brine_value::Value;
 use brine_yaml::Located;
 use brine_yaml::untrusted::Words;
 use parking_lot::Mutex;
@@ -43,7 +41,7 @@ pub(crate) struct Source {
     strict: bool,
     pub saltenv: String,
     /// Loads imported templates from the file's own directory first.
-    pub host: Arc<dyn Host>,
+    pub host: Host,
     /// `tplfile` in the template: the file's name without directories.
     pub tplfile: String,
 }
@@ -106,7 +104,7 @@ enum Stamp {
 }
 
 pub(crate) struct SlsCache {
-    host: Arc<dyn Host>,
+    host: Host,
     renderer: String,
     /// Whether text from events may not change the structure of rendered text.
     strict: bool,
@@ -118,7 +116,7 @@ pub(crate) struct SlsCache {
 type Listed = (Instant, Arc<[String]>);
 
 impl SlsCache {
-    pub fn new(host: Arc<dyn Host>, renderer: String, strict: bool) -> Self {
+    pub fn new(host: Host, renderer: String, strict: bool) -> Self {
         SlsCache { host, renderer, strict, sources: Mutex::default(), listed: Mutex::default() }
     }
 
@@ -202,7 +200,7 @@ impl SlsCache {
             let below = path.trim_start_matches("salt://");
             Directory::Served(below.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/")))
         };
-        let host: Arc<dyn Host> = Arc::new(LocalTemplates { inner: Arc::clone(&self.host), directory });
+        let host = self.host.clone().with_files(LocalTemplates { served: self.host.clone(), directory });
         let tplfile = path.rsplit('/').next().unwrap_or(path).to_owned();
         let strict = self.strict;
         let source = Arc::new(Source { path: path.into(), sls, strict, saltenv: saltenv.to_owned(), host, tplfile });
@@ -217,25 +215,13 @@ enum Directory {
     Served(String),
 }
 
-/// A host that loads templates from a file's own directory first, then from `salt://`.
+/// Loads templates from a file's own directory first, then from `salt://`.
 struct LocalTemplates {
-    inner: Arc<dyn Host>,
+    served: Host,
     directory: Directory,
 }
 
-impl Host for LocalTemplates {
-    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        self.inner.call(function, args)
-    }
-
-    fn has(&self, function: &str) -> bool {
-        self.inner.has(function)
-    }
-
-    fn has_module(&self, module: &str) -> bool {
-        self.inner.has_module(module)
-    }
-
+impl Files for LocalTemplates {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         let below = path.trim_start_matches("salt://");
         if below.len() == path.len() {
@@ -247,12 +233,12 @@ impl Host for LocalTemplates {
                     Err(error) => return Err(format!("{}: {error}", directory.join(path).display())),
                 },
                 Directory::Served(directory) => {
-                    if let Some(text) = self.inner.template(&format!("{directory}{path}"), saltenv)? {
+                    if let Some(text) = self.served.template(&format!("{directory}{path}"), saltenv)? {
                         return Ok(Some(text));
                     }
                 }
             }
         }
-        self.inner.template(below, saltenv)
+        self.served.template(below, saltenv)
     }
 }

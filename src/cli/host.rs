@@ -7,15 +7,25 @@ use brine_context::masterless::without_pillar;
 use brine_context::{Context, Job, Minion, jobs};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
+use brine_jinja::Functions;
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
 use brine_modules::{ROOMS, is_success};
 use brine_value::{Map, Value, map};
 
+/// The execution functions of the master's host.
+pub struct OwnHost(Arc<OwnMinion>);
+
 /// A masterless minion, created when a template first needs it.
-pub struct OwnHost {
+struct OwnMinion {
     config: Map,
     minion: OnceLock<Result<Arc<Minion>, String>>,
+}
+
+/// The functions of the minion, with grains of its own or those of another.
+struct OwnFunctions {
+    own: Arc<OwnMinion>,
+    grains: Option<Arc<Map>>,
 }
 
 impl OwnHost {
@@ -47,9 +57,11 @@ impl OwnHost {
         ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
-        OwnHost { config: given, minion: OnceLock::new() }
+        OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
     }
+}
 
+impl OwnMinion {
     fn minion(&self) -> Result<&Arc<Minion>, String> {
         let made = self.minion.get_or_init(|| {
             let nowhere = std::path::Path::new("/nonexistent");
@@ -61,18 +73,28 @@ impl OwnHost {
     }
 }
 
-impl HostFunctions for OwnHost {
+impl Functions for OwnFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let job = Job::local(&Jid::new(), function, &args);
-        let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
+        let mut context = Context::new(Arc::clone(self.own.minion()?), Arc::new(job)).for_template();
+        if let Some(grains) = &self.grains {
+            context = Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context };
+        }
         context.call(function, args)
     }
 
-    fn call_with_grains(&self, grains: &Arc<Map>, function: &str, args: Args) -> Result<Value, CallError> {
-        let job = Job::local(&Jid::new(), function, &args);
-        let context = Context::new(Arc::clone(self.minion()?), Arc::new(job)).for_template();
-        let context = Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context };
-        context.call(function, args)
+    fn has(&self, function: &str) -> bool {
+        ROOMS.has(function)
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        ROOMS.has_module(module)
+    }
+}
+
+impl HostFunctions for OwnHost {
+    fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions> {
+        Arc::new(OwnFunctions { own: Arc::clone(&self.0), grains })
     }
 
     fn orchestrate(
@@ -82,7 +104,7 @@ impl HostFunctions for OwnHost {
         jid: &Jid,
         master: Arc<dyn MasterAccess>,
     ) -> Result<Orchestrated, String> {
-        let minion = Arc::clone(self.minion()?);
+        let minion = Arc::clone(self.0.minion()?);
         let mut job = Job::local(jid, function, &args);
         // As in a published job, the pillar is rendered for this call.
         job.load = map! {"fun" => function, "jid" => jid};
@@ -96,12 +118,8 @@ impl HostFunctions for OwnHost {
         Ok(Orchestrated { retcode: if failed { 1 } else { outcome.retcode }, value: outcome.value })
     }
 
-    fn has(&self, function: &str) -> bool {
-        ROOMS.has(function)
-    }
-
     fn grains(&self) -> Arc<Map> {
-        match self.minion() {
+        match self.0.minion() {
             Ok(minion) => Arc::clone(&minion.grains.read()),
             Err(error) => {
                 tracing::error!(error, "collecting the grains of the master's host failed");

@@ -1,4 +1,4 @@
-//! Macros as Python calls them: what they refuse, and those that take more arguments than they name.
+//! Macros with Python's calling convention: refused arguments, `varargs` and `kwargs`.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// A macro, or what stands in a call block.
+/// A macro, or the body of a call block.
 pub(super) struct Macro {
     inner: JinjaValue,
     parameters: Vec<JinjaValue>,
-    /// Whether its last two parameters, which are not among the others, are what else it was given.
+    /// Whether it has `varargs` and `kwargs` behind these parameters.
     takes_more: bool,
 }
 
@@ -33,7 +33,7 @@ impl Macro {
         Macro { inner, parameters, takes_more }
     }
 
-    /// Its name in quotes; that of a call block is nothing.
+    /// Returns its name in quotes; a call block has none.
     fn name(&self) -> String {
         let name = self.inner.get_attr("name").ok();
         let name = name.as_ref().and_then(JinjaValue::as_str).filter(|name| *name != "caller");
@@ -68,7 +68,7 @@ impl Object for Macro {
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
         limits::note(state)?;
-        // Most calls are so.
+        // Most calls.
         let by_place = !args.last().is_some_and(JinjaValue::is_kwargs);
         if by_place && !self.takes_more && args.len() <= self.parameters.len() {
             return self.inner.call(state, args);
@@ -111,7 +111,7 @@ impl Object for Macro {
 }
 
 impl Macro {
-    /// Refuses arguments for which there is no parameter: so many by place, and these by name.
+    /// Refuses arguments without a parameter: the number of positional ones, and the names of others.
     fn refuse_more<'a>(&self, places: usize, mut names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
         let left = self.parameters.get(places..).unwrap_or_default();

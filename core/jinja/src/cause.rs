@@ -2,11 +2,10 @@
 
 use super::error::UNDEFINED;
 
-/// What Salt's message says between the class and the missing name.
+/// The part of Salt's message between the class and the missing name.
 const LACKS: &str = "' has no attribute ";
 
-/// Returns the plain cause behind a message of Salt about something missing. `expression` is the template's text that
-/// failed.
+/// Returns the plain cause of a message of Salt about something missing. `expression` is the failed part of the template.
 pub(super) fn cause(message: &str, expression: Option<&str>) -> Option<String> {
     let (class, name) = message.strip_prefix(UNDEFINED)?.strip_prefix('\'')?.split_once(LACKS)?;
     let name = name.trim().trim_matches(['\'', '"']);
@@ -30,7 +29,7 @@ pub(super) fn cause(message: &str, expression: Option<&str>) -> Option<String> {
     }
 }
 
-/// The part of an expression in which a name is looked up.
+/// Returns the part of an expression in which a name is looked up.
 fn parent<'t>(expression: &'t str, name: &str) -> Option<&'t str> {
     let mut rest = expression.trim();
     loop {

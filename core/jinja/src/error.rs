@@ -4,13 +4,13 @@ use std::fmt::{self, Write};
 
 use minijinja::{Error, ErrorKind};
 
-use super::again::Missing;
 use super::cause::cause;
+use super::diagnose::Missing;
 use super::guard::REFUSED;
 use super::import::{Imports, path_of};
 use super::limits::{Budget, LimitExceeded};
-use super::rewrite::syntax;
 use super::signatures;
+use super::syntax::{Document, SourceMap};
 
 /// How many lines around the culprit are shown on each side.
 const AROUND: usize = 5;
@@ -71,41 +71,45 @@ impl JinjaError {
         JinjaError { name, line: 1, message, cause: None, context, imported: false, limit: None }
     }
 
-    /// `source` is what the author of the template wrote, `imports` what it has read.
-    /// `missing` is what it has looked up in vain.
-    pub(super) fn new(name: &str, source: &str, error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Self {
+    /// Creates the error of a template, or of one that it imports. `missing` are its lookups that found nothing.
+    pub(super) fn new(
+        name: &str,
+        document: &Document,
+        map: &SourceMap,
+        error: &Error,
+        imports: Option<&Imports>,
+        missing: &[Missing],
+    ) -> Self {
         let error = innermost(error);
-        let place = error.name().map_or(name, path_of).to_owned();
-        let imported = place != name;
-        let mut line = error.line().unwrap_or(1);
-        let read = if imported { imports.and_then(|imports| imports.source(&place)) } else { None };
-        let source = read.as_deref().unwrap_or(source);
-        let mut message = message(error, imports, missing);
+        let engine_name = error.name().unwrap_or(name);
+        let place = path_of(engine_name).to_owned();
+        let imported = engine_name != name;
+        let read = if imported { imports.and_then(|imports| imports.template(engine_name)) } else { None };
+        let (document, map, prologue) = match &read {
+            Some((read, prologue)) => (&read.document, &read.map, *prologue),
+            None => (document, map, 0),
+        };
+        let is_syntax = matches!(error.kind(), ErrorKind::SyntaxError | ErrorKind::BadEscape);
+        let line = match error.range().filter(|_| !is_syntax) {
+            Some(range) => document.reported_line(map.source(range.start.saturating_sub(prologue))),
+            None => document.reported_line_of(error.line().unwrap_or(1)),
+        };
+        let (mut message, mut line) = (message(error, imports, missing), line);
         if let Some(name) = undefined_name(&message)
-            && let Some((template, at)) = syntax::imported(source, name)
+            && let Some((template, at)) = document.imported(name)
         {
             message = format!(
                 "{UNDEFINED}the template '{template}' (imported on line {at}) does not export the requested name '{name}'"
             );
-        }
-        if let Some(name) = undefined_name(&message)
-            && let Some(told) = syntax::parameter(source, name, line)
+        } else if let Some(name) = undefined_name(&message)
+            && let Some(parameter) = document.parameter(name, line)
         {
-            message = format!("{UNDEFINED}{told}");
+            message = format!("{UNDEFINED}{parameter}");
         }
-        match error.kind() {
-            ErrorKind::SyntaxError | ErrorKind::BadEscape => {
-                if let Some((wrong, at)) = syntax::wrong(source) {
-                    (message, line) = (format!("Jinja syntax error: {wrong}"), at);
-                }
-            }
-            _ => {
-                let rewritten = error.template_source().zip(error.range());
-                let before = rewritten.and_then(|(text, range)| text.get(..range.start)).unwrap_or_default();
-                line = syntax::told_line(source, line, before.rsplit('\n').next().unwrap_or_default());
-            }
+        if is_syntax && let Some((wrong, at)) = document.error() {
+            (message, line) = (format!("Jinja syntax error: {wrong}"), at);
         }
-        let context = context(source, line);
+        let context = context(document.source(), line);
         let cause = cause(&message, looked_up(error));
         JinjaError { name: place, line, message, cause, context, imported, limit: None }
     }
@@ -378,7 +382,7 @@ fn undefined(expression: &str, missing: &[Missing]) -> String {
             format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")
         }
         _ if let Some(missing) = missing.iter().rfind(|missing| missing.is(&name)).or(missing.last()) => {
-            missing.refused().unwrap_or_else(|| format!("{UNDEFINED}{}", missing.told()))
+            missing.refused().unwrap_or_else(|| format!("{UNDEFINED}{}", missing.message()))
         }
         _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
             format!("{UNDEFINED}list object has no element {name}")

@@ -1,4 +1,4 @@
-//! Python's formatting of texts, as minijinja has it, but that it refuses what is undefined, as Jinja does.
+//! Python's string formatting by minijinja, which refuses undefined values as Jinja does.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,10 +10,10 @@ use minijinja::{Error, ErrorKind};
 use super::limits;
 use super::value::split_kwargs;
 
-/// How an error begins that tells which item of a call's brackets was undefined.
+/// The prefix of an error that names the undefined argument of a call by its number.
 const ITEM: &str = "undefined item ";
 
-/// The pattern with these values in it.
+/// Formats values by a pattern.
 pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> Result<String, Error> {
     let (mut places, named) = split_kwargs(args)?;
     reserve(style, pattern, places.iter().chain(named.iter().map(|(_, value)| value)))?;
@@ -36,8 +36,7 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
     }
 }
 
-/// Asks for the memory of a pattern with values in it: each conversion may be as long as its width, or as the longest of
-/// the values.
+/// Reserves the memory of a formatted pattern: each conversion is at most as long as its width or the longest value.
 fn reserve<'v>(style: FormatStyle, pattern: &str, values: impl Iterator<Item = &'v JinjaValue>) -> Result<(), Error> {
     let is_printf = matches!(style, FormatStyle::Printf);
     let (mut longest, mut given_width) = (0, 0);
@@ -67,7 +66,7 @@ fn reserve<'v>(style: FormatStyle, pattern: &str, values: impl Iterator<Item = &
     limits::reserve(size)
 }
 
-/// What is undefined among the values: remembers that it was shown.
+/// An undefined value, which records that it was printed.
 #[derive(Debug)]
 struct Undefined {
     place: usize,
@@ -80,16 +79,16 @@ impl Object for Undefined {
     }
 
     fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Only the first one is told of.
+        // The first one is reported.
         _ = self.shown.set(self.place);
         Ok(())
     }
 }
 
-/// The expression that an error of `format` is about: an item in the last brackets of this expression.
+/// Returns the expression that an error of `format` is about: an item in the last brackets.
 pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str> {
     let place: usize = error.detail()?.strip_prefix(ITEM)?.parse().ok()?;
-    // What `%` was rewritten to: the text, and its values in brackets.
+    // `%` is rewritten to a function of the pattern and the values.
     let values = expression.strip_prefix("__mod__").map_or(Some(expression), |operands| items(operands).pop())?;
     let item = *items(values).get(place)?;
     let is_name = |text: &str| text.trim().chars().all(|c| c == '_' || c.is_alphanumeric());
@@ -97,7 +96,7 @@ pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str>
     Some(named.map_or(item, |(_, value)| value.trim()))
 }
 
-/// What stands between the commas in the last brackets of an expression.
+/// Returns the items in the last brackets of an expression.
 pub(super) fn items(expression: &str) -> Vec<&str> {
     let (mut open, mut quote, mut start, mut found) = (0_usize, None, 0, Vec::new());
     for (at, c) in expression.char_indices() {

@@ -1,316 +1,244 @@
-//! What a template can reach outside of itself: functions and other templates.
+//! The host of templates: the functions and files that they reach, in layers.
 
-use std::fmt;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_value::{Map, Value};
-use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
-use minijinja::{Error, ErrorKind, State};
+use brine_value::Value;
 
-use super::containers::{Dict, Tree};
-use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
-use super::limits;
-use super::operators::refuse_undefined;
-use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
+use super::containers::Tree;
+use super::limits::hand_off;
 
-/// Functions that change the mapping that they are given first, and return it.
-const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
-
-/// Functions that do nothing with what they are given, as nobody answers them or they only give it back.
-const HAND_ON: [&str; 5] = ["test.echo", "test.arg", "test.kwarg", "mine.", "match."];
-
-/// Functions that give their default back unseen, and its place.
-const GIVE_DEFAULT: [(&str, usize); 5] =
-    [("grains.get", 1), ("grains.filter_by", 3), ("config.get", 1), ("config.option", 1), ("environ.get", 1)];
-
-/// Arguments that name an environment.
-const ENVIRONMENTS: [&str; 2] = ["saltenv", "pillarenv"];
-
-/// What a template can reach.
-pub trait Host: Send + Sync {
+/// A layer of functions.
+pub trait Functions: Send + Sync {
     /// Calls a function by its full name.
+    ///
+    /// # Errors
+    /// The error of the function.
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError>;
 
-    /// Whether there is such a function.
+    /// Returns whether a function exists.
     fn has(&self, function: &str) -> bool;
 
-    /// Whether there is a module with functions.
-    fn has_module(&self, _module: &str) -> bool {
-        true
-    }
+    /// Returns whether a module has functions here.
+    fn has_module(&self, module: &str) -> bool;
 
-    /// The mapping that this function looks up a path in, if templates share what it gives.
+    /// Returns the mapping in which a function looks up a path, if templates share it.
     fn tree(&self, _function: &str) -> Option<&Tree> {
         None
     }
+}
 
-    /// The source of another template under `salt://`, or nothing if there is none.
+/// A layer of files.
+pub trait Files: Send + Sync {
+    /// Returns the text of a template below `salt://`, if it exists.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
 }
 
-/// A host with nothing.
-#[derive(Debug, Clone, Copy)]
-pub struct NoHost;
-
-impl Host for NoHost {
-    fn call(&self, function: &str, _args: Args) -> Result<Value, CallError> {
-        Err(CallError::NotAvailable(function.to_owned()))
+impl<L: Functions + ?Sized> Functions for Arc<L> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        (**self).call(function, args)
     }
 
-    fn has(&self, _function: &str) -> bool {
-        false
+    fn has(&self, function: &str) -> bool {
+        (**self).has(function)
     }
 
-    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        Ok(None)
+    fn has_module(&self, module: &str) -> bool {
+        (**self).has_module(module)
     }
-}
 
-/// `salt` in templates: `salt['mod.fun']` is a function, `salt.mod` a module.
-pub(super) struct Salt(pub Arc<dyn Host>);
-
-impl fmt::Debug for Salt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<salt functions>")
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        (**self).tree(function)
     }
 }
 
-impl Object for Salt {
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        let name = key.as_str()?;
-        let host = Arc::clone(&self.0);
-        if !name.contains('.') {
-            if !host.has_module(name) {
-                return None;
+/// The functions and files that templates reach. A function is called in the topmost layer that has it, a file is read from
+/// the topmost layer that has it. Clones share their layers.
+///
+/// # Examples
+/// ```
+/// use brine_jinja::{Context, Files, Host, Template};
+///
+/// struct Greeting;
+///
+/// impl Files for Greeting {
+///     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+///         Ok((path == "greeting").then(|| "hello".to_owned()))
+///     }
+/// }
+///
+/// let host = Host::new().with_files(Greeting);
+/// let template = Template::compile("t", "{% include 'greeting' %}").unwrap();
+/// assert_eq!(template.render(&Context::new("base"), &host).unwrap(), "hello");
+/// ```
+#[derive(Clone, Default)]
+pub struct Host {
+    /// The bottom layer first.
+    functions: Vec<Arc<dyn Functions>>,
+    files: Vec<Arc<dyn Files>>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// Creates a host without functions and files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the host with functions above those that it has.
+    #[must_use]
+    pub fn with_functions(mut self, layer: impl Functions + 'static) -> Self {
+        self.functions.push(Arc::new(layer));
+        self
+    }
+
+    /// Returns the host with files above those that it has.
+    #[must_use]
+    pub fn with_files(mut self, layer: impl Files + 'static) -> Self {
+        self.files.push(Arc::new(layer));
+        self
+    }
+
+    /// Returns the host with these functions in place of its own.
+    pub(super) fn replacing(&self, functions: impl Functions + 'static) -> Self {
+        Host { functions: vec![Arc::new(functions)], files: self.files.clone() }
+    }
+
+    fn layer(&self, function: &str) -> Option<&Arc<dyn Functions>> {
+        self.functions.iter().rev().find(|layer| layer.has(function))
+    }
+
+    /// Calls a function by its full name.
+    ///
+    /// # Errors
+    /// The error of the function, or that there is none of this name.
+    pub fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        match self.layer(function) {
+            Some(layer) => layer.call(function, args),
+            None => Err(CallError::NotAvailable(function.to_owned())),
+        }
+    }
+
+    /// Returns whether a function exists.
+    pub fn has(&self, function: &str) -> bool {
+        self.layer(function).is_some()
+    }
+
+    /// Returns whether a module has functions.
+    pub fn has_module(&self, module: &str) -> bool {
+        self.functions.iter().any(|layer| layer.has_module(module))
+    }
+
+    /// Returns the mapping in which a function looks up a path, if templates share it.
+    pub fn tree(&self, function: &str) -> Option<&Tree> {
+        self.layer(function)?.tree(function)
+    }
+
+    /// Returns the text of a template below `salt://`, if it exists.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        let found = self.files.iter().rev().map(|layer| layer.template(path, saltenv));
+        found.filter(|found| !matches!(found, Ok(None))).next().unwrap_or(Ok(None))
+    }
+}
+
+/// A layer that is called on a thread of its own, because it may block on the runtime of the calling thread. The limits of
+/// the render apply there, too.
+#[derive(Debug)]
+pub struct InThread<L>(pub L);
+
+impl<L> InThread<L> {
+    fn run<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
+        let panicked = |_| Err("the function panicked".to_owned().into());
+        let budget = hand_off();
+        std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
+    }
+}
+
+impl<L: Functions> Functions for InThread<L> {
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        Self::run(|| self.0.call(function, args))
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.0.has(function)
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        self.0.has_module(module)
+    }
+}
+
+impl<L: Files> Files for InThread<L> {
+    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
+        Self::run(|| self.0.template(path, saltenv))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    /// The functions and the file of one module.
+    struct Layer(&'static str, &'static str);
+
+    impl Functions for Layer {
+        fn call(&self, function: &str, _args: Args) -> Result<Value, CallError> {
+            if function.ends_with("panic") {
+                panic!("of a function");
             }
-            return Some(JinjaValue::from_object(Module { host, name: name.to_owned() }));
+            Ok(self.1.into())
         }
-        self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
-    }
 
-    fn call_method(
-        self: &Arc<Self>,
-        _: &mut State<'_, '_>,
-        method: &str,
-        args: &[JinjaValue],
-    ) -> Result<JinjaValue, Error> {
-        // `salt.get('mod.fun', default)`, as with any mapping; everything else is a module.
-        let (positional, _) = split_args(args)?;
-        match (method, positional.as_slice()) {
-            ("get", [name, rest @ ..]) => {
-                let default = rest.first().cloned().unwrap_or_else(|| JinjaValue::from(()));
-                Ok(self.get_value(name).unwrap_or(default))
-            }
-            _ => Err(missing_function(method)),
+        fn has(&self, function: &str) -> bool {
+            function.split('.').next() == Some(self.0)
+        }
+
+        fn has_module(&self, module: &str) -> bool {
+            module == self.0
         }
     }
-}
 
-/// `salt.mod` in templates.
-pub(super) struct Module {
-    host: Arc<dyn Host>,
-    name: String,
-}
-
-impl fmt::Debug for Module {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<LoadedMod module='salt.loaded.{}'>", self.name)
-    }
-}
-
-impl Object for Module {
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        let name = format!("{}.{}", self.name, key.as_str()?);
-        self.host.has(&name).then(|| JinjaValue::from_object(Function { host: Arc::clone(&self.host), name }))
-    }
-
-    fn call_method(
-        self: &Arc<Self>,
-        state: &mut State<'_, '_>,
-        method: &str,
-        args: &[JinjaValue],
-    ) -> Result<JinjaValue, Error> {
-        let name = format!("{}.{method}", self.name);
-        if self.host.has(&name) {
-            return call(state, &*self.host, &name, args);
-        }
-        Err(if self.host.has_module(&self.name) { missing_in_module(method) } else { missing_function(&self.name) })
-    }
-
-    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-}
-
-/// One function.
-pub(super) struct Function {
-    host: Arc<dyn Host>,
-    name: String,
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "<LoadedFunc name='{}'>", self.name)
-    }
-}
-
-impl Object for Function {
-    fn repr(self: &Arc<Self>) -> ObjectRepr {
-        ObjectRepr::Plain
-    }
-
-    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
-    }
-
-    fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-        call(state, &*self.host, &self.name, args)
-    }
-}
-
-fn call(state: &State<'_, '_>, host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-    // A render that the function starts goes on where this one is.
-    limits::note(state)?;
-    refuse_undefined_arguments(name, args)?;
-    let (positional, keyword) = split_args(args)?;
-    if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
-        return Ok(found);
-    }
-    let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
-        first(&positional, args)?
-    } else {
-        None
-    };
-    let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
-    limits::check()?;
-    let value = host.call(name, given);
-    limits::check()?;
-    let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, told(name, error)))?;
-    let found = match name {
-        // What an SLS renders to.
-        "slsutil.renderer" => to_ordered(&value),
-        _ => like(&value, &origins(host, name, args)?),
-    };
-    match (changed, &value) {
-        (Some(changed), Value::Map(_)) => {
-            changed.overlay(&found);
-            Ok(JinjaValue::from_dyn_object(changed))
-        }
-        // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
-        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
-        _ => Ok(found),
-    }
-}
-
-/// What a function such as `pillar.get` gives if it finds something and is asked for nothing but that: the very
-/// value that other templates see. All else, such as a value merged over a default, is the function's business.
-fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<JinjaValue> {
-    let path = match positional {
-        [path] | [path, _] => path.as_str()?,
-        _ => return None,
-    };
-    let mut delimiter = ":";
-    for (name, value) in keyword {
-        match (name.as_str()?, value) {
-            ("delimiter", Value::Str(given)) => delimiter = given.as_str(),
-            ("default" | "unmask" | "merge_nested_lists", _)
-            | ("merge", Value::Nil | Value::Bool(false))
-            | ("saltenv" | "pillarenv", Value::Nil)
-            | ("ordered", Value::Bool(true)) => {}
-            _ => return None,
-        }
-    }
-    tree.at(path, delimiter).filter(|found| !found.is_none())
-}
-
-/// What the mappings are of that a function gives: the first that has one in the same place says which type it is.
-fn origins(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
-    let (positional, keyword) = split_kwargs(args)?;
-    let given = |place: usize, named: &str| {
-        let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
-        positional.get(place).or_else(keyword).cloned()
-    };
-    let pillar = || host.tree("pillar.get");
-    let at_path = || pillar()?.at(given(0, "key")?.as_str()?, ":");
-    let found = match name {
-        "pillar.get" => [given(1, "default"), at_path()],
-        "pillar.raw" if !positional.is_empty() => [at_path(), None],
-        "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
-        "config.get" => [at_path(), given(1, "default")],
-        "grains.filter_by" => match given(2, "merge").filter(|merge| merge.kind() == ValueKind::Map) {
-            Some(merge) => [unmerged(host, name, args)?, Some(merge)],
-            None => [None, None],
-        },
-        "defaults.deepcopy" | "test.echo" => [given(0, ""), None],
-        "defaults.merge" | "defaults.update" | "slsutil.update" => [given(0, "dest"), given(1, "upd")],
-        "slsutil.merge" => [given(0, "obj_a"), given(1, "obj_b")],
-        _ => [None, None],
-    };
-    Ok(found.into_iter().flatten().collect())
-}
-
-/// What `grains.filter_by` gives without its `merge`, if that is anything.
-fn unmerged(host: &dyn Host, name: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
-    let (positional, mut keyword) = split_args(args)?;
-    let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
-    keyword.shift_remove("merge");
-    if let Some(merge) = positional.get_mut(2) {
-        *merge = Value::Nil;
-    }
-    let found = host.call(name, Args { positional, keyword }).ok();
-    Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
-}
-
-/// What is told of a call that failed. What Python itself would have refused is told as Python does.
-fn told(name: &str, error: CallError) -> String {
-    match error {
-        CallError::Arguments { message, .. } | CallError::Exception(message) => message,
-        CallError::Invocation { message, .. } => {
-            let unknown = message.strip_prefix("The following keyword arguments are not valid: ");
-            match unknown.and_then(|unknown| unknown.split_once('=')) {
-                Some((unknown, _)) => {
-                    let name = name.rsplit('.').next().unwrap_or(name);
-                    format!("{name}() got an unexpected keyword argument '{unknown}'")
-                }
-                None => format!("{SALT_FUNCTION}{message}"),
+    impl Files for Layer {
+        fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+            match path {
+                "broken" => Err(self.1.to_owned()),
+                path => Ok((path == self.0).then(|| self.1.to_owned())),
             }
         }
-        CallError::Execution(message) => format!("{SALT_FUNCTION}{message}"),
-        CallError::NotAvailable(_) => format!("{SALT_FUNCTION}{error}"),
     }
-}
 
-/// A function does something with what it is given, which fails with what is undefined; only a few hand it on.
-fn refuse_undefined_arguments(name: &str, args: &[JinjaValue]) -> Result<(), Error> {
-    if HAND_ON.iter().any(|start| name.starts_with(start)) {
-        return Ok(());
-    }
-    let (positional, keyword) = split_kwargs(args)?;
-    let default = GIVE_DEFAULT.iter().find(|(function, _)| *function == name).map(|(_, place)| *place);
-    for (place, value) in positional.iter().enumerate() {
-        if default != Some(place) {
-            refuse_undefined(value)?;
+    #[test]
+    fn the_topmost_layer_that_has_a_function_or_file_is_used() {
+        let host = Host::new().with_functions(Layer("a", "low")).with_functions(Layer("b", "low"));
+        let host = host.with_functions(InThread(Layer("a", "high")));
+        let host =
+            host.with_files(Layer("a", "low")).with_files(Layer("b", "low")).with_files(InThread(Layer("a", "high")));
+        for (name, expected) in [("a", Some("high")), ("b", Some("low")), ("c", None)] {
+            let function = format!("{name}.f");
+            let called = host.call(&function, Args::default()).ok();
+            assert_eq!(called, expected.map(Value::from), "{name}");
+            assert_eq!(
+                (host.has(&function), host.has_module(name)),
+                (expected.is_some(), expected.is_some()),
+                "{name}"
+            );
+            assert_eq!(host.template(name, "base").unwrap().as_deref(), expected, "{name}");
         }
+        assert_eq!(host.template("broken", "base"), Err("high".to_owned()));
+        assert!(matches!(host.call("c.f", Args::default()), Err(CallError::NotAvailable(_))));
+        assert!(host.call("a.panic", Args::keyword(map! {})).is_err_and(|error| error.message().contains("panicked")));
     }
-    for (named, value) in &keyword {
-        if !(ENVIRONMENTS.contains(&named.as_str()) || default.is_some() && named == "default") {
-            refuse_undefined(value)?;
-        }
-    }
-    Ok(())
-}
-
-/// The first argument that is undefined.
-fn undefined(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
-    let (_, keyword) = split_kwargs(args)?;
-    let mut all = positional.iter().chain(keyword.iter().map(|(_, value)| value));
-    Ok(all.find(|value| value.is_undefined()).cloned())
-}
-
-/// The mapping that is given first, by its place or as `dest`.
-fn first(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Arc<Dict>>, Error> {
-    let (_, keyword) = split_kwargs(args)?;
-    let named = || keyword.iter().find(|(name, _)| name == "dest").map(|(_, value)| value);
-    Ok(positional.first().or_else(named).and_then(JinjaValue::downcast_object::<Dict>))
 }

@@ -1,96 +1,57 @@
-//! Templates that read other templates: what a name is relative to, and what is in scope there.
+//! Imports: the path that a name resolves to, and the variables in scope there.
 //!
-//! minijinja always lets an imported template see the variables of its importer. For an import without
-//! context the loader puts a line in front that hides those, and sets `tplfile` and `tpldir` as Salt does.
+//! minijinja always lets an imported template see the variables of its importer. For an import without context a prologue
+//! hides those, sets `tplfile` and `tpldir` as Salt does, and includes the template, which is compiled once whoever imports
+//! it ([`ImportCache`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
 use parking_lot::Mutex;
 
-use super::guard::{self, Covered, Guard};
+use super::cache::{ImportCache, Imported};
+use super::guard::Guard;
 use super::host::Host;
 use super::operators::type_name;
-use super::rewrite::{Look, rewrite};
+use super::syntax::{Document, Emitted, Purpose, emit};
 use super::value::double_quoted;
 
-/// Parts the path of a template from the line that is put in front of it, in the name for minijinja.
+/// Separates the path of a template in its name for minijinja from the number in the cache, and that from a prologue.
 const SEPARATOR: char = '\0';
 
-/// The variable with the folder that `./x` is below, where that is not `tpldir`.
+/// Follows the number of a template that begins with its own directory.
+const BASED: char = 'b';
+
+/// The variable with the directory that `./x` is relative to, where that is not `tpldir`.
 const BASE: &str = "__base__";
 
-/// The variables that are in scope everywhere.
-const GLOBALS: &str = "__given__";
+/// The function through which the names of templates go.
+const RESOLVE: &str = "__template__";
 
-/// Adds the function that the names of templates go through.
+/// Adds the value that hides a variable.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_function("__template__", name_of);
     environment.add_global("__undefined__", JinjaValue::UNDEFINED);
-}
-
-/// The name under which the loader finds what a tag names.
-fn name_of(state: &State<'_, '_>, name: JinjaValue, context: bool) -> Result<JinjaValue, Error> {
-    if matches!(name.kind(), ValueKind::Seq | ValueKind::Iterable) {
-        return name.try_iter()?.map(|name| name_of(state, name, context)).collect();
-    }
-    let Some(name) = name.as_str() else {
-        let message = format!("'{}' object is not iterable", type_name(&name));
-        return Err(Error::new(ErrorKind::InvalidOperation, message));
-    };
-    let variable = |name: &str| state.lookup(name).and_then(|value| value.as_str().map(str::to_owned));
-    let current = variable(BASE).or_else(|| variable("tpldir"));
-    let current = current.unwrap_or_else(|| folder(path_of(state.name())).to_owned());
-    let is_relative = name.starts_with("./") || name.starts_with("../");
-    let path = if is_relative { join(&current, name)? } else { name.to_owned() };
-    if context {
-        // The importer's `tpldir` stays in scope, but what this template names by `./x` is beside itself.
-        let front = if is_relative { String::new() } else { format!("{SEPARATOR}{}", set(BASE, folder(&path))) };
-        return Ok(format!("{path}{front}").into());
-    }
-    let tpldir = if is_relative { current.as_str() } else { folder(&path) };
-    let tpldot = if tpldir == "." { String::new() } else { tpldir.replace('/', ".") };
-    let own = [("tplfile", name), ("tpldir", tpldir), (BASE, tpldir), ("tpldot", &tpldot), ("tplpath", &path)];
-    let mut front: String = own.into_iter().map(|(variable, value)| set(variable, value)).collect();
-    for variable in hidden(state) {
-        // Writing into a `String` cannot fail.
-        _ = write!(front, "{{%set {variable}=__undefined__%}}");
-    }
-    Ok(format!("{path}{SEPARATOR}{front}").into())
 }
 
 fn set(variable: &str, value: &str) -> String {
     format!("{{%set {variable}={}%}}", double_quoted(value))
 }
 
-/// The variables that the importer has set itself.
-fn hidden(state: &State<'_, '_>) -> Vec<String> {
-    let given = state.lookup(GLOBALS).and_then(|names| names.try_iter().ok().map(Iterator::collect::<Vec<_>>));
-    let given = given.unwrap_or_default();
-    let stays = |name: &str| {
-        name.starts_with("__")
-            || matches!(name, "salt" | "saltenv" | "loop" | "self" | "super" | "caller")
-            || state.env().globals().any(|(global, _)| global == name)
-            || given.iter().any(|given| given.as_str() == Some(name))
-    };
-    state.known_variables().iter().filter(|name| !stays(name)).map(ToString::to_string).collect()
-}
-
-/// The path of a template below `salt://`, from its name for minijinja.
+/// Returns the path below `salt://` of a template's name for minijinja.
 pub(super) fn path_of(name: &str) -> &str {
     name.split_once(SEPARATOR).map_or(name, |(path, _)| path)
 }
 
-fn folder(path: &str) -> &str {
-    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+fn directory(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(directory, _)| directory)
 }
 
-/// A relative path from a folder. Nothing is outside of the root.
-fn join(folder: &str, relative: &str) -> Result<String, Error> {
-    let mut parts: Vec<&str> = folder.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+/// Resolves a path that is relative to a directory. Nothing is outside of the root.
+fn join(directory: &str, relative: &str) -> Result<String, Error> {
+    let mut parts: Vec<&str> = directory.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     for part in relative.split('/') {
         match part {
             "" | "." => {}
@@ -104,103 +65,217 @@ fn join(folder: &str, relative: &str) -> Result<String, Error> {
     Ok(parts.join("/"))
 }
 
-/// The other templates that one render reads, from the host.
+/// The other templates that one render reads.
 #[derive(Clone)]
-pub(super) struct Imports {
-    host: Arc<dyn Host>,
+pub(super) struct Imports(Arc<Render>);
+
+struct Render {
+    host: Host,
     saltenv: String,
-    look: Look,
+    /// Whether lookups are recorded.
+    diagnoses: bool,
     guard: Option<Arc<Guard>>,
-    read: Arc<Mutex<Read>>,
+    cache: ImportCache,
+    /// Variables that are in scope in all templates.
+    globals: HashSet<String>,
+    progress: Mutex<Progress>,
 }
 
 #[derive(Default)]
-struct Read {
-    /// The sources as their authors wrote them, by path.
-    sources: HashMap<String, String>,
-    /// The last path that there was nothing for.
+struct Progress {
+    /// The templates that were looked up, by path.
+    found: HashMap<String, Lookup>,
+    /// The last path without a template.
     missing: Option<String>,
+    /// Whether the engine has compiled one.
+    compiled: bool,
+}
+
+/// The result of looking up a template.
+#[derive(Clone)]
+enum Lookup {
+    Found(Arc<Imported>),
+    Missing,
+    Failed(String),
 }
 
 impl Imports {
-    /// Reads from this host.
-    pub(super) fn new(host: &Arc<dyn Host>, saltenv: &str, look: Look, guard: Option<&Arc<Guard>>) -> Self {
-        let (host, saltenv, guard) = (Arc::clone(host), saltenv.to_owned(), guard.map(Arc::clone));
-        Imports { host, saltenv, look, guard, read: Arc::default() }
+    /// Creates the imports of a render with these variables.
+    pub(super) fn new(
+        host: &Host,
+        saltenv: &str,
+        globals: HashSet<String>,
+        cache: &ImportCache,
+        guard: Option<&Arc<Guard>>,
+    ) -> Self {
+        Imports(Arc::new(Render {
+            host: host.clone(),
+            saltenv: saltenv.to_owned(),
+            diagnoses: false,
+            guard: guard.map(Arc::clone),
+            cache: cache.clone(),
+            globals,
+            progress: Mutex::default(),
+        }))
     }
 
-    /// Lets an environment find its templates here. The variables with these names are in scope in all.
-    pub(super) fn add_to<'n>(&self, environment: &mut Environment<'static>, given: impl Iterator<Item = &'n str>) {
+    /// Creates the imports of a render that records lookups.
+    pub(super) fn diagnosing(host: &Host, saltenv: &str, globals: HashSet<String>) -> Self {
+        Imports(Arc::new(Render {
+            host: host.clone(),
+            saltenv: saltenv.to_owned(),
+            diagnoses: true,
+            guard: None,
+            cache: ImportCache::new(),
+            globals,
+            progress: Mutex::default(),
+        }))
+    }
+
+    /// Lets an environment load its templates here.
+    pub(super) fn add_to(&self, environment: &mut Environment<'static>) {
         let imports = self.clone();
         environment.set_loader(move |name| imports.load(name));
-        environment.add_global(GLOBALS, given.collect::<JinjaValue>());
+        let imports = self.clone();
+        environment.add_function(RESOLVE, move |state: &State<'_, '_>, name: JinjaValue, context: bool| {
+            imports.resolve(state, &name, context)
+        });
     }
 
-    fn load(&self, name: &str) -> Result<Option<String>, Error> {
-        let (path, front) = name.split_once(SEPARATOR).unwrap_or((name, ""));
-        let failed = |error| Error::new(ErrorKind::InvalidOperation, error);
-        let Some(source) = self.host.template(path, &self.saltenv).map_err(failed)? else {
-            self.read.lock().missing = Some(path.to_owned());
-            return Ok(None);
-        };
-        let rewritten = match &self.guard {
-            Some(guard) => {
-                let covered = covered(&source).map_err(failed)?;
-                guard.add(path, &covered.facts)?;
-                format!("{front}{}", covered.text)
+    /// Takes the imports of a render out of an environment that is kept.
+    pub(super) fn remove_from(environment: &mut Environment<'static>) {
+        environment.set_loader(|_| Ok(None::<String>));
+        environment.remove_global(RESOLVE);
+        environment.set_fuel(None);
+    }
+
+    /// Returns the name for minijinja of the template that a tag names. Of a list it is the first that exists.
+    fn resolve(&self, state: &State<'_, '_>, name: &JinjaValue, context: bool) -> Result<JinjaValue, Error> {
+        if matches!(name.kind(), ValueKind::Seq | ValueKind::Iterable) {
+            let mut names = Vec::new();
+            for name in name.try_iter()? {
+                let name = self.resolve(state, &name, context)?;
+                let is_last = name.as_str().is_some_and(|name| name.contains(SEPARATOR));
+                names.push(name);
+                if is_last {
+                    break;
+                }
             }
-            None => format!("{front}{}", rewritten(&source, self.look)),
+            return Ok(names.into());
+        }
+        let Some(name) = name.as_str() else {
+            let message = format!("'{}' object is not iterable", type_name(name));
+            return Err(Error::new(ErrorKind::InvalidOperation, message));
         };
-        self.read.lock().sources.insert(path.to_owned(), source);
-        Ok(Some(rewritten))
+        let variable = |name: &str| state.lookup(name).and_then(|value| value.as_str().map(str::to_owned));
+        let current = variable(BASE).or_else(|| variable("tpldir"));
+        let current = current.unwrap_or_else(|| directory(path_of(state.name())).to_owned());
+        let is_relative = name.starts_with("./") || name.starts_with("../");
+        let path = if is_relative { join(&current, name)? } else { name.replace(SEPARATOR, "") };
+        let Lookup::Found(imported) = self.lookup(&path)? else { return Ok(path.into()) };
+        let compiled = format!("{path}{SEPARATOR}{}", imported.id);
+        if context {
+            // The importer's `tpldir` stays in scope, but what this template names by `./x` is beside itself.
+            return Ok(if is_relative { compiled } else { format!("{compiled}{BASED}") }.into());
+        }
+        let tpldir = if is_relative { current.as_str() } else { directory(&path) };
+        let tpldot = if tpldir == "." { String::new() } else { tpldir.replace('/', ".") };
+        let own = [("tplfile", name), ("tpldir", tpldir), (BASE, tpldir), ("tpldot", &tpldot), ("tplpath", &path)];
+        let mut prologue: String = own.into_iter().map(|(variable, value)| set(variable, value)).collect();
+        for variable in self.hidden(state) {
+            // Writing into a `String` cannot fail.
+            _ = write!(prologue, "{{%set {variable}=__undefined__%}}");
+        }
+        Ok(format!("{compiled}{SEPARATOR}{prologue}").into())
     }
 
-    /// The source of a template that was read, as its author wrote it.
-    pub(super) fn source(&self, path: &str) -> Option<String> {
-        self.read.lock().sources.get(path).cloned()
+    /// Returns the variables that the importer has set itself.
+    fn hidden(&self, state: &State<'_, '_>) -> Vec<String> {
+        let stays = |name: &str| {
+            name.starts_with("__")
+                || matches!(name, "salt" | "saltenv" | "loop" | "self" | "super" | "caller")
+                || state.env().globals().any(|(global, _)| global == name)
+                || self.0.globals.contains(name)
+        };
+        state.known_variables().iter().filter(|name| !stays(name)).map(ToString::to_string).collect()
     }
 
-    /// The last path that there was nothing for.
+    /// Looks up a template; the host reads it once in a render.
+    fn lookup(&self, path: &str) -> Result<Lookup, Error> {
+        let Render { host, saltenv, guard, cache, progress, diagnoses, .. } = &*self.0;
+        if let Some(found) = progress.lock().found.get(path) {
+            return Ok(found.clone());
+        }
+        let found = match host.template(path, saltenv) {
+            Ok(Some(source)) if *diagnoses => {
+                let document = Document::parse(&source, None);
+                let Emitted { text, map } = emit(&document, Purpose::Diagnose);
+                Lookup::Found(Arc::new(Imported { id: 0, document, text: text.into(), map, facts: None }))
+            }
+            Ok(Some(source)) => {
+                cache.template(saltenv, path, source, guard.is_some()).map_or_else(Lookup::Failed, Lookup::Found)
+            }
+            Ok(None) => Lookup::Missing,
+            Err(error) => Lookup::Failed(error),
+        };
+        if let (Some(guard), Lookup::Found(imported)) = (guard, &found)
+            && let Some(facts) = &imported.facts
+        {
+            guard.add(path, facts)?;
+        }
+        progress.lock().found.insert(path.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// Returns the text of a template for minijinja.
+    fn load(&self, name: &str) -> Result<Option<String>, Error> {
+        let (path, rest) = name.split_once(SEPARATOR).unwrap_or((name, ""));
+        let imported = match self.lookup(path)? {
+            Lookup::Found(imported) => imported,
+            Lookup::Failed(error) => return Err(Error::new(ErrorKind::InvalidOperation, error)),
+            Lookup::Missing => {
+                self.0.progress.lock().missing = Some(path.to_owned());
+                return Ok(None);
+            }
+        };
+        let prologue = rest.split_once(SEPARATOR).map(|(_, prologue)| prologue);
+        self.0.progress.lock().compiled = true;
+        self.0.cache.count(prologue.is_none());
+        Ok(Some(match prologue {
+            Some(prologue) => {
+                let path = double_quoted(path);
+                let path = path.strip_suffix('"').unwrap_or(&path);
+                format!("{prologue}{{%include {path}\\x00{}\"%}}", imported.id)
+            }
+            None => format!("{}{}", own_prologue(name), imported.text),
+        }))
+    }
+
+    /// Returns the template with a name for minijinja, and the length of its prologue.
+    pub(super) fn template(&self, name: &str) -> Option<(Arc<Imported>, usize)> {
+        match self.0.progress.lock().found.get(path_of(name))? {
+            Lookup::Found(imported) => Some((Arc::clone(imported), own_prologue(name).len())),
+            Lookup::Missing | Lookup::Failed(_) => None,
+        }
+    }
+
+    /// Returns the last path without a template.
     pub(super) fn missing(&self) -> Option<String> {
-        self.read.lock().missing.clone()
+        self.0.progress.lock().missing.clone()
+    }
+
+    /// Returns whether a template was compiled.
+    pub(super) fn compiled(&self) -> bool {
+        self.0.progress.lock().compiled
     }
 }
 
-/// What a source is for minijinja. The files of a formula all import the same few templates: what these were rewritten to
-/// is kept.
-fn rewritten(source: &str, look: Look) -> Arc<str> {
-    const KEPT: usize = 64;
-    static REWRITTEN: LazyLock<Mutex<HashMap<String, Arc<str>>>> = LazyLock::new(Mutex::default);
-    if look == Look::Again {
-        return rewrite(source, look).text.into();
+/// Returns the prologue of a template that is beside what it names by `./x`.
+fn own_prologue(name: &str) -> String {
+    match name.split_once(SEPARATOR) {
+        Some((path, id)) if id.ends_with(BASED) && !id.contains(SEPARATOR) => set(BASE, directory(path)),
+        _ => String::new(),
     }
-    if let Some(kept) = REWRITTEN.lock().get(source) {
-        return Arc::clone(kept);
-    }
-    let text: Arc<str> = rewrite(source, look).text.into();
-    let mut kept = REWRITTEN.lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert(source.to_owned(), Arc::clone(&text));
-    text
-}
-
-/// As [`rewritten`], for guarded renders.
-fn covered(source: &str) -> Result<Arc<Covered>, String> {
-    const KEPT: usize = 64;
-    static COVERED: LazyLock<Mutex<HashMap<String, Arc<Covered>>>> = LazyLock::new(Mutex::default);
-    if let Some(kept) = COVERED.lock().get(source) {
-        return Ok(Arc::clone(kept));
-    }
-    let rewritten = rewrite(source, Look::First).text;
-    let covered = Arc::new(guard::cover(source, &rewritten, super::syntax(false, false), None)?);
-    let mut kept = COVERED.lock();
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert(source.to_owned(), Arc::clone(&covered));
-    Ok(covered)
 }
 
 #[cfg(test)]
@@ -209,14 +284,14 @@ mod tests {
 
     #[test]
     fn relative_names_stay_below_the_root() {
-        for (folder, name, path) in [
+        for (directory, name, path) in [
             ("a/b", "./x", Some("a/b/x")),
             ("a/b", "../x", Some("a/x")),
             (".", "./x/../y", Some("y")),
             (".", "../x", None),
             ("a", "../../x", None),
         ] {
-            assert_eq!(join(folder, name).ok().as_deref(), path, "{folder} {name}");
+            assert_eq!(join(directory, name).ok().as_deref(), path, "{directory} {name}");
         }
     }
 }

@@ -1,26 +1,26 @@
-//! From lines of rendered text back to lines of the template: errors of what is parsed next (YAML, JSON) name the line
-//! that an author can change.
+//! From lines of rendered text back to lines of the template: errors of the next renderer (YAML, JSON) name the line that an
+//! author can change.
 //!
-//! The engine writes literal text as slices of the template's source, so the address of a slice is its place in the
-//! template. All else (expressions, macros, included templates) belongs to the literal text before it.
+//! The engine writes literal text as slices of its source, so the address of a slice is its position there, and the source
+//! map leads on to the template. All else (expressions, macros, included templates) belongs to the literal text before it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The number of pieces that are remembered; text behind them has no line.
+use super::syntax::{Document, SourceMap};
+
+/// The number of pieces that are recorded; text behind them has no line.
 const MAX_PIECES: usize = 65_536;
 
-/// Where the literal text of a template went.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The places in a template that its output comes from.
+#[derive(Debug, Clone, Default)]
 pub struct SourceLines {
-    source: Arc<str>,
-    /// How many lines stand before this source in the file.
-    skipped: usize,
+    template: Option<(Arc<Document>, Arc<SourceMap>)>,
     /// In the order of the output.
     pieces: Vec<Piece>,
 }
 
-/// Literal text: where it begins in the output and in the source, and how long it is, in bytes.
+/// Literal text: its positions in the output and in the engine's source, and its length, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Piece {
     output: usize,
@@ -28,23 +28,23 @@ struct Piece {
     length: usize,
 }
 
-/// Takes note of literal text while a template is rendered.
+/// Records literal text while a template is rendered.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    /// The addresses of the source.
+    /// The addresses of the engine's source.
     addresses: Range<usize>,
     pieces: Vec<Piece>,
 }
 
 impl Recorder {
-    /// A recorder for a template with this source, which the engine renders from.
-    pub fn new(source: &str) -> Self {
+    /// Creates a recorder for a template that the engine renders from this source.
+    pub(super) fn new(source: &str) -> Self {
         let start = source.as_ptr().addr();
         Recorder { addresses: start..start + source.len(), pieces: Vec::new() }
     }
 
-    /// Takes note of text that is written at this place of the output.
-    pub fn wrote(&mut self, output: usize, text: &[u8]) {
+    /// Records text that is written at a position of the output.
+    pub(super) fn wrote(&mut self, output: usize, text: &[u8]) {
         let start = text.as_ptr().addr();
         if !text.is_empty()
             && self.addresses.contains(&start)
@@ -55,31 +55,31 @@ impl Recorder {
         }
     }
 
-    /// What was noted, for a template with this source.
-    pub fn finish(self, source: Arc<str>, skipped: usize) -> SourceLines {
-        SourceLines { source, skipped, pieces: self.pieces }
+    /// Returns the lines of a template.
+    pub(super) fn finish(self, document: &Arc<Document>, map: &Arc<SourceMap>) -> SourceLines {
+        SourceLines { template: Some((Arc::clone(document), Arc::clone(map))), pieces: self.pieces }
     }
 }
 
 impl SourceLines {
     /// Returns the line of the template that a line of the output comes from; both count from 1.
     pub fn line(&self, output: &str, line: usize) -> Option<usize> {
+        let (document, map) = self.template.as_ref()?;
         let text = output.lines().nth(line.checked_sub(1)?)?;
         let start = text.as_ptr().addr() - output.as_ptr().addr();
         let at = start + (text.len() - text.trim_start().len());
         let after = self.pieces.partition_point(|piece| piece.output <= at);
         let piece = self.pieces.get(after.checked_sub(1)?)?;
-        // An expression stands behind the literal text that it follows.
+        // An expression follows the literal text before it.
         let place = piece.source + (at - piece.output).min(piece.length);
-        Some(self.source.get(..place)?.matches('\n').count() + 1 + self.skipped)
+        Some(document.line(map.source(place)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use crate::{Context, Host, NoHost, Template};
+    use crate::{Context, Host, Template};
     use brine_value::map;
 
     #[test]
@@ -88,7 +88,7 @@ mod tests {
         let template = Template::compile("t", source).unwrap();
         let mut context = Context::new("base");
         context.set_all(&map! {"text" => "one\ntwo"});
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let (text, lines) = template.render_mapped(&context, &host).unwrap();
         let found = |wanted: &str, nth: usize| {
             let (at, _) = text.lines().enumerate().filter(|(_, line)| line.trim() == wanted).nth(nth).unwrap();
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_line_of_options_counts() {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let source = "#jinja2: {\"trim_blocks\": true}\n{% if true %}\na: 1\n{% endif %}\n";
         let (text, lines) =
             Template::compile("t", source).unwrap().render_mapped(&Context::new("base"), &host).unwrap();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn literal_text_keeps_its_lines() {
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         let (text, lines) = Template::compile("t", "a: 1\nb: 2\n\n  c: 3")
             .unwrap()
             .render_mapped(&Context::new("base"), &host)

@@ -1,4 +1,4 @@
-//! Python's methods on texts, sequences and mappings, where minijinja's own collection of them ends.
+//! Python's methods of strings, sequences and mappings that minijinja lacks.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::formatting;
 use super::limits;
 use super::operators::{refuse_undefined, type_name};
 
-/// What a longest padded text may be, in characters: a width is not a way to use up memory.
+/// The length of a padded string, in characters: a width must not exhaust memory.
 const MAX_WIDTH: usize = 1 << 20;
 
 /// Calls a method that the value does not have itself.
@@ -56,11 +56,11 @@ pub(super) fn call(
         None => pycompat::unknown_method_callback(state, value, method, args)
             .map_err(|error| lacking(value, method, error))?,
     };
-    // Methods give lists that can be changed.
+    // The lists that methods return can change.
     Ok(own(&called))
 }
 
-/// Asks for the memory of what a method of a text makes.
+/// Reserves the memory of a string method's result.
 fn reserve(text: &str, method: &str, args: &[JinjaValue]) -> Result<(), Error> {
     match (method, args) {
         ("split" | "rsplit" | "splitlines", _) => limits::reserve_parts(text),
@@ -80,7 +80,7 @@ fn reserve(text: &str, method: &str, args: &[JinjaValue]) -> Result<(), Error> {
     }
 }
 
-/// The text that bytes are.
+/// Decodes bytes as UTF-8.
 fn decoded(bytes: &[u8]) -> Result<JinjaValue, Error> {
     std::str::from_utf8(bytes).map(JinjaValue::from).map_err(|error| {
         let (at, byte) = (error.valid_up_to(), bytes.get(error.valid_up_to()).copied().unwrap_or_default());
@@ -90,17 +90,17 @@ fn decoded(bytes: &[u8]) -> Result<JinjaValue, Error> {
     })
 }
 
-/// An error of a method that is not there, with the type that lacks it.
+/// Returns the error of a missing method, with the type that lacks it.
 fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
     if error.kind() != ErrorKind::UnknownMethod || value.is_undefined() {
         return error;
     }
-    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::again::type_told(value));
-    // Of this kind it is still looked for among the attributes.
+    let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::diagnose::type_name_in_errors(value));
+    // minijinja looks for errors of this kind among the attributes.
     Error::new(ErrorKind::UnknownMethod, message)
 }
 
-/// The arguments of the methods that are called with named ones.
+/// Returns the arguments of a method by their places; some are named in calls.
 fn by_place<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [JinjaValue]>, Error> {
     let names: &[&str] = match method {
         "split" | "rsplit" => &["sep", "maxsplit"],

@@ -1,18 +1,18 @@
-//! What Python says of filters, tests and methods that are called with other arguments than they take.
+//! Python's error messages for filters, tests and methods that are called with wrong arguments.
 
 use super::formatting::items;
 
 /// A function of Python behind a filter or a test.
 struct Function {
-    /// How templates call it.
+    /// Its name in templates.
     called: &'static str,
-    /// What Python calls it.
+    /// Its name in Python.
     name: &'static str,
-    /// How many arguments come before the value.
+    /// The number of arguments before the value.
     before: usize,
-    /// What it must be given behind the value.
+    /// The required arguments behind the value.
     required: &'static [&'static str],
-    /// How many more it takes by their places.
+    /// The number of optional positional arguments.
     optional: usize,
 }
 
@@ -101,7 +101,7 @@ static FUNCTIONS: &[Function] = &[
     takes("yaml_squote", "yaml_squote", 0, &[], 0),
 ];
 
-/// What is said of a call as it is written, such as `replace('a')` for a filter and `.pop()` for a method.
+/// Returns Python's message for a call, such as `replace('a')` of a filter and `.pop()` of a method.
 pub(super) fn refused(call: &str) -> Option<String> {
     let (called, _) = call.split_once('(').unwrap_or((call, ""));
     let given: Vec<&str> = items(call).into_iter().filter(|item| !item.is_empty()).collect();
@@ -143,7 +143,7 @@ impl Function {
     }
 }
 
-/// The name in `name=value`.
+/// Returns the name in `name=value`.
 fn keyword(argument: &str) -> Option<&str> {
     let (name, value) = argument.split_once('=')?;
     let name = name.trim();
@@ -151,7 +151,7 @@ fn keyword(argument: &str) -> Option<&str> {
     (is_name && !value.starts_with('=')).then_some(name)
 }
 
-/// What is said of a method that is given so many arguments.
+/// Returns Python's message for a method with this number of arguments.
 fn of_method(method: &str, given: usize) -> Option<String> {
     let arguments = |count: usize| if count == 1 { "argument" } else { "arguments" };
     let (least, most) = match method {

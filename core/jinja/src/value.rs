@@ -9,27 +9,27 @@ use minijinja::{Error, ErrorKind, Output, State};
 use super::containers::{Dict, List, Origin, Range, View, is_ordered};
 use super::limits;
 
-/// Containers inside each other. What is deeper was made by a loop that went wrong.
+/// The nesting of containers; a runaway loop builds deeper ones.
 const MAX_DEPTH: usize = 200;
 
-/// A value as templates see it. Lists and mappings are copies that the template may change.
+/// Converts a value for templates. Lists and mappings are copies that the template may change.
 pub(super) fn to_jinja(value: &Value) -> JinjaValue {
     to_jinja_of(value, &Origin::default())
 }
 
-/// As [`to_jinja`], of something that is inside of something else.
+/// As [`to_jinja`], of a value inside of a container of this origin.
 pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
     match value {
         Value::Nil => JinjaValue::from(()),
         Value::Bool(b) => JinjaValue::from(*b),
         Value::Int(n) => JinjaValue::from(*n),
         Value::UInt(n) => JinjaValue::from(*n),
-        // What not even 128 bits hold is text there.
+        // minijinja has integers of 128 bits; larger ones are strings.
         Value::Big(n) => n.as_i128().map_or_else(|| JinjaValue::from(n.to_string()), JinjaValue::from),
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
-        // Who asked is told at the next check.
+        // The next check fails.
         Value::List(_) | Value::Map(_) if !limits::walk() => JinjaValue::from(()),
         Value::List(items) => {
             JinjaValue::from_object(List::of(items.iter().map(|item| to_jinja_of(item, origin)), origin))
@@ -46,7 +46,8 @@ pub(super) fn to_ordered(value: &Value) -> JinjaValue {
     to_jinja_of(value, &Origin::ordered())
 }
 
-/// As [`to_jinja`], with mappings of the type that the first of these has in the same place which has one there.
+/// As [`to_jinja`]; each mapping takes its type (dict or OrderedDict) from the first origin that has a mapping at the same
+/// path.
 pub(super) fn like(value: &Value, origins: &[JinjaValue]) -> JinjaValue {
     let inside = |of: &[&JinjaValue], key: &JinjaValue| -> Vec<JinjaValue> {
         of.iter().filter_map(|origin| origin.get_item(key).ok()).collect()
@@ -70,7 +71,7 @@ pub(super) fn like(value: &Value, origins: &[JinjaValue]) -> JinjaValue {
     }
 }
 
-/// A template's value as all others see it. What is undefined is nothing.
+/// Converts a template's value to plain data. Undefined becomes nil.
 pub(super) fn from_jinja(value: &JinjaValue) -> Value {
     convert(value, 0)
 }
@@ -104,7 +105,7 @@ fn number(value: &JinjaValue) -> Value {
     value.as_i64().map(Value::Int).or_else(large).unwrap_or_else(float)
 }
 
-/// The entries of a mapping.
+/// Returns the entries of a mapping.
 pub(super) fn pairs(map: &JinjaValue) -> impl Iterator<Item = (JinjaValue, JinjaValue)> {
     let keys = map.try_iter().into_iter().flatten();
     keys.map(|key| {
@@ -113,7 +114,7 @@ pub(super) fn pairs(map: &JinjaValue) -> impl Iterator<Item = (JinjaValue, Jinja
     })
 }
 
-/// Positional and keyword arguments of a call.
+/// Splits the arguments of a call into positional and keyword arguments.
 pub(super) fn split_args(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Map), Error> {
     let (positional, keyword) = split_kwargs(args)?;
     Ok((positional, keyword.iter().map(|(name, value)| (Value::from(name), from_jinja(value))).collect()))
@@ -122,7 +123,7 @@ pub(super) fn split_args(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Map), 
 /// Keyword arguments as the template has them.
 pub(super) type Keywords = Vec<(String, JinjaValue)>;
 
-/// As [`split_args`], with the values as the template has them.
+/// As [`split_args`], without converting values.
 pub(super) fn split_kwargs(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Keywords), Error> {
     let Some((last, rest)) = args.split_last().filter(|(last, _)| last.is_kwargs()) else {
         return Ok((args.to_vec(), Vec::new()));
@@ -132,7 +133,7 @@ pub(super) fn split_kwargs(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Keyw
     Ok((rest.to_vec(), named.collect::<Result<_, Error>>()?))
 }
 
-/// Prints a value into the output as Python's `str` does.
+/// Writes a value to the output as Python's `str`.
 pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &JinjaValue) -> Result<(), Error> {
     match value.kind() {
         ValueKind::String | ValueKind::Undefined => {
@@ -150,13 +151,13 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
     limits::note(state)
 }
 
-/// The text that `{{ value }}` prints.
+/// Returns the text that `{{ value }}` prints.
 pub(super) fn printed(value: &JinjaValue) -> Result<String, Error> {
     refuse_undefined_entries(value, 0)?;
     Ok(in_form(value, Form::Printed))
 }
 
-/// Refuses a mapping with an undefined value in it: these are printed, where items of lists are only shown.
+/// Refuses a mapping with an undefined value in it: values of mappings are printed, items of lists only shown.
 pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
         return Ok(());
@@ -164,7 +165,7 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
     limits::check()?;
     for (_, inner) in pairs(value) {
         if inner.is_undefined() {
-            // Only minijinja itself can say which expression it comes from.
+            // minijinja's own error names the expression.
             inner.get_attr("")?;
         }
         refuse_undefined_entries(&inner, depth + 1)?;
@@ -172,7 +173,7 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
     Ok(())
 }
 
-/// The text that Python's `str` gives.
+/// Returns the text of Python's `str`.
 pub(super) fn text(value: &JinjaValue) -> String {
     in_form(value, Form::Str)
 }
@@ -187,17 +188,17 @@ fn in_form(value: &JinjaValue, form: Form) -> String {
     out
 }
 
-/// How containers are written.
+/// The notation of containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As `{{ value }}` does: all mappings in braces, and texts with line ends inside of them double-quoted. What is
-    /// printed into an SLS must be read by YAML as it was.
+    /// As `{{ value }}`: all mappings in braces, and multi-line strings in them double-quoted, so that YAML in an SLS parses
+    /// the same value.
     Printed,
-    /// As Python's `str` and `repr` do.
+    /// As Python's `str` and `repr`.
     Str,
 }
 
-/// Writes as Python's `repr` does.
+/// Writes a value as Python's `repr`.
 pub(super) fn write(value: &JinjaValue, out: &mut impl Write) -> fmt::Result {
     write_form(value, out, Form::Str, 0)
 }
@@ -225,7 +226,6 @@ fn write_form(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize
             None if value.downcast_object_ref::<Range>().is_some() => write!(out, "{value}"),
             None => write_items(value, out, form, depth, ["[", "]"]),
         },
-        // However large.
         ValueKind::Number if value.is_integer() => write!(out, "{value}"),
         ValueKind::String if value.is_safe() => {
             out.write_str("Markup(")?;
@@ -249,7 +249,7 @@ fn write_items(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usiz
 }
 
 fn write_map(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize) -> fmt::Result {
-    // Such as a module or a namespace, which say themselves what they are.
+    // Modules and namespaces have a notation of their own.
     if value.downcast_object_ref::<Dict>().is_none() && !super::containers::is_plain_map(value) {
         if super::operators::type_name(value) == "Namespace" {
             let entries: JinjaValue = JinjaValue::from_object(pairs(value).collect::<Dict>());
@@ -283,7 +283,7 @@ fn write_map(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize)
     out.write_char('}')
 }
 
-/// A text as YAML's double-quoted scalar on one line.
+/// Returns a string as YAML's double-quoted scalar on one line.
 pub(super) fn double_quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use brine_jinja::{Context, Host, NoHost, Template};
+use brine_jinja::{Context, Host, Template};
 use brine_sls::render::Sls;
 use brine_value::{Map, map};
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -45,7 +45,7 @@ fn context() -> Context {
 }
 
 fn render(criterion: &mut Criterion) {
-    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let host = Host::new();
     for (name, source) in [("auth reactor", AUTH), ("formula", FORMULA)] {
         match Template::compile(name, source) {
             Ok(template) => {

@@ -156,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::render::Sls;
-    use brine_jinja::{Context, Host, NoHost};
+    use brine_jinja::{Context, Host};
     use brine_value::{list, map};
 
     /// Keys of a home of its own, and a text sealed for them.
@@ -215,7 +215,7 @@ mod tests {
 
         let sls = format!("#!yaml|gpg\na: |\n  {}\n", word.trim().replace('\n', "\n  "));
         let sls = Sls::compile("s", &sls, "jinja|yaml").unwrap().with_gpg(Arc::new(Gpg::of(&keys.opts())));
-        let host: Arc<dyn Host> = Arc::new(NoHost);
+        let host = Host::new();
         assert_eq!(sls.render(&Context::new("base"), &host), Ok(map! {"a" => "swordfish"}.into()));
 
         let mut opts = keys.opts();

@@ -1,9 +1,7 @@
 //! Guarded renders from the template to the data.
 
-use std::sync::Arc;
-
 use brine_function::{Args, CallError};
-use brine_jinja::{Context, Host, Variables};
+use brine_jinja::{Context, Files, Functions, Host, Variables};
 use brine_value::{Map, Value, list, map};
 use proptest::prelude::*;
 
@@ -11,10 +9,11 @@ use crate::render::Sls;
 
 const VARIABLES: Variables = Variables { trusted: &["opts", "grains"], untrusted: &["data", "tag"] };
 
-/// A host with a few functions and templates.
-struct Files(&'static [(&'static str, &'static str)]);
+/// A few functions and templates.
+#[derive(Clone, Copy)]
+struct Served(&'static [(&'static str, &'static str)]);
 
-impl Host for Files {
+impl Functions for Served {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match function {
             "test.echo" => Ok(args.positional.first().cloned().unwrap_or_default()),
@@ -27,13 +26,19 @@ impl Host for Files {
         matches!(function, "test.echo" | "test.glob" | "mine.get")
     }
 
+    fn has_module(&self, _module: &str) -> bool {
+        true
+    }
+}
+
+impl Files for Served {
     fn template(&self, path: &str, _: &str) -> Result<Option<String>, String> {
         Ok(self.0.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned()))
     }
 }
 
 fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static str)]) -> Result<Value, String> {
-    let host: Arc<dyn Host> = Arc::new(Files(files));
+    let host = Host::new().with_functions(Served(files)).with_files(Served(files));
     let mut context = Context::new("base");
     context.set("data", &data.into());
     context.set("tag", &"a/b".into());
@@ -187,7 +192,7 @@ fn text_that_would_change_the_structure_is_refused() {
 
 #[test]
 fn an_error_tells_the_place_and_the_filter() {
-    let host: Arc<dyn Host> = Arc::new(Files(&[]));
+    let host = Host::new().with_functions(Served(&[])).with_files(Served(&[]));
     let mut context = Context::new("base");
     context.set("data", &map! {"id" => "a: b"}.into());
     let sls = Sls::compile_guarded("t.sls", "a:\n  b: {{ data['id'] }}\n", "jinja|yaml", VARIABLES).unwrap();

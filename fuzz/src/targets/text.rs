@@ -1,8 +1,6 @@
 //! The languages: YAML, Jinja, targets.
 
-use std::sync::Arc;
-
-use brine_jinja::{Context, Host, NoHost, Template};
+use brine_jinja::{Context, Host, Template};
 use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, list, map};
 use brine_yaml::{Style, dump, load};
@@ -27,7 +25,7 @@ pub fn jinja(bytes: &[u8]) -> u64 {
         Ok(template) => template,
         Err(error) => return fingerprint(0, Err::<(), _>(error)),
     };
-    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let host = Host::new();
     let mut context = Context::new("base");
     context.set("grains", &map! {"os" => "Debian", "ip" => map! {"lo" => "127.0.0.1"}}.into());
     fingerprint(1, template.render(&context, &host))

@@ -20,7 +20,7 @@ use crate::StartError;
 use crate::facts::Facts;
 use crate::runner_calls::RunnerCalls;
 pub(crate) use dispatch::MasterDispatch;
-pub(crate) use template_functions::TemplateFunctions;
+pub(crate) use template_functions::template_host;
 
 /// The user of reactions in events.
 pub(crate) const USER: &str = "Reactor";

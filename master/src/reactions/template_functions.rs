@@ -1,23 +1,30 @@
-//! `salt` in templates on the master: runner functions, wheel functions, and execution functions of the master's host, in
-//! this order. The prefixes `runner.` and `wheel.` select one.
+//! The host of templates on the master: runner functions, wheel functions, and execution functions of the master's host, in
+//! this order; the prefixes `runner.` and `wheel.` select one. Files are those of the file server.
 
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::Host;
-use brine_jinja::limits::hand_off;
+use brine_jinja::{Files, Functions, Host, InThread};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value};
 
 use super::USER;
-use crate::host_functions::HostFunctions;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
 
-/// The functions of templates, for one thread.
-pub(crate) struct TemplateFunctions {
-    pub calls: Arc<RunnerCalls>,
-    pub thread: MayBlock,
+/// Returns the host of templates on a thread.
+pub(crate) fn template_host(calls: &Arc<RunnerCalls>, thread: &MayBlock) -> Host {
+    let host = calls.services.functions.as_ref().map(|host| InThread(host.functions(None)));
+    let functions = host.into_iter().fold(Host::new(), Host::with_functions);
+    let master = TemplateFunctions { calls: Arc::clone(calls), thread: thread.clone() };
+    functions.with_files(master.clone()).with_functions(InThread(master))
+}
+
+/// The master's functions and files, for one thread.
+#[derive(Clone)]
+struct TemplateFunctions {
+    calls: Arc<RunnerCalls>,
+    thread: MayBlock,
 }
 
 /// The function that a name in a template resolves to.
@@ -25,7 +32,6 @@ enum Resolved<'a> {
     Master(Kind, &'a str),
     /// `saltutil.runner` and `saltutil.wheel`: the function's name is the first argument.
     ByArgument(Kind),
-    Host,
 }
 
 impl TemplateFunctions {
@@ -41,25 +47,14 @@ impl TemplateFunctions {
             "saltutil.wheel" => Some(Resolved::ByArgument(Kind::Wheel)),
             name if self.calls.has(Kind::Runner, name) => Some(Resolved::Master(Kind::Runner, name)),
             name if self.calls.has(Kind::Wheel, name) => Some(Resolved::Master(Kind::Wheel, name)),
-            name => self.host().is_some_and(|host| host.has(name)).then_some(Resolved::Host),
+            _ => None,
         }
-    }
-
-    fn host(&self) -> Option<&Arc<dyn HostFunctions>> {
-        self.calls.services.functions.as_ref()
     }
 
     fn call_master(&self, kind: Kind, function: &str, args: Args) -> Result<Value, CallError> {
         let caller = Caller { jid: Jid::new(), user: USER.to_owned(), cause: Map::new(), thread: self.thread.clone() };
-        in_thread(|| self.calls.call_function(kind, function, args, caller))
+        self.calls.call_function(kind, function, args, caller)
     }
-}
-
-/// Calls a function on a thread of its own: it may block on the runtime that the current thread belongs to.
-fn in_thread<T: Send>(call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
-    let panicked = |_| Err(CallError::Exception("the function panicked".to_owned()));
-    let budget = hand_off();
-    std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
 }
 
 /// Returns the function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, or of `saltutil.wheel`.
@@ -80,7 +75,7 @@ fn unwrapped(mut args: Args) -> Result<(String, Args), String> {
     Ok((name, inner))
 }
 
-impl Host for TemplateFunctions {
+impl Functions for TemplateFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match self.resolve(function) {
             Some(Resolved::Master(kind, name)) => self.call_master(kind, name, args),
@@ -88,10 +83,6 @@ impl Host for TemplateFunctions {
                 let (name, args) = unwrapped(args)?;
                 self.call_master(kind, &name, args)
             }
-            Some(Resolved::Host) => match self.host() {
-                Some(host) => in_thread(|| host.call(function, args)),
-                None => Err(CallError::NotAvailable(function.to_owned())),
-            },
             None => Err(CallError::NotAvailable(function.to_owned())),
         }
     }
@@ -100,6 +91,12 @@ impl Host for TemplateFunctions {
         self.resolve(function).is_some()
     }
 
+    fn has_module(&self, module: &str) -> bool {
+        module == "saltutil" || self.calls.has_module(module)
+    }
+}
+
+impl Files for TemplateFunctions {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         let Some(found) = self.calls.services.storage.get(&self.thread).files.find(path, saltenv) else {
             return Ok(None);

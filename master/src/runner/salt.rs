@@ -17,8 +17,8 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("salt", [cmd, execu
 #[function]
 pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let args = Args { positional: args, keyword: public(kwargs) };
-    match &context.master.functions {
-        Some(host) if host.has(&fun) => host.call(&fun, args),
+    match context.master.functions.as_ref().map(|host| host.functions(None)) {
+        Some(functions) if functions.has(&fun) => functions.call(&fun, args),
         _ => Ok(CallError::NotAvailable(fun).to_string().into()),
     }
 }

@@ -253,5 +253,5 @@ fn control(
 ) -> Result<Value, CallError> {
     let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
     let args = Args { positional: vec![jid], keyword: keyword.collect() };
-    host(context)?.call(function, args)
+    host(context)?.functions(None).call(function, args)
 }

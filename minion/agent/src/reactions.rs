@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::{Bus, Subscription};
-use brine_context::template_host::MinionHost;
+use brine_context::template_host::{MinionFiles, MinionHost};
 use brine_context::{Context, Job, Minion, jobs};
-use brine_function::{Args, CallError};
+use brine_function::Args;
 use brine_ids::Jid;
-use brine_jinja::Host;
-use brine_jinja::limits::hand_off;
+use brine_jinja::{Host, InThread};
 use brine_reactor::{
     Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
 };
-use brine_value::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::Connected;
@@ -62,7 +60,7 @@ pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepare
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
         grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
-        host: Arc::new(ReactorHost(MinionHost::new(context(minion, "reactor", &Args::default(), None)))),
+        host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
         disk: pool.executors().disk.clone(),
@@ -121,31 +119,8 @@ impl Dispatch for CallerDispatch {
     }
 }
 
-/// The minion's functions and files. They may wait on the runtime, so each call has a thread of its own.
-struct ReactorHost(MinionHost);
-
-impl ReactorHost {
-    fn in_thread<T: Send, E: Send + From<String>>(call: impl FnOnce() -> Result<T, E> + Send) -> Result<T, E> {
-        let panicked = |_| Err("the function panicked".to_owned().into());
-        let budget = hand_off();
-        std::thread::scope(|scope| scope.spawn(|| budget.run(call)).join().unwrap_or_else(panicked))
-    }
-}
-
-impl Host for ReactorHost {
-    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        Self::in_thread(|| self.0.call(function, args))
-    }
-
-    fn has(&self, function: &str) -> bool {
-        self.0.has(function)
-    }
-
-    fn has_module(&self, module: &str) -> bool {
-        self.0.has_module(module)
-    }
-
-    fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        Self::in_thread(|| self.0.template(path, saltenv))
-    }
+/// Returns the host of templates. Functions and files may wait on the runtime, so each call has a thread of its own.
+fn template_host(context: Context) -> Host {
+    let files = InThread(MinionFiles(context.clone()));
+    Host::new().with_functions(InThread(MinionHost::new(context))).with_files(files)
 }

@@ -9,7 +9,6 @@ use brine_fileserver::Roots;
 use brine_function::Args;
 use brine_host::grains;
 use brine_ids::{Jid, MinionId};
-use brine_jinja::Host;
 use brine_sls::pillar::{PillarRequest, PillarSource};
 use brine_value::Map;
 use indexmap::IndexMap;
@@ -108,7 +107,7 @@ impl Upstream for LocalUpstream {
             let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
             // The pillar in the making is not there yet.
             let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
-            Arc::new(MinionHost::new(context)) as Arc<dyn Host>
+            MinionHost::new(context).host()
         });
         Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
     }

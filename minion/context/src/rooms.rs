@@ -41,6 +41,11 @@ impl Rooms {
         self.0.iter().flat_map(|room| room.states).copied().collect()
     }
 
+    /// Returns whether a module has execution functions.
+    pub fn has_module(self, name: &str) -> bool {
+        self.functions().iter().flat_map(|list| list.iter()).any(|function| function.module == name)
+    }
+
     /// Returns whether there is an execution function of this full name.
     pub fn has(self, name: &str) -> bool {
         Registry::new(&self.functions()).get(name).is_some()

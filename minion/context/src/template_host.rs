@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Host, Tree};
+use brine_jinja::{Files, Functions, Host, Tree};
 use brine_value::{Map, Value};
 
 use crate::Context;
@@ -16,27 +16,32 @@ pub fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
     if context.config().file_client == "local" { Tree::ordered(pillar) } else { Tree::new(pillar) }
 }
 
-/// What templates reach: the minion's functions and files.
+/// The minion's functions.
 pub struct MinionHost {
     context: Context,
-    /// The pillar and the grains that functions look things up in, if one template is to see what another one has
-    /// changed there.
+    /// The pillar and the grains that functions look things up in, if templates see the changes of others there.
     shared: Option<(Tree, Tree)>,
 }
 
 impl MinionHost {
-    /// Functions give each template values of its own.
+    /// Creates functions that return values of its own to each template.
     pub fn new(context: Context) -> Self {
         MinionHost { context, shared: None }
     }
 
-    /// What a template changes in a mapping that `pillar.get` or `grains.get` gave it, later calls of any template see.
+    /// Creates functions whose later calls see what a template changes in a mapping of `pillar.get` or `grains.get`.
     pub fn sharing(context: Context) -> Self {
         let shared = Some((pillar_tree(&context, context.pillar()), Tree::new(context.grains())));
         MinionHost { context, shared }
     }
 
-    /// The shared pillar and grains. Grains that have been set since they were shared are not.
+    /// Returns the host of templates with these functions and the files.
+    pub fn host(self) -> Host {
+        let files = MinionFiles(self.context.clone());
+        Host::new().with_functions(self).with_files(files)
+    }
+
+    /// Returns the shared pillar and grains. Grains that have been set since they were shared are not.
     fn trees(&self) -> (Option<&Tree>, Option<&Tree>) {
         let shared = self.shared.as_ref();
         let grains = shared.map(|(_, grains)| grains).filter(|grains| grains.is_of(&self.context.grains()));
@@ -59,7 +64,7 @@ impl MinionHost {
     }
 }
 
-impl Host for MinionHost {
+impl Functions for MinionHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let called = self.as_changed(function).as_ref().unwrap_or(&self.context).call(function, args);
@@ -84,8 +89,13 @@ impl Host for MinionHost {
             _ => None,
         }
     }
+}
 
+/// The files of the minion's master, or its own.
+pub struct MinionFiles(pub Context);
+
+impl Files for MinionFiles {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
-        read_text(&*self.context.minion.files, path, saltenv)
+        read_text(&*self.0.minion.files, path, saltenv)
     }
 }

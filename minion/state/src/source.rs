@@ -7,7 +7,7 @@ use brine_context::Context;
 use brine_context::files::read_text;
 use brine_context::redact::Redactor;
 use brine_context::template_host::{MinionHost, pillar_tree};
-use brine_jinja::{Context as Variables, Host, Limits, Template, Tree};
+use brine_jinja::{Context as Variables, Host, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
 use brine_sls::gpg::Gpg;
 use brine_sls::render::{Sls, sls_variables};
@@ -20,9 +20,11 @@ pub struct Source {
     context: Context,
     /// What the templates have as `grains`, `pillar` and `opts`. What one changes in it the next one sees.
     trees: [(&'static str, Tree); 3],
-    host: Arc<dyn Host>,
+    host: Host,
     renderer: String,
     gpg: Arc<Gpg>,
+    /// The templates that the files of the run import.
+    imports: ImportCache,
     /// The files of an environment, asked for once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
@@ -32,7 +34,7 @@ impl Source {
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
-        let host: Arc<dyn Host> = Arc::new(MinionHost::sharing(context.clone()));
+        let host = MinionHost::sharing(context.clone()).host();
         let opts = context.opts();
         let gpg = Arc::new(Gpg::of(&opts));
         let trees = [
@@ -40,7 +42,7 @@ impl Source {
             ("pillar", pillar_tree(&context, pillar)),
             ("opts", Tree::new(opts)),
         ];
-        Source { context, trees, host, renderer, gpg, files: Mutex::default() }
+        Source { context, trees, host, renderer, gpg, imports: ImportCache::new(), files: Mutex::default() }
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
@@ -75,7 +77,8 @@ impl Source {
     /// Renders one file, or gives nothing if there is none.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
-        let compiled = Sls::compile(path, &source, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled =
+            Sls::compile_sharing(&self.imports, path, &source, &self.renderer).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
@@ -114,7 +117,7 @@ impl Source {
 
     /// Renders a file's content as a template, with variables of its own.
     pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
-        let template = Template::compile(name, content).map_err(|error| error.to_string())?;
+        let template = Template::compile_sharing(&self.imports, name, content).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
         template.render(&variables, &self.host).map_err(|error| error.to_string())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use brine_bus::store::Store;
 use brine_bus::{Bus, BusLimits, Filter, JournalLimits, Start};
 use brine_function::{Args, CallError};
-use brine_jinja::Host;
+use brine_jinja::{Files, Functions, Host};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::{Map, Value, list, map};
 use parking_lot::Mutex;
@@ -84,9 +84,10 @@ impl Dispatch for Recorder {
 }
 
 /// `salt://` is a folder. The function `test.fun` blocks its thread at the gate if it is called with `block`.
-struct Files(PathBuf, Gate);
+#[derive(Clone)]
+struct Served(PathBuf, Gate);
 
-impl Host for Files {
+impl Functions for Served {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         if args.positional.first() == Some(&"block".into()) {
             self.1.pass();
@@ -98,6 +99,12 @@ impl Host for Files {
         function == "test.fun"
     }
 
+    fn has_module(&self, _module: &str) -> bool {
+        true
+    }
+}
+
+impl Files for Served {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         Ok(std::fs::read_to_string(self.0.join(saltenv).join(path)).ok())
     }
@@ -157,7 +164,10 @@ fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&
         renderer: "jinja|yaml".into(),
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
-        host: Arc::new(Files(folder.to_owned(), gate.clone())),
+        host: {
+            let served = Served(folder.to_owned(), gate.clone());
+            Host::new().with_functions(served.clone()).with_files(served)
+        },
         group_size: Arc::new(|_| Box::pin(async { None })),
         disk: Executor::new("disk", 1, 16),
         store: Some(store.blocking(&thread())),

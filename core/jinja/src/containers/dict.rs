@@ -26,13 +26,12 @@ pub(in super::super) struct Dict {
 enum Entries {
     /// Its own.
     Own(IndexMap<JinjaValue, JinjaValue>),
-    /// Those of a mapping that others hold too, and by place the containers among them that the
-    /// template has looked at, and may have changed.
+    /// Those of a shared mapping, and by index the containers among them that the template has read and may have changed.
     Shared { map: Arc<Map>, seen: HashMap<usize, JinjaValue> },
 }
 
 impl Entries {
-    /// Takes out all values that it holds itself.
+    /// Takes all of its own values.
     fn take(&mut self) -> Vec<JinjaValue> {
         match self {
             Entries::Own(entries) => std::mem::take(entries).into_values().collect(),
@@ -66,29 +65,29 @@ impl fmt::Debug for Dict {
 }
 
 impl Dict {
-    /// A mapping of these entries, which is an `OrderedDict` or a `dict` of Python's.
+    /// Creates a mapping, Python's `OrderedDict` or `dict`.
     pub(in super::super) fn new(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, ordered: bool) -> Self {
         let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
         Dict { entries, origin: Origin::default(), ordered }
     }
 
-    /// A mapping of these entries, inside of something.
+    /// Creates a mapping inside of a container of this origin.
     pub(in super::super) fn of(entries: impl IntoIterator<Item = (JinjaValue, JinjaValue)>, origin: &Origin) -> Self {
         let entries = RwLock::new(Entries::Own(entries.into_iter().collect()));
         Dict { entries, origin: origin.clone(), ordered: origin.ordered }
     }
 
-    /// A mapping whose entries are converted when they are looked at. It is a `dict` itself.
+    /// Creates a `dict` whose entries are converted when they are read.
     pub(super) fn shared(map: Arc<Map>, origin: Origin) -> Self {
         Dict { entries: RwLock::new(Entries::Shared { map, seen: HashMap::new() }), origin, ordered: false }
     }
 
-    /// Whether it is what Python calls an `OrderedDict`.
+    /// Returns whether Python calls it an `OrderedDict`.
     pub(in super::super) fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Takes out all values that it holds itself.
+    /// Takes all of its own values.
     pub(super) fn take(&self) -> Vec<JinjaValue> {
         self.entries.write().take()
     }
@@ -100,7 +99,7 @@ impl Dict {
         }
     }
 
-    /// Whether there is such a key.
+    /// Returns whether a key exists.
     pub(in super::super) fn contains(&self, key: &JinjaValue) -> Result<bool, Error> {
         hashable(key)?;
         Ok(match &*self.entries.read() {
@@ -136,7 +135,7 @@ impl Dict {
         }
     }
 
-    /// The values through which a template could reach back to this mapping.
+    /// Returns the values through which a template could reach this mapping again.
     pub(super) fn changeable(&self) -> Vec<JinjaValue> {
         match &*self.entries.read() {
             Entries::Own(entries) => entries.values().cloned().collect(),
@@ -151,7 +150,7 @@ impl Dict {
         }
     }
 
-    /// Changes the entries: what was shared becomes its own first.
+    /// Changes the entries; shared ones are copied first.
     fn change<T>(&self, change: impl FnOnce(&mut IndexMap<JinjaValue, JinjaValue>) -> T) -> T {
         self.origin.note_change();
         let mut entries = self.entries.write();
@@ -164,12 +163,12 @@ impl Dict {
         }
         match &mut *entries {
             Entries::Own(own) => change(own),
-            // It was made its own just now.
+            // The entries are its own since the match above.
             Entries::Shared { .. } => change(&mut IndexMap::new()),
         }
     }
 
-    /// The new entries that the arguments of `update` or `dict` give.
+    /// Returns the entries in the arguments of `update` or `dict`.
     fn given(args: &[JinjaValue]) -> Result<Vec<(JinjaValue, JinjaValue)>, Error> {
         let (positional, keyword) = split_kwargs(args)?;
         let mut given = Vec::new();
@@ -202,7 +201,7 @@ impl Dict {
         Ok(given)
     }
 
-    /// Takes over the entries of another. Mappings inside stay the ones they are, for who holds them.
+    /// Merges the entries of another mapping. Inner mappings keep their identity.
     pub(in super::super) fn overlay(&self, other: &JinjaValue) {
         for (key, value) in pairs(other) {
             let inner = self.lookup(&key).and_then(|inner| inner.downcast_object::<Dict>());
@@ -220,7 +219,7 @@ impl Dict {
     }
 }
 
-/// The items of a sequence, or the letters of a text.
+/// Returns the items of a sequence, or the characters of a string.
 fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     match value.as_str() {
         Some(text) => Ok(text.chars().map(|c| JinjaValue::from(c.to_string())).collect()),

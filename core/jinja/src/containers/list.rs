@@ -35,7 +35,7 @@ impl fmt::Debug for List {
 }
 
 impl List {
-    /// A list of these items.
+    /// Creates a list inside of a container of this origin.
     pub(in super::super) fn of(items: impl IntoIterator<Item = JinjaValue>, origin: &Origin) -> Self {
         List(RwLock::new(items.into_iter().collect()), origin.clone())
     }
@@ -44,19 +44,19 @@ impl List {
         self.0.read().clone()
     }
 
-    /// Takes out all items.
+    /// Takes all items.
     pub(super) fn take(&self) -> Vec<JinjaValue> {
         std::mem::take(&mut *self.0.write())
     }
 
-    /// The items, to be changed.
+    /// Returns the items for a change.
     fn change(&self) -> RwLockWriteGuard<'_, Vec<JinjaValue>> {
         self.1.note_change();
         self.0.write()
     }
 }
 
-/// Where an index of Python's is: from the end if negative.
+/// Returns the position of Python's index, which counts from the end if negative.
 pub(super) fn place(length: usize, index: i64) -> Option<usize> {
     let from_start = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
     usize::try_from(from_start).ok()
@@ -92,10 +92,10 @@ impl Object for List {
     ) -> Result<JinjaValue, Error> {
         match method {
             "append" | "extend" | "clear" => limits::check()?,
-            // These look at all items, or move them.
+            // These read or move all items.
             _ => limits::reserve_values(self.0.read().len())?,
         }
-        // Items are compared on a copy: an item may be what is compared with, and is locked then.
+        // Items are compared on a copy: one may be the compared value itself, which locks the list.
         let find = |item: &JinjaValue| {
             let absent = || raise(format_args!("{} is not in list", python::repr(&from_jinja(item))));
             self.items().iter().position(|have| have == item).ok_or_else(absent)

@@ -25,7 +25,7 @@ use super::limits;
 use super::operators::type_name;
 use super::value::pairs;
 
-/// The functions that rewritten literals and assignments call.
+/// Adds the functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     range::add_to(environment);
     environment.add_function("__list__", |items: JinjaValue| limits::check().map(|()| own(&items)));
@@ -44,8 +44,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
 }
 
-/// A value that may change in place: what minijinja's own operators and filters made is copied into a
-/// [`List`] or [`Dict`], all else is given back.
+/// Returns a value that may change in place: results of minijinja's own operators and filters are copied into a [`List`] or
+/// [`Dict`].
 pub(super) fn own(value: &JinjaValue) -> JinjaValue {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable
@@ -64,32 +64,32 @@ pub(super) fn own(value: &JinjaValue) -> JinjaValue {
     }
 }
 
-/// Whether this is a mapping of minijinja's own, with no meaning but its entries.
+/// Returns whether a value is a plain mapping of minijinja's own.
 pub(super) fn is_plain_map(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<IndexMap<JinjaValue, JinjaValue>>().is_some()
 }
 
-/// Whether this is a mapping that Python calls an `OrderedDict`.
+/// Returns whether a value is a mapping that Python calls an `OrderedDict`.
 pub(super) fn is_ordered(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<Dict>().is_some_and(Dict::is_ordered)
 }
 
-/// Where a container comes from, which all that is inside it shares.
+/// The origin of a container, shared by all containers inside of it.
 #[derive(Clone, Default)]
 pub(super) struct Origin {
-    /// Set when something is changed. What no others look at has none.
+    /// Set by a change; nothing if no other template reads the container.
     changed: Option<Arc<AtomicBool>>,
-    /// Whether the mappings there are Python's `OrderedDict`.
+    /// Whether its mappings are Python's `OrderedDict`.
     ordered: bool,
 }
 
 impl Origin {
-    /// What several templates look at.
+    /// Creates the origin of containers that several templates read.
     fn shared(ordered: bool) -> Self {
         Origin { changed: Some(Arc::default()), ordered }
     }
 
-    /// What one template looks at, with mappings that are `OrderedDict`s.
+    /// Creates the origin of containers of one template whose mappings are `OrderedDict`s.
     pub(super) fn ordered() -> Self {
         Origin { changed: None, ordered: true }
     }
@@ -109,13 +109,12 @@ fn nothing() -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from(()))
 }
 
-/// An error as Python words it.
+/// Returns an error with Python's message.
 fn raise(message: impl fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
-/// Refuses keys that could change, as Python does. It also keeps a mapping from being hashed while it
-/// is being written.
+/// Refuses mutable keys, as Python does. So no mapping is hashed while it is written.
 fn hashable(key: &JinjaValue) -> Result<(), Error> {
     match key.kind() {
         ValueKind::Seq if key.is_tuple() => key.try_iter()?.try_for_each(|item| hashable(&item)),
@@ -125,7 +124,7 @@ fn hashable(key: &JinjaValue) -> Result<(), Error> {
     }
 }
 
-/// Refuses to put a container into itself: nothing that walks along data could end.
+/// Refuses to put a container into itself: a walk along the data would not end.
 fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     let mut open = vec![value.clone()];
     let mut seen = std::collections::HashSet::new();
@@ -154,8 +153,7 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drops values one by one. Left to itself Rust would drop what is inside by calling itself, and a chain
-/// of lists that a loop has made is deeper than any stack.
+/// Drops values one by one. Rust's own drop is recursive, and a chain of lists that a loop builds is deeper than any stack.
 fn take_apart(values: Vec<JinjaValue>) {
     let mut open = values;
     while let Some(value) = open.pop() {

@@ -9,20 +9,19 @@ use minijinja::value::Value as JinjaValue;
 use super::super::value::{from_jinja, to_jinja};
 use super::{Dict, List, Origin};
 
-/// A mapping that several templates look at: what one changes in it in place, the next one sees. An entry is
-/// converted when a template looks at it.
+/// A mapping that several templates read: each sees the changes of those before it. An entry is converted when a template
+/// reads it.
 ///
 /// # Examples
 /// ```
 /// use std::sync::Arc;
 /// use brine_value::map;
-/// use brine_jinja::{Context, Host, NoHost, Template, Tree};
+/// use brine_jinja::{Context, Host, Template, Tree};
 ///
-/// let host: Arc<dyn Host> = Arc::new(NoHost);
 /// let tree = Tree::new(Arc::new(map! {"web" => map! {"port" => 80}}));
 /// let mut context = Context::new("base");
 /// context.set_tree("pillar", &tree);
-/// Template::compile("one", "{% do pillar.web.update({'port': 81}) %}").unwrap().render(&context, &host).unwrap();
+/// Template::compile("one", "{% do pillar.web.update({'port': 81}) %}").unwrap().render(&context, &Host::new()).unwrap();
 /// assert_eq!(*tree.now(), map! {"web" => map! {"port" => 81}});
 /// ```
 #[derive(Clone)]
@@ -39,12 +38,12 @@ impl fmt::Debug for Tree {
 }
 
 impl Tree {
-    /// With the entries of this mapping, which itself stays as it is.
+    /// Creates a tree of a mapping, which itself does not change.
     pub fn new(map: Arc<Map>) -> Self {
         Self::of(map, Origin::shared(false))
     }
 
-    /// As [`Tree::new`], with mappings inside that Python calls `OrderedDict`: as those of a pillar that no master has sent.
+    /// As [`Tree::new`], with `OrderedDict`s inside: as in a pillar that the minion compiles itself.
     pub fn ordered(map: Arc<Map>) -> Self {
         Self::of(map, Origin::shared(true))
     }
@@ -53,17 +52,17 @@ impl Tree {
         Tree { root: Arc::new(Dict::shared(Arc::clone(&map), origin.clone())), map, origin }
     }
 
-    /// Whether it was made of this very mapping.
+    /// Returns whether the tree was created of this very mapping.
     pub fn is_of(&self, map: &Arc<Map>) -> bool {
         Arc::ptr_eq(&self.map, map)
     }
 
-    /// Whether a template has changed something in it.
+    /// Returns whether a template has changed something.
     pub fn is_changed(&self) -> bool {
         self.origin.is_changed()
     }
 
-    /// The mapping as the templates have left it.
+    /// Returns the mapping with the changes of templates.
     pub fn now(&self) -> Arc<Map> {
         if !self.is_changed() {
             return Arc::clone(&self.map);
@@ -74,15 +73,15 @@ impl Tree {
         }
     }
 
-    /// The mapping itself, for templates.
+    /// Returns the mapping for templates.
     pub(in super::super) fn value(&self) -> JinjaValue {
         JinjaValue::from_dyn_object(Arc::clone(&self.root))
     }
 
-    /// What is at the end of a path, itself and not a copy.
+    /// Returns the value at a path, not a copy.
     pub(in super::super) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
         if !self.is_changed() {
-            // Without a change it is known without converting anything whether there is something to share.
+            // Without a change a scalar is found without converting anything.
             let found = brine_yaml::entry_at(&self.map, path, delimiter)?;
             if found.as_list().is_none() && found.as_map().is_none() {
                 return Some(to_jinja(found));
@@ -95,7 +94,7 @@ impl Tree {
     }
 }
 
-/// A step of [`brine_yaml::traverse`], in what templates may have changed.
+/// Takes a step of [`brine_yaml::traverse`] in data that templates may have changed.
 fn step(value: JinjaValue, key: &str) -> Option<JinjaValue> {
     if let Some(dict) = value.downcast_object::<Dict>() {
         return entry(&dict, key);

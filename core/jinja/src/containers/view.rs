@@ -1,4 +1,4 @@
-//! What the methods of mappings give.
+//! The views that `keys()`, `values()` and `items()` return.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::super::limits;
 use super::super::value::{pairs, write};
 use super::is_ordered;
 
-/// What `keys()`, `values()` and `items()` give: a list that cannot be changed and says what it is.
+/// A view of a mapping: an immutable list that prints its kind.
 #[derive(Debug)]
 pub(in super::super) struct View {
     name: &'static str,
@@ -17,7 +17,7 @@ pub(in super::super) struct View {
 }
 
 impl View {
-    /// The view of this method on a mapping, if it is a method that gives one.
+    /// Returns the view of a mapping by a method, if the method returns one.
     pub(in super::super) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
         let ordered = is_ordered(map);
         let named = |plain, of_ordered| if ordered { of_ordered } else { plain };
@@ -35,7 +35,7 @@ impl View {
         Some(JinjaValue::from_object(view))
     }
 
-    /// Python's name for it.
+    /// Returns Python's name for the view.
     pub(in super::super) fn name(&self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! The filters, tests and globals that Salt's templates use beside those of minijinja.
+//! The filters, tests and globals of Jinja and Salt that minijinja lacks, or has otherwise.
 
 mod data;
 mod files;
@@ -28,7 +28,7 @@ use super::limits;
 use super::operators::type_name;
 use super::value::{from_jinja, split_args, split_kwargs};
 
-/// Adds all of them.
+/// Adds the filters, tests and globals.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     data::add_to(environment);
     files::add_to(environment);
@@ -85,11 +85,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     prepared(environment, "split", minijinja::filters::split, Ok);
     prepared(environment, "lines", minijinja::filters::lines, Ok);
     by_name(environment, "trim", &["chars"], minijinja::filters::trim);
-    by_name(environment, "batch", &["linecount", "fill_with"], batch);
-    by_name(environment, "slice", &["slices", "fill_with"], slice);
+    by_name(environment, "batch", &["linecount", "fill_with"], limited(minijinja::filters::batch));
+    by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
 }
 
-/// Adds a test of a name: what is no text is none.
+/// Adds a test of a name: a value that is no string is no name.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
     environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
         kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
@@ -97,7 +97,7 @@ fn named_test(environment: &mut Environment<'static>, name: &'static str, test: 
     });
 }
 
-/// How many parts a template may ask for: each is a value, whatever there is to put into it.
+/// The parts that a template may ask for: each is a value, also an empty one.
 const MOST_PARTS: usize = 100_000;
 
 fn parts(count: usize) -> Result<usize, Error> {
@@ -107,25 +107,17 @@ fn parts(count: usize) -> Result<usize, Error> {
     Ok(count)
 }
 
-fn slice(
-    state: &State<'_, '_>,
-    value: JinjaValue,
-    count: usize,
-    fill_with: Option<JinjaValue>,
-) -> Result<JinjaValue, Error> {
-    minijinja::filters::slice(state, value, parts(count)?, fill_with)
+/// A filter that divides a sequence.
+type Divide = fn(&State<'_, '_>, JinjaValue, usize, Option<JinjaValue>) -> Result<JinjaValue, Error>;
+
+/// Returns the filter with a limit of the number of parts.
+fn limited(
+    divide: Divide,
+) -> impl Fn(&State<'_, '_>, JinjaValue, usize, Option<JinjaValue>) -> Result<JinjaValue, Error> {
+    move |state, value, count, fill_with| divide(state, value, parts(count)?, fill_with)
 }
 
-fn batch(
-    state: &State<'_, '_>,
-    value: JinjaValue,
-    count: usize,
-    fill_with: Option<JinjaValue>,
-) -> Result<JinjaValue, Error> {
-    minijinja::filters::batch(state, value, parts(count)?, fill_with)
-}
-
-/// Adds a filter that knows its arguments by their places, so that a template can name them, too.
+/// Adds a filter of positional arguments that templates may name, too.
 fn by_name<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &str, names: &'static [&str], filter: F)
 where
     F: Function<Rv, FilterArgs>,
@@ -152,7 +144,7 @@ where
     });
 }
 
-/// Adds a filter whose arguments are looked at before, and may be put in another way.
+/// Adds a filter whose arguments `prepare` checks or rearranges.
 fn prepared<F, Rv, FilterArgs>(
     environment: &mut Environment<'static>,
     name: &str,
@@ -168,7 +160,7 @@ fn prepared<F, Rv, FilterArgs>(
     environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
         let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
         match args.first().and_then(JinjaValue::as_str) {
-            // All others look at each letter.
+            // All others read each character.
             Some(text) if matches!(&*inner, "__trim__" | "__replace__" | "__center__") => limits::reserve(text.len())?,
             Some(text) => limits::reserve_parts(text)?,
             None => limits::check()?,
@@ -191,7 +183,7 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(value)
 }
 
-/// A value that can be gone through.
+/// Returns a value that can be iterated over, or an error.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     super::operators::refuse_undefined(&value)?;
     match value.as_str() {
@@ -207,12 +199,12 @@ fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     }
 }
 
-/// An error about a value that does not have what is called.
+/// Returns the error of a value without an attribute.
 fn lacks(value: &JinjaValue, attribute: &str) -> Error {
     failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
 }
 
-/// Whether it is a value of which other hosts could be told: no function, macro or module.
+/// Returns whether a value is data: no function, macro or module.
 fn is_data(value: &JinjaValue) -> bool {
     match value.kind() {
         ValueKind::Plain | ValueKind::Invalid => false,
@@ -221,7 +213,7 @@ fn is_data(value: &JinjaValue) -> bool {
     }
 }
 
-/// Whether Python would call it a list.
+/// Returns whether Python calls a value a list.
 fn is_list(value: &JinjaValue) -> bool {
     value.kind() == ValueKind::Seq && type_name(value) == "list"
 }
@@ -236,7 +228,7 @@ struct Options {
     keyword: Map,
 }
 
-/// The arguments of a filter after those that it always has, as the template gives them.
+/// The further arguments of a filter.
 type Args = Rest<ValueOrKwargs>;
 
 impl Options {
@@ -276,7 +268,7 @@ impl<'a> ArgType<'a> for Given {
     }
 }
 
-/// The bytes of a text or of bytes, as Salt's `to_bytes` has them; all else is refused.
+/// Returns the bytes of a string or of bytes, as Salt's `to_bytes`; all else is refused.
 fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     super::operators::refuse_undefined(value)?;
     match (value.kind(), value.as_bytes()) {
@@ -285,23 +277,23 @@ fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// A text, or bytes that are one; all else is refused.
+/// Returns a string, or UTF-8 bytes as one; all else is refused.
 fn text_of(value: &JinjaValue) -> Result<String, Error> {
     String::from_utf8(bytes_of(value)?).map_err(failed)
 }
 
-/// How Python shows the type of a value.
+/// Returns Python's notation for the type of a value.
 fn class(value: &JinjaValue) -> String {
     match value.kind() {
         ValueKind::None => "<class 'NoneType'>".to_owned(),
-        _ => format!("<class '{}'>", super::again::type_told(value).trim_end_matches(" object")),
+        _ => format!("<class '{}'>", super::diagnose::type_name_in_errors(value).trim_end_matches(" object")),
     }
 }
 
-/// Refuses what has something undefined in it, before it is written for others to read.
+/// Converts a value that has nothing undefined in it.
 fn defined(value: &JinjaValue) -> Result<Value, Error> {
     if value.is_undefined() {
-        // Only minijinja itself can say which expression it comes from.
+        // minijinja's own error names the expression.
         value.get_attr("")?;
     }
     super::value::refuse_undefined_entries(value, 0)?;

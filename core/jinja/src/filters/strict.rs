@@ -5,7 +5,7 @@ use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, filters};
 
-use super::super::again::type_told;
+use super::super::diagnose::type_name_in_errors;
 use super::super::limits;
 use super::super::operators::{order, refuse_undefined, type_name};
 use super::super::value::split_kwargs;
@@ -119,7 +119,7 @@ pub(super) fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error
         let key = part.parse::<usize>().map_or_else(|_| JinjaValue::from(part), JinjaValue::from);
         let found = at.get_item(&key)?;
         if found.is_undefined() {
-            let message = format!("Jinja variable '{}' has no attribute '{part}'", type_told(&at));
+            let message = format!("Jinja variable '{}' has no attribute '{part}'", type_name_in_errors(&at));
             return Err(Error::new(ErrorKind::UndefinedError, message));
         }
         at = found;

@@ -1,8 +1,8 @@
 //! Guarded renders: what a template prints that may come from an event is printed as an opaque word ([`Words`]), so that
 //! the structure of its output is its own.
 //!
-//! `reader` reads from a template what depends on what (`facts`), `solve` decides for each tag that prints whether its value may be
-//! untrusted, and the tags of those are rewritten (`rewrite/cover`) to go through [`Guard::print`]. Where the template
+//! `reader` reads from a template what depends on what (`facts`), `solve` decides for each tag that prints whether its value
+//! may be untrusted, and those tags are rewritten (`syntax`) to go through [`Guard::print`]. Where the template
 //! itself captures what it prints (macros, `set` blocks, filter blocks) the captured text is the real one, as templates
 //! compare and cut it; printed again as it is, it is again what was captured, with the words in it.
 
@@ -27,7 +27,7 @@ use facts::Encoder;
 pub(super) use facts::Facts;
 pub(super) use solve::Decision;
 
-use super::rewrite::cover;
+use super::syntax::{Document, Emitted, Purpose, emit};
 use super::value::{printed, split_kwargs, to_jinja};
 
 /// The variable that holds the guard of a render.
@@ -62,40 +62,36 @@ fn is_global(name: &str) -> bool {
     super::ENVIRONMENT.globals().any(|(global, _)| global == name)
 }
 
-/// A template whose printing tags go through the guard.
-pub(super) struct Covered {
-    pub text: String,
-    pub facts: Arc<Facts>,
-}
-
-/// Rewrites a template once more. `source` is what its author wrote, `rewritten` what the engine is to read; one that
-/// cannot be parsed stays as it is, for the compiler to say what is wrong. `alone` is whether it reads no other
-/// template: then what surely is its own text is printed as ever.
+/// Rewrites a template whose printing tags go through the guard, and returns its facts, too. `alone` are the variables of a
+/// template that reads no other: then what surely is its own text is printed as ever.
+///
+/// The facts are read from the engine's own syntax tree, not from that of the rewriting: the guard must see what the engine
+/// runs. A template that the engine cannot parse stays as it is, for the compiler to report the error.
 pub(super) fn cover(
-    source: &str,
-    rewritten: &str,
+    document: &Document,
     syntax: SyntaxConfig,
-    variables: Option<Variables>,
-) -> Result<Covered, String> {
+    alone: Option<Variables>,
+) -> Result<(Emitted, Arc<Facts>), String> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
-    let Ok(tree) = minijinja::machinery::parse(rewritten, "template", syntax) else {
-        return Ok(Covered { text: rewritten.to_owned(), facts: Arc::default() });
+    let plain = emit(document, Purpose::Render);
+    let printing = document.printing();
+    let facts = match minijinja::machinery::parse(&plain.text, "template", syntax) {
+        Ok(tree) => reader::read(&tree, &printing, &is_global),
+        Err(_) => return Ok((plain, Arc::default())),
     };
-    let mut facts = reader::read(&tree, &cover::printing(source), &is_global);
-    facts.id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let facts = Arc::new(facts);
+    // Both go through the same tags in the same order.
+    if printing.len() != facts.emits.len() || !document.is_understood() {
+        return Err(format!("{REFUSED}the template has tags that cannot be followed"));
+    }
+    let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
-    let solution = solve::solve(&only, variables.unwrap_or_default());
-    let is_covered = |n: usize| match variables {
+    let solution = solve::solve(&only, alone.unwrap_or_default());
+    let covers = |n: usize| match alone {
         Some(_) => facts.emits.get(n).is_none_or(|emit| solution.decide(emit) != Decision::Trusted),
         None => facts.emits.get(n).is_none_or(|emit| !emit.of.is_empty()),
     };
-    let (text, count) = cover::cover(rewritten, facts.id, &is_covered);
-    if count != facts.emits.len() {
-        // Both go through the same tags in the same order.
-        return Err(format!("{REFUSED}the template has tags that cannot be followed"));
-    }
-    Ok(Covered { text, facts })
+    let covered = emit(document, Purpose::Guard { id: facts.id, covers: &covers });
+    Ok((covered, Arc::clone(&facts)))
 }
 
 /// The templates of one render, and how each of their tags prints.

@@ -1,4 +1,4 @@
-//! Operators as Python has them: what they take, what they give, and what they say of what they do not take.
+//! Python's operators, with its types, results and error messages.
 
 mod compare;
 
@@ -60,7 +60,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("__unpack__", unpack);
 }
 
-/// An error as Python words it.
+/// Returns an error with Python's message.
 fn raise<T>(message: impl Into<std::borrow::Cow<'static, str>>) -> Result<T, Error> {
     Err(Error::new(ErrorKind::InvalidOperation, message))
 }
@@ -69,16 +69,16 @@ fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, "a number is too large")
 }
 
-/// Refuses what is undefined, where Python would do something with it.
+/// Refuses an undefined value where Python would use it.
 pub(super) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
     if value.is_undefined() {
-        // Only minijinja itself can say which expression it comes from.
+        // minijinja's own error names the expression.
         value.get_attr("")?;
     }
     Ok(())
 }
 
-/// What Python calls the type of a value.
+/// Returns Python's name for the type of a value.
 pub(super) fn type_name(value: &JinjaValue) -> &'static str {
     match value.kind() {
         ValueKind::Undefined => "Undefined",
@@ -98,12 +98,12 @@ pub(super) fn type_name(value: &JinjaValue) -> &'static str {
     }
 }
 
-/// What Python calls what is no data.
+/// Returns Python's name for the type of a value that is no data.
 fn object_name(value: &JinjaValue) -> &'static str {
     let name = value.as_object().map(|object| object.type_name().rsplit("::").next().unwrap_or_default());
     match name {
         Some("Namespace") => "Namespace",
-        Some("Module") if value.downcast_object_ref::<super::host::Module>().is_some() => "LoadedMod",
+        Some("Module") if value.downcast_object_ref::<super::salt::Module>().is_some() => "LoadedMod",
         Some("Module") => "TemplateModule",
         Some("Macro") => "Macro",
         Some("Loop") => "LoopContext",
@@ -140,7 +140,7 @@ fn concat(parts: &[JinjaValue]) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from(text))
 }
 
-/// What is iterated over by a loop.
+/// Returns the items of a loop.
 fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let items = match items {
         [one] => one.clone(),
@@ -151,7 +151,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
-        // So that a loop knows how many there are.
+        // As a list, whose length the loop knows.
         ValueKind::String => {
             limits::reserve_parts(items.as_str().unwrap_or_default())?;
             Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())
@@ -161,7 +161,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
     }
 }
 
-/// A value as a tuple of so many items.
+/// Unpacks a value into a tuple of `count` items.
 fn unpack(count: usize, value: JinjaValue) -> Result<JinjaValue, Error> {
     refuse_undefined(&value)?;
     let items: Vec<JinjaValue> = match value.kind() {
@@ -206,11 +206,10 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
         ValueKind::String => of.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect(),
         ValueKind::Bytes => of.as_bytes().unwrap_or_default().iter().copied().map(JinjaValue::from).collect(),
         ValueKind::Seq | ValueKind::Iterable => of.try_iter()?.collect(),
-        // What has no slices lacks one.
         _ => return Ok(JinjaValue::UNDEFINED),
     };
     let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-    // Where a step back can stop is one before the first.
+    // A negative step may stop one before the first item.
     let (low, high) = if step < 0 { (-1, length - 1) } else { (0, length) };
     let bound = |at: i64| if at < 0 { at.saturating_add(length).max(low) } else { at.min(high) };
     let first = start.map_or(if step < 0 { high } else { low }, bound);
@@ -231,7 +230,7 @@ fn slice(of: &JinjaValue, start: &JinjaValue, stop: &JinjaValue, step: &JinjaVal
     })
 }
 
-/// A number, as Python's operators see it.
+/// A number of Python's operators.
 #[derive(Debug, Clone, Copy)]
 enum Number {
     Whole(i128),
@@ -265,7 +264,7 @@ fn whole(n: i128) -> JinjaValue {
     i64::try_from(n).map_or_else(|_| JinjaValue::from(n), JinjaValue::from)
 }
 
-/// Two numbers by a function for whole ones and one for others.
+/// Calculates with two numbers, by a function for integers and one for floats.
 fn calculate(
     (a, b): (Number, Number),
     wholes: impl Fn(i128, i128) -> Option<i128>,
@@ -287,7 +286,7 @@ fn unary(operator: &str, value: &JinjaValue) -> Result<JinjaValue, Error> {
     raise(format!("bad operand type for unary {operator}: '{}'", type_name(value)))
 }
 
-/// A list, but for a tuple.
+/// Returns whether a value is a list, not a tuple.
 fn is_list(value: &JinjaValue) -> bool {
     matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
         && !value.is_tuple()
@@ -306,7 +305,7 @@ pub(super) fn add(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     }
     let texts = |value: &JinjaValue| value.kind() == ValueKind::String;
     if let (Some(left), Some(right), true) = (a.as_str(), b.as_str(), texts(a) && texts(b)) {
-        // Beside what is safe in HTML, other text is made so.
+        // Concatenated with safe HTML, other text is escaped.
         return Ok(match (a.is_safe(), b.is_safe()) {
             (false, false) => JinjaValue::from(format!("{left}{right}")),
             (true, true) => JinjaValue::from_safe_string(format!("{left}{right}")),
@@ -383,13 +382,13 @@ fn floor_div(a: &JinjaValue, b: &JinjaValue) -> Result<JinjaValue, Error> {
     match numbers(a, b) {
         Some((Number::Whole(_), Number::Whole(0))) => raise("integer division or modulo by zero"),
         Some((_, b)) if b.float() == 0.0 => raise("float floor division by zero"),
-        // As Python: the rest is taken off first.
+        // As in Python: the remainder is subtracted first.
         Some(both) => calculate(both, floor, |a, b| ((a - rest_of_floats(a, b)) / b).round()),
         None => unsupported("//", a, b),
     }
 }
 
-/// What is left of a division, with the sign of the divisor.
+/// Returns the remainder of a division, with the sign of the divisor.
 fn rest_of_floats(a: f64, b: f64) -> f64 {
     let n = a % b;
     if n != 0.0 && (n < 0.0) != (b < 0.0) { n + b } else { n }

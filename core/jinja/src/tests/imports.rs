@@ -1,6 +1,11 @@
 //! Templates that read other templates.
 
-use super::{check, check_errors, render};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{check, check_errors, context, host, render};
+use crate::{Files, Host, ImportCache, Template};
 
 /// What there is under `salt://`.
 pub(super) const FILES: [(&str, &str); 11] = [
@@ -95,4 +100,68 @@ fn what_cannot_be_read_is_told() {
     {% endmacro %}
     ---
     ");
+}
+
+#[test]
+fn an_imported_template_is_compiled_once_for_all_importers() {
+    let host = host();
+    let cache = ImportCache::new();
+    let render = |name: &str, source: &str| {
+        Template::compile_sharing(&cache, name, source).unwrap().render(&context(), &host).unwrap()
+    };
+    for n in 0..200 {
+        let source = format!("{{% set x{n} = 1 %}}{{% from 'lib.jinja' import answer with context %}}{{{{ answer }}}}");
+        assert_eq!(render(&format!("sls{n}"), &source), "[42]");
+    }
+    assert_eq!(cache.compilations(), 1);
+    // The importer's own variables are hidden.
+    for n in 0..200 {
+        let source = format!("{{% set here = {n} %}}{{% from 'deep/up.jinja' import up %}}{{{{ up }}}}");
+        assert_eq!(render(&format!("sls{n}"), &source), "['deep/up.jinja', 'deep', False]");
+    }
+    assert_eq!(cache.compilations(), 2);
+    // A template that is rendered often keeps its imports, too.
+    let template = Template::compile_sharing(&cache, "often", "{% import_yaml 'data.yaml' as d %}{{ d.id }}").unwrap();
+    for _ in 0..3 {
+        assert_eq!(template.render(&context(), &host).unwrap(), "m1");
+    }
+    assert_eq!(cache.compilations(), 3);
+}
+
+/// Files whose content changes.
+#[derive(Clone)]
+struct Changing(Arc<Mutex<&'static str>>);
+
+impl Files for Changing {
+    fn template(&self, _path: &str, _saltenv: &str) -> Result<Option<String>, String> {
+        Ok(Some((*self.0.lock()).to_owned()))
+    }
+}
+
+#[test]
+fn an_imported_template_is_compiled_again_when_it_changes() {
+    let changing = Changing(Arc::new(Mutex::new("{% set v = 1 %}")));
+    let host = Host::new().with_files(changing.clone());
+    let template = Template::compile("t", "{% from 'f' import v %}{{ v }}").unwrap();
+    for (source, text) in [("{% set v = 1 %}", "1"), ("{% set v = 2 %}", "2"), ("{% set v = 1 %}", "1")] {
+        *changing.0.lock() = source;
+        for _ in 0..2 {
+            assert_eq!(template.render(&context(), &host).unwrap(), text);
+        }
+    }
+    *changing.0.lock() = "\n{{ nope }}";
+    let error = template.render(&context(), &host).unwrap_err();
+    assert_eq!((error.name.as_str(), error.line, error.imported), ("f", 2, true), "{error}");
+}
+
+#[test]
+fn options_of_an_importer_apply_to_its_imports_alone() {
+    let changing = Changing(Arc::new(Mutex::new("{% if true %}\n a\n{% endif %}\n")));
+    let host = Host::new().with_files(changing);
+    let cache = ImportCache::new();
+    for (options, text) in [("", "\n a\n"), ("#jinja2: {\"trim_blocks\": true}\n", " a\n"), ("", "\n a\n")] {
+        let source = format!("{options}{{% include 'f' %}}");
+        let template = Template::compile_sharing(&cache, "t", &source).unwrap();
+        assert_eq!(template.render(&context(), &host).unwrap(), text, "{options}");
+    }
 }

@@ -1,6 +1,5 @@
 //! Templates that use up time or memory, and where they are stopped.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_function::{Args, CallError};
@@ -8,7 +7,7 @@ use brine_value::Value;
 use tikv_jemalloc_ctl::thread;
 
 use crate::limits::{Render, hand_off, measure_memory};
-use crate::{Cancel, Context, Host, JinjaError, LimitExceeded, Limits, Template};
+use crate::{Cancel, Context, Files, Functions, Host, JinjaError, LimitExceeded, Limits, Template};
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -32,12 +31,12 @@ fn limits() -> Limits {
 /// A host whose functions render templates, on this thread and on another, and wait.
 struct Nested(Cancel);
 
-impl Host for Nested {
+impl Functions for Nested {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let source = args.positional.first().and_then(Value::as_str).unwrap_or_default().to_owned();
         let inner = move || match Template::compile("inner.sls", &source) {
             Ok(template) => {
-                let host: Arc<dyn Host> = Arc::new(Nested(Cancel::new()));
+                let host = Host::new().with_functions(Nested(Cancel::new()));
                 template.render(&Context::new("base"), &host).map(Value::from)
             }
             Err(error) => Err(error),
@@ -61,8 +60,15 @@ impl Host for Nested {
         true
     }
 
+    fn has_module(&self, _module: &str) -> bool {
+        true
+    }
+}
+
+impl Files for Nested {
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        let endless = "{% macro m() %}\n{% for i in range(100000) %}{% for j in range(100000) %}\n{% set x = 1 %}\n\
+        // All on one line: the steps may end anywhere in the loops.
+        let endless = "{% macro m() %}\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% set x = 1 %}\
                        {% endfor %}{% endfor %}{% endmacro %}";
         Ok((path == "lib/endless.sls").then(|| endless.to_owned()))
     }
@@ -72,7 +78,8 @@ impl Host for Nested {
 fn render_within(limits: Limits, source: &str) -> (Result<String, JinjaError>, i64) {
     measure_memory(held);
     let template = Template::compile("t.sls", source).unwrap();
-    let host: Arc<dyn Host> = Arc::new(Nested(limits.cancel.clone().unwrap_or_default()));
+    let nested = || Nested(limits.cancel.clone().unwrap_or_default());
+    let host = Host::new().with_functions(nested()).with_files(nested());
     let outer = Render::begin(&limits);
     let rendered = template.render(&Context::new("base"), &host);
     (rendered, outer.budget().peak())

@@ -9,14 +9,15 @@ mod python;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_value::{list, map};
+use brine_value::{Value, list, map};
 
+use super::template::unbroken;
 use super::*;
 
-/// A host with a few functions and files.
-struct Functions;
+/// A few functions and files.
+struct Salt;
 
-impl Host for Functions {
+impl Functions for Salt {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match function {
             "test.echo" => args.positional.into_iter().next().ok_or_else(|| CallError::execution("nothing to say")),
@@ -34,13 +35,19 @@ impl Host for Functions {
     fn has_module(&self, module: &str) -> bool {
         matches!(module, "test" | "defaults")
     }
+}
 
+impl Files for Salt {
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
         if path == "unreadable" {
             return Err("permission denied".into());
         }
         Ok(imports::FILES.iter().find(|(name, _)| *name == path).map(|(_, source)| (*source).to_owned()))
     }
+}
+
+fn host() -> Host {
+    Host::new().with_functions(Salt).with_files(Salt)
 }
 
 fn context() -> Context {
@@ -54,7 +61,7 @@ fn context() -> Context {
 }
 
 fn render(source: &str) -> Result<String, JinjaError> {
-    let host: Arc<dyn Host> = Arc::new(Functions);
+    let host = host();
     Template::compile("deep/er/vars.sls", source)?.render(&context(), &host)
 }
 
@@ -79,7 +86,7 @@ fn check_errors(cases: &[(&str, &str)]) {
 #[test]
 fn a_template_is_rendered_often_and_its_final_line_end_kept() {
     let template = Template::compile("t", "{{ x }}\n").unwrap();
-    let host: Arc<dyn Host> = Arc::new(NoHost);
+    let host = Host::new();
     for n in 0..3 {
         let mut context = Context::default();
         context.set("x", &n.into());

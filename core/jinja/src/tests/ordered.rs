@@ -5,12 +5,12 @@ use std::sync::Arc;
 use brine_function::{Args, CallError};
 use brine_value::{Map, Value, list, map};
 
-use super::{Context, Host, Template, Tree};
+use super::{Context, Functions, Host, Template, Tree};
 
 /// Merges what it is given, and looks into the tree.
 struct Merging(Tree);
 
-impl Host for Merging {
+impl Functions for Merging {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let tree = self.0.now();
         Ok(match function {
@@ -27,12 +27,12 @@ impl Host for Merging {
         true
     }
 
-    fn tree(&self, function: &str) -> Option<&Tree> {
-        (function == "pillar.get").then_some(&self.0)
+    fn has_module(&self, _module: &str) -> bool {
+        true
     }
 
-    fn template(&self, _: &str, _: &str) -> Result<Option<String>, String> {
-        Ok(None)
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        (function == "pillar.get").then_some(&self.0)
     }
 }
 
@@ -42,7 +42,7 @@ fn mappings_of_an_ordered_tree_say_so() {
     let tree = Tree::ordered(Arc::new(map));
     let mut context = Context::new("base");
     context.set_tree("pillar", &tree);
-    let host: Arc<dyn Host> = Arc::new(Merging(tree));
+    let host = Host::new().with_functions(Merging(tree));
     for (source, expected) in [
         ("{{ pillar.a.b }} {{ [pillar.a.l] }}", r#"{'c': 1} [[{'x': "y\n"}]]"#),
         ("{{ pillar.a.b | string }} {{ '%s' % pillar.a.l }}", r"OrderedDict([('c', 1)]) [OrderedDict([('x', 'y\n')])]"),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_jinja::{Context, Host, Limits, NoHost};
+use brine_jinja::{Context, Limits};
 use brine_text::glob::fnmatch;
 use brine_value::{FromValue, Map, Value};
 
@@ -108,7 +108,7 @@ impl Reading<'_> {
         context.set_shared("grains", Arc::clone(self.call.request.grains));
         context.set_shared("opts", Arc::clone(&source.opts));
         context.set("pillar", &self.call.pillar.clone().into());
-        let host = self.call.request.functions.clone().unwrap_or_else(|| Arc::new(NoHost) as Arc<dyn Host>);
+        let host = self.call.request.functions.clone().unwrap_or_default();
         let sls = Sls::compile(relative, &text, renderer).map_err(|error| failed(&error))?;
         sls.with_gpg(Arc::clone(&source.gpg)).render(&context, &host).map_err(|error| failed(&error))
     }

@@ -1,37 +1,30 @@
-//! What templates of pillar files reach: the minion's grains, what pillar there is, other pillar files, and the
-//! functions of who renders.
+//! The lookups and files of pillar templates: the minion's grains, the pillar so far, other pillar files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::Host;
+use brine_jinja::{Files, Functions};
 use brine_system::files;
 use brine_value::{Map, Value};
 
 use super::at_path;
 use super::tree::find_in;
 
-pub(super) struct PillarHost {
+/// `grains.get` and `pillar.get` of the minion whose pillar is rendered.
+pub(super) struct Lookups {
     pub grains: Arc<Map>,
-    /// What there is before the files.
+    /// The pillar before the files.
     pub pillar: Arc<Map>,
-    pub roots: Vec<PathBuf>,
-    pub functions: Option<Arc<dyn Host>>,
 }
 
-impl Host for PillarHost {
+impl Functions for Lookups {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let given = |place: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(place)).cloned();
         let map = match function {
             "grains.get" => &self.grains,
             "pillar.get" => &self.pillar,
-            _ => {
-                return match &self.functions {
-                    Some(functions) => functions.call(function, args),
-                    None => Err(CallError::Execution(format!("'{function}' is not available in pillar files"))),
-                };
-            }
+            _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
         let Some(path) = given(0, "key") else { return Err(format!("{function} wants a key").into()) };
         // `merge` is the third of one and not of the other; a delimiter is always named.
@@ -41,10 +34,18 @@ impl Host for PillarHost {
 
     fn has(&self, function: &str) -> bool {
         matches!(function, "grains.get" | "pillar.get")
-            || self.functions.as_ref().is_some_and(|functions| functions.has(function))
     }
 
+    fn has_module(&self, module: &str) -> bool {
+        matches!(module, "grains" | "pillar")
+    }
+}
+
+/// The pillar files of an environment.
+pub(super) struct Roots(pub Vec<PathBuf>);
+
+impl Files for Roots {
     fn template(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        find_in(&self.roots, path).map(files::read_to_string).transpose().map_err(|error| error.to_string())
+        find_in(&self.0, path).map(files::read_to_string).transpose().map_err(|error| error.to_string())
     }
 }

@@ -67,7 +67,7 @@ pub struct PillarRequest<'a> {
     /// What goes over all of it: `pillar={...}`.
     pub over: &'a Map,
     /// Functions for the templates beside those of grains and pillar, and for `ext_pillar`.
-    pub functions: Option<Arc<dyn Host>>,
+    pub functions: Option<Host>,
 }
 
 impl PillarSource {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
+use brine_jinja::Functions;
 use brine_value::{list, map};
 
 use super::*;
@@ -33,7 +34,7 @@ impl Master {
             saltenv: None,
             pillarenv,
             over,
-            functions: Some(Arc::new(Commands)),
+            functions: Some(Host::new().with_functions(Commands)),
         })
     }
 
@@ -45,7 +46,7 @@ impl Master {
 /// Commands that say what they are told to.
 struct Commands;
 
-impl Host for Commands {
+impl Functions for Commands {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         if function == "http.query" {
             return Ok(match args.keyword["url"].as_str() {
@@ -68,8 +69,8 @@ impl Host for Commands {
         true
     }
 
-    fn template(&self, _: &str, _: &str) -> Result<Option<String>, String> {
-        Ok(None)
+    fn has_module(&self, _module: &str) -> bool {
+        true
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brine_config::opts::shared;
-use brine_jinja::{Context, Host, Limits};
+use brine_jinja::{Context, ImportCache, Limits};
 use brine_system::files;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::host::PillarHost;
+use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::render::{Sls, sls_variables};
@@ -25,7 +25,9 @@ pub(super) struct Tree<'a> {
     opts: Arc<Map>,
     /// `pillar` in the templates: what there is before the files.
     pillar: Arc<Map>,
-    /// What is wrong, in Salt's words.
+    /// The imported templates of all files.
+    imports: ImportCache,
+    /// The errors, in Salt's words.
     pub errors: Vec<String>,
 }
 
@@ -42,7 +44,14 @@ struct Environment<'a> {
 
 impl<'a> Tree<'a> {
     pub fn new(source: &'a PillarSource, request: &'a PillarRequest<'a>, opts: &Arc<Map>, pillar: &Map) -> Self {
-        Tree { source, request, opts: Arc::clone(opts), pillar: Arc::new(pillar.clone()), errors: Vec::new() }
+        Tree {
+            source,
+            request,
+            opts: Arc::clone(opts),
+            pillar: Arc::new(pillar.clone()),
+            imports: ImportCache::new(),
+            errors: Vec::new(),
+        }
     }
 
     /// What the files say that the top files have for the minion, later ones over earlier ones.
@@ -188,7 +197,8 @@ impl<'a> Tree<'a> {
     pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
         let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
-        let compiled = Sls::compile(relative, &source, &self.source.renderer).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
+            .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
         let grains = self.request.grains;
         let mut context = Context::new(environment);
@@ -198,12 +208,10 @@ impl<'a> Tree<'a> {
         context.set_shared("opts", Arc::clone(&self.opts));
         context.set_shared("pillar", Arc::clone(&self.pillar));
         context.set_all(defaults);
-        let host: Arc<dyn Host> = Arc::new(PillarHost {
-            grains: Arc::clone(grains),
-            pillar: Arc::clone(&self.pillar),
-            roots: self.source.roots.get(environment).cloned().unwrap_or_default(),
-            functions: self.request.functions.clone(),
-        });
+        let host = self.request.functions.clone().unwrap_or_default();
+        let host = host
+            .with_functions(Lookups { grains: Arc::clone(grains), pillar: Arc::clone(&self.pillar) })
+            .with_files(Roots(self.source.roots.get(environment).cloned().unwrap_or_default()));
         compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
     }
 

@@ -1,110 +1,114 @@
-//! The words and signs inside of one tag.
+//! The tokens of one tag.
 
-/// What a token is.
+/// A range of bytes in the source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Span {
+    /// Returns the range from one position to another.
+    pub(super) fn new(start: usize, end: usize) -> Self {
+        Span { start, end }
+    }
+
+    /// Returns the text of the range.
+    pub(crate) fn of(self, source: &str) -> &str {
+        source.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A name or a word of the language.
+    /// An identifier or keyword.
     Name,
     /// A number.
     Number,
-    /// A text in quotes.
-    Text,
-    /// A sign, one character long, but for `**`, `//` and the like.
+    /// A quoted string.
+    String,
+    /// An operator or bracket.
     Operator,
 }
 
-/// One token, by its place in the text of the tag.
+/// A token by its position in the source.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Token<'a> {
+pub(super) struct Token {
     pub kind: Kind,
-    pub start: usize,
-    pub end: usize,
-    pub text: &'a str,
+    pub span: Span,
 }
 
-impl Token<'_> {
-    /// Whether it is this word.
-    pub(super) fn is_name(&self, word: &str) -> bool {
-        self.kind == Kind::Name && self.text == word
-    }
-
-    /// Whether it is this sign.
-    pub(super) fn is_operator(&self, sign: &str) -> bool {
-        self.kind == Kind::Operator && self.text == sign
-    }
-}
-
-/// How the tokens of a tag end.
+/// The end of a tag's tokens.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// With the sign that closes the tag: what comes after it is here.
+    /// The closing delimiter, which ends at this position.
     Closed(usize),
-    /// With the template.
+    /// The end of the template.
     Unfinished,
-    /// With what is no token.
+    /// A character that begins no token.
     Bad {
-        /// What Jinja says of it; where it stands is `PLACE`.
+        /// Jinja's message.
         message: String,
-        /// Where it stands.
+        /// The position of the character.
         at: usize,
     },
 }
 
-/// What stands in a message for a place that only who has the whole template knows.
-pub(super) const PLACE: &str = "\0";
-
-/// The tokens of the tag at the start of `text`, which has this `closing` sign, and how they end.
-pub(super) fn tokenize<'a>(text: &'a str, closing: &str) -> (Vec<Token<'a>>, Ending) {
-    let bytes = text.as_bytes();
+/// Reads the tokens of the tag at `start` that ends with the `closing` delimiter.
+pub(super) fn tokenize(source: &str, start: usize, closing: &str) -> (Vec<Token>, Ending) {
+    let bytes = source.as_bytes();
     let mut tokens = Vec::new();
     let mut open: Vec<&str> = Vec::new();
-    // After the two signs that open a tag, and one that strips blanks.
-    let mut at = 2 + usize::from(matches!(bytes.get(2), Some(b'-' | b'+')));
+    // Behind the opening delimiter and its whitespace control.
+    let mut at = start + 2;
+    at += usize::from(matches!(bytes.get(at), Some(b'-' | b'+')));
     loop {
-        let Some(first) = text.get(at..).and_then(|rest| rest.chars().next()) else {
+        let Some(first) = source.get(at..).and_then(|rest| rest.chars().next()) else {
             return (tokens, Ending::Unfinished);
         };
         if first.is_whitespace() {
             at += first.len_utf8();
             continue;
         }
-        let rest = &text[at..];
+        let rest = &source[at..];
         let bare = rest.strip_prefix(['-', '+']).unwrap_or(rest);
         if open.is_empty() && bare.starts_with(closing) {
-            return (tokens, Ending::Closed(text.len() - bare.len() + closing.len()));
+            return (tokens, Ending::Closed(source.len() - bare.len() + closing.len()));
         }
         let unexpected = || {
             let quoted = brine_value::python::repr(&first.to_string().into());
-            Ending::Bad { message: format!("unexpected char {quoted} at {PLACE}"), at }
+            let characters = source.get(..at).unwrap_or_default().chars().count();
+            Ending::Bad { message: format!("unexpected char {quoted} at {characters}"), at }
         };
         let (kind, length) = match first {
             '"' | '\'' => match quoted(rest) {
-                Some(length) => (Kind::Text, length),
+                Some(length) => (Kind::String, length),
                 None => return (tokens, unexpected()),
             },
             '0'..='9' => (Kind::Number, number(rest)),
-            c if c == '_' || c.is_alphabetic() => (Kind::Name, span(rest, |c| c == '_' || c.is_alphanumeric())),
+            c if c == '_' || c.is_alphabetic() => (Kind::Name, length_while(rest, |c| c == '_' || c.is_alphanumeric())),
             _ if rest.starts_with("!=") || "+-*/%~[](){}=<>.:|,;".contains(first) => {
                 (Kind::Operator, operator(rest, first))
             }
             _ => return (tokens, unexpected()),
         };
-        let token = Token { kind, start: at, end: at + length, text: &rest[..length] };
-        match token.text {
+        let token = Token { kind, span: Span::new(at, at + length) };
+        match &rest[..length] {
             "(" => open.push(")"),
             "[" => open.push("]"),
             "{" => open.push("}"),
-            sign @ (")" | "]" | "}") => match open.pop() {
-                Some(expected) if expected == sign => {}
+            bracket @ (")" | "]" | "}") => match open.pop() {
+                Some(expected) if expected == bracket => {}
                 Some(expected) => {
-                    let message = format!("unexpected '{sign}', expected '{expected}'");
+                    let message = format!("unexpected '{bracket}', expected '{expected}'");
                     return (tokens, Ending::Bad { message, at });
                 }
-                None => return (tokens, Ending::Bad { message: format!("unexpected '{sign}'"), at }),
+                None => return (tokens, Ending::Bad { message: format!("unexpected '{bracket}'"), at }),
             },
             _ => {}
         }
-        at = token.end;
+        at = token.span.end;
         tokens.push(token);
     }
 }
@@ -114,33 +118,33 @@ fn operator(rest: &str, first: char) -> usize {
     if double.iter().any(|sign| rest.starts_with(sign)) { 2 } else { first.len_utf8() }
 }
 
-fn span(text: &str, inside: impl Fn(char) -> bool) -> usize {
-    text.find(|c| !inside(c)).unwrap_or(text.len())
+fn length_while(text: &str, is_part: impl Fn(char) -> bool) -> usize {
+    text.find(|c| !is_part(c)).unwrap_or(text.len())
 }
 
-/// How long the number at the start is, with its fraction and exponent.
+/// Returns the length of the number at the start, with its fraction and exponent.
 fn number(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let mut end = 1;
     while let Some(byte) = bytes.get(end) {
-        let goes_on = match byte {
+        let continues = match byte {
             b'.' => is_digit(end + 1),
             b'+' | b'-' => matches!(bytes[end - 1], b'e' | b'E') && is_digit(end + 1) && !text.starts_with("0x"),
             byte => byte.is_ascii_alphanumeric() || *byte == b'_',
         };
-        if !goes_on {
+        if !continues {
             break;
         }
         end += 1;
     }
-    // Zeros in front are a number of their own: `0600` is two.
+    // Leading zeros are a token of their own: `0600` is two numbers.
     let zeros = text.find(|c| c != '0').unwrap_or(end);
     let is_whole = text[..end].bytes().all(|byte| byte.is_ascii_digit());
     if is_whole && (1..end).contains(&zeros) { zeros } else { end }
 }
 
-/// How long the quoted text at the start is.
+/// Returns the length of the quoted string at the start.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next()?;
     let mut escaped = false;

@@ -1,0 +1,158 @@
+//! The cache of imported and included templates: each is parsed, rewritten and compiled once for all renders that share it,
+//! until its text changes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use minijinja::Environment;
+use parking_lot::Mutex;
+
+use super::guard::{self, Facts};
+use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
+
+/// The templates, and the bytes of their text, that a cache holds.
+const MAX_TEMPLATES: u64 = 1024;
+const MAX_BYTES: usize = 16 << 20;
+
+/// Imported templates, compiled once for all renders that share the cache, such as those of a state run. A template whose
+/// text has changed is compiled again. Clones share the cache.
+#[derive(Clone, Default)]
+pub struct ImportCache(Arc<Mutex<Cached>>);
+
+#[derive(Default)]
+struct Cached {
+    /// By environment and path, for guarded renders and others.
+    templates: HashMap<(String, String, bool), Arc<Imported>>,
+    /// The engine's environment that has them compiled.
+    environment: Option<Environment<'static>>,
+    bytes: usize,
+    next: u64,
+    /// The templates, and the prologues of imports, that were compiled since the cache was empty.
+    held: u64,
+    /// How often the cache was emptied.
+    generation: u64,
+    compiled: u64,
+}
+
+/// A parsed and rewritten template.
+pub(super) struct Imported {
+    /// Its number in the cache, which is never given to another text.
+    pub id: u64,
+    pub document: Document,
+    pub text: Arc<str>,
+    pub map: SourceMap,
+    /// What is known of it for guarded renders.
+    pub facts: Option<Arc<Facts>>,
+}
+
+impl std::fmt::Debug for ImportCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImportCache").finish_non_exhaustive()
+    }
+}
+
+impl ImportCache {
+    /// Creates an empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the number of templates that were compiled so far.
+    pub fn compilations(&self) -> u64 {
+        self.0.lock().compiled
+    }
+
+    /// Returns the template with this text, parsed once.
+    pub(super) fn template(
+        &self,
+        saltenv: &str,
+        path: &str,
+        source: String,
+        guarded: bool,
+    ) -> Result<Arc<Imported>, String> {
+        let key = (saltenv.to_owned(), path.to_owned(), guarded);
+        let known = self.0.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let document = Document::parse(&source, None);
+        let (emitted, facts) = if guarded {
+            let (emitted, facts) = guard::cover(&document, super::syntax_config(false, false), None)?;
+            (emitted, Some(facts))
+        } else {
+            (emit(&document, Purpose::Render), None)
+        };
+        let Emitted { text, map } = emitted;
+        let mut cached = self.0.lock();
+        cached.next += 1;
+        cached.bytes = cached.bytes.saturating_add(source.len());
+        let imported = Arc::new(Imported { id: cached.next, document, text: text.into(), map, facts });
+        cached.templates.insert(key, Arc::clone(&imported));
+        Ok(imported)
+    }
+
+    /// Counts a template that the engine is about to compile; `is_whole` if it is more than the prologue of an import.
+    pub(super) fn count(&self, is_whole: bool) {
+        let mut cached = self.0.lock();
+        cached.held += 1;
+        cached.compiled += u64::from(is_whole);
+    }
+
+    /// Returns the engine's environment with the compiled templates, if there are any.
+    pub(super) fn environment(&self) -> Option<Environment<'static>> {
+        self.0.lock().environment.clone()
+    }
+
+    /// Returns how often the cache was emptied.
+    pub(super) fn generation(&self) -> u64 {
+        self.0.lock().generation
+    }
+
+    /// Keeps the environment of a render that has compiled templates, if others can use it. A cache that is full is
+    /// emptied instead.
+    pub(super) fn keep(&self, environment: Option<Environment<'static>>) {
+        let mut cached = self.0.lock();
+        if cached.held > MAX_TEMPLATES || cached.bytes > MAX_BYTES {
+            let (next, compiled, generation) = (cached.next, cached.compiled, cached.generation + 1);
+            *cached = Cached { next, compiled, generation, ..Cached::default() };
+        } else if environment.is_some() {
+            cached.environment = environment;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_is_parsed_again_when_its_text_changes() {
+        let cache = ImportCache::new();
+        let id = |path: &str, source: &str, guarded| {
+            cache.template("base", path, source.to_owned(), guarded).map(|imported| imported.id).unwrap()
+        };
+        let first = id("a", "{{ 1 }}", false);
+        assert_eq!(id("a", "{{ 1 }}", false), first);
+        assert_ne!(id("a", "{{ 1 }}", true), first);
+        assert_ne!(id("b", "{{ 1 }}", false), first);
+        let changed = id("a", "{{ 2 }}", false);
+        assert_ne!(changed, first);
+        assert_ne!(id("a", "{{ 1 }}", false), first, "numbers are not reused");
+    }
+
+    #[test]
+    fn a_full_cache_is_emptied() {
+        let cache = ImportCache::new();
+        for n in 0..3 {
+            cache.template("base", &format!("f{n}"), "x".repeat(MAX_BYTES / 2), false).unwrap();
+        }
+        cache.keep(Some(Environment::new()));
+        assert_eq!(cache.generation(), 1);
+        assert!(cache.environment().is_none() && cache.0.lock().templates.is_empty());
+        cache.keep(Some(Environment::new()));
+        assert!(cache.environment().is_some());
+        (0..=MAX_TEMPLATES).for_each(|_| cache.count(true));
+        cache.keep(Some(Environment::new()));
+        assert_eq!((cache.generation(), cache.compilations()), (2, MAX_TEMPLATES + 1));
+    }
+}

@@ -1,0 +1,63 @@
+//! The variables and limits of a render.
+
+use std::sync::Arc;
+
+use brine_value::{Map, Value};
+use minijinja::value::Value as JinjaValue;
+
+use super::containers::Tree;
+use super::limits::Limits;
+use super::value::to_jinja;
+
+/// The variables of a template. What a template changes in them in place stays changed for the next one that is rendered
+/// with the same context, as in Salt.
+#[derive(Debug, Clone, Default)]
+pub struct Context {
+    pub(super) variables: Vec<(String, JinjaValue)>,
+    pub(super) saltenv: String,
+    pub(super) limits: Limits,
+}
+
+impl Context {
+    /// Creates a context with the variable `saltenv` alone.
+    pub fn new(saltenv: &str) -> Self {
+        Context { variables: Vec::new(), saltenv: saltenv.to_owned(), limits: Limits::default() }
+    }
+
+    /// Sets the limits of renders with these variables. A render inside of another one shares the limits of that one.
+    pub fn set_limits(&mut self, limits: Limits) -> &mut Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets a variable.
+    pub fn set(&mut self, name: &str, value: &Value) -> &mut Self {
+        self.variables.push((name.to_owned(), to_jinja(value)));
+        self
+    }
+
+    /// Sets several variables.
+    pub fn set_all(&mut self, variables: &Map) -> &mut Self {
+        for (name, value) in variables {
+            self.set(&name.to_string(), value);
+        }
+        self
+    }
+
+    /// Sets a variable to a shared mapping without copying it: an entry is converted when the template reads it. The other
+    /// owners do not see the template's changes.
+    pub fn set_shared(&mut self, name: &str, map: Arc<Map>) -> &mut Self {
+        self.set_tree(name, &Tree::new(map))
+    }
+
+    /// Sets a variable to a mapping whose other readers see the template's changes.
+    pub fn set_tree(&mut self, name: &str, tree: &Tree) -> &mut Self {
+        self.variables.push((name.to_owned(), tree.value()));
+        self
+    }
+
+    /// Returns the names of the variables.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|(name, _)| name.as_str())
+    }
+}

@@ -1,0 +1,156 @@
+//! Diagnosis of a template that fails with something undefined. minijinja's errors name the expression alone, Jinja's also
+//! the type of the value that lacks something. So the template is rendered once more, with the same answers of functions,
+//! and lookups that find nothing are recorded.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use brine_function::{Args, CallError};
+use brine_value::{Value, python};
+use minijinja::value::{Value as JinjaValue, ValueKind};
+use minijinja::{Environment, Error};
+use parking_lot::Mutex;
+
+use super::containers::Tree;
+use super::host::{Functions, Host};
+use super::operators::type_name;
+
+/// Modules whose functions only look something up: they are called once more.
+const CALLED_AGAIN: [&str; 2] = ["pillar.", "grains."];
+
+type Answer = Result<Value, CallError>;
+
+/// The functions of a host whose answers are recorded or, in a second render, repeated. Clones share the answers.
+#[derive(Clone)]
+pub(super) struct Answers {
+    host: Host,
+    repeats: bool,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+}
+
+impl Answers {
+    /// Creates functions whose answers are recorded.
+    pub(super) fn recorded(host: &Host) -> Self {
+        Answers { host: host.clone(), repeats: false, answers: Arc::default() }
+    }
+
+    /// Returns functions that give the recorded answers, and then no more.
+    pub(super) fn repeated(&self) -> Self {
+        let answers = Arc::new(Mutex::new(std::mem::take(&mut *self.answers.lock())));
+        Answers { host: self.host.clone(), repeats: true, answers }
+    }
+}
+
+fn is_called_again(function: &str) -> bool {
+    CALLED_AGAIN.iter().any(|module| function.starts_with(module)) && function != "grains.set"
+}
+
+impl Functions for Answers {
+    fn call(&self, function: &str, args: Args) -> Answer {
+        if is_called_again(function) {
+            return self.host.call(function, args);
+        }
+        if self.repeats {
+            let answer = self.answers.lock().pop_front();
+            return answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())));
+        }
+        let answer = self.host.call(function, args);
+        self.answers.lock().push_back(answer.clone());
+        answer
+    }
+
+    fn has(&self, function: &str) -> bool {
+        self.host.has(function)
+    }
+
+    fn has_module(&self, module: &str) -> bool {
+        self.host.has_module(module)
+    }
+
+    fn tree(&self, function: &str) -> Option<&Tree> {
+        self.host.tree(function)
+    }
+}
+
+/// A lookup that found nothing.
+#[derive(Debug, Clone)]
+pub(super) struct Missing {
+    /// Jinja's name for the type of the container.
+    of: String,
+    key: Value,
+}
+
+impl Missing {
+    /// Returns Jinja's message.
+    pub(super) fn message(&self) -> String {
+        match &self.key {
+            Value::Str(name) => format!("'{}' has no attribute {}", self.of, python::repr(&name.as_str().into())),
+            key => format!("{} has no element {}", self.of, python::repr(key)),
+        }
+    }
+
+    /// Returns the message of Jinja's sandbox, if it refuses the name.
+    pub(super) fn refused(&self) -> Option<String> {
+        let name = self.key.as_str().filter(|name| name.starts_with("__"))?;
+        let of = self.of.trim_end_matches(" object").rsplit('.').next().unwrap_or_default();
+        Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
+    }
+
+    /// Returns whether an expression that ends with this name or literal looks it up.
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.key.to_string() == name
+    }
+}
+
+/// The lookups that found nothing, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lookups(Arc<Mutex<Vec<Missing>>>);
+
+impl Lookups {
+    /// Adds the functions that look something up and record it.
+    pub(super) fn add_to(&self, environment: &mut Environment<'static>) {
+        let lookups = self.clone();
+        environment.add_function("__attribute__", move |of: JinjaValue, name: String| {
+            lookups.record(of.get_attr(&name), &of, || name.as_str().into())
+        });
+        let lookups = self.clone();
+        environment.add_function("__item__", move |of: JinjaValue, key: JinjaValue| {
+            lookups.record(of.get_item(&key), &of, || super::value::from_jinja(&key))
+        });
+    }
+
+    fn record(
+        &self,
+        found: Result<JinjaValue, Error>,
+        of: &JinjaValue,
+        key: impl Fn() -> Value,
+    ) -> Result<JinjaValue, Error> {
+        if found.as_ref().is_ok_and(JinjaValue::is_undefined) {
+            self.0.lock().push(Missing { of: type_name_in_errors(of), key: key() });
+        }
+        found
+    }
+
+    pub(super) fn take(self) -> Vec<Missing> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// Returns Jinja's name for the type of a value that lacks something.
+pub(super) fn type_name_in_errors(value: &JinjaValue) -> String {
+    let name = match value.kind() {
+        ValueKind::None => return "None".to_owned(),
+        _ => match type_name(value) {
+            "LoadedMod" => "salt.loader.lazy.LoadedMod",
+            "LoadedFunc" => "salt.loader.lazy.LoadedFunc",
+            "AliasedLoader" => "salt.utils.templates.AliasedLoader",
+            "Macro" => "jinja2.runtime.Macro",
+            "LoopContext" => "jinja2.runtime.LoopContext",
+            "Namespace" => "jinja2.utils.Namespace",
+            "Cycler" => "jinja2.utils.Cycler",
+            "TemplateModule" => "jinja2.environment.TemplateModule",
+            name => name,
+        },
+    };
+    format!("{name} object")
+}

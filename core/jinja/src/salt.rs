@@ -1,0 +1,278 @@
+//! `salt` in templates: functions of the host, called as in Python.
+
+use std::fmt;
+use std::sync::Arc;
+
+use brine_function::{Args, CallError};
+use brine_value::{Map, Value};
+use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
+use minijinja::{Error, ErrorKind, State};
+
+use super::containers::{Dict, Tree};
+use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
+use super::host::Host;
+use super::limits;
+use super::operators::refuse_undefined;
+use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
+
+/// Functions that change their first argument, a mapping, and return it.
+const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
+
+/// Functions that may be called with something undefined: they only return it, or send it on.
+const HAND_ON: [&str; 5] = ["test.echo", "test.arg", "test.kwarg", "mine.", "match."];
+
+/// Functions that return their default as it is, and its place.
+const GIVE_DEFAULT: [(&str, usize); 5] =
+    [("grains.get", 1), ("grains.filter_by", 3), ("config.get", 1), ("config.option", 1), ("environ.get", 1)];
+
+/// Arguments that name an environment.
+const ENVIRONMENTS: [&str; 2] = ["saltenv", "pillarenv"];
+
+/// `salt` in templates: `salt['mod.fun']` is a function, `salt.mod` a module.
+pub(super) struct Salt(pub Host);
+
+impl fmt::Debug for Salt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<salt functions>")
+    }
+}
+
+impl Object for Salt {
+    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
+        let name = key.as_str()?;
+        let host = self.0.clone();
+        if !name.contains('.') {
+            if !host.has_module(name) {
+                return None;
+            }
+            return Some(JinjaValue::from_object(Module { host, name: name.to_owned() }));
+        }
+        self.0.has(name).then(|| JinjaValue::from_object(Function { host, name: name.to_owned() }))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        _: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        // `salt.get('mod.fun', default)`, as with any mapping; everything else is a module.
+        let (positional, _) = split_args(args)?;
+        match (method, positional.as_slice()) {
+            ("get", [name, rest @ ..]) => {
+                let default = rest.first().cloned().unwrap_or_else(|| JinjaValue::from(()));
+                Ok(self.get_value(name).unwrap_or(default))
+            }
+            _ => Err(missing_function(method)),
+        }
+    }
+}
+
+/// `salt.mod` in templates.
+pub(super) struct Module {
+    host: Host,
+    name: String,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<LoadedMod module='salt.loaded.{}'>", self.name)
+    }
+}
+
+impl Object for Module {
+    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
+        let name = format!("{}.{}", self.name, key.as_str()?);
+        self.host.has(&name).then(|| JinjaValue::from_object(Function { host: self.host.clone(), name }))
+    }
+
+    fn call_method(
+        self: &Arc<Self>,
+        state: &mut State<'_, '_>,
+        method: &str,
+        args: &[JinjaValue],
+    ) -> Result<JinjaValue, Error> {
+        let name = format!("{}.{method}", self.name);
+        if self.host.has(&name) {
+            return call(state, &self.host, &name, args);
+        }
+        Err(if self.host.has_module(&self.name) { missing_in_module(method) } else { missing_function(&self.name) })
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// One function.
+pub(super) struct Function {
+    host: Host,
+    name: String,
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<LoadedFunc name='{}'>", self.name)
+    }
+}
+
+impl Object for Function {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+
+    fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+        call(state, &self.host, &self.name, args)
+    }
+}
+
+fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
+    // A render that the function starts goes on where this one is.
+    limits::note(state)?;
+    refuse_undefined_arguments(name, args)?;
+    let (positional, keyword) = split_args(args)?;
+    if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
+        return Ok(found);
+    }
+    let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
+        first(&positional, args)?
+    } else {
+        None
+    };
+    let given = Args { positional: positional.iter().map(from_jinja).collect(), keyword };
+    limits::check()?;
+    let value = host.call(name, given);
+    limits::check()?;
+    let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, message(name, error)))?;
+    let found = match name {
+        // What an SLS renders to.
+        "slsutil.renderer" => to_ordered(&value),
+        _ => like(&value, &origins(host, name, args)?),
+    };
+    match (changed, &value) {
+        (Some(changed), Value::Map(_)) => {
+            changed.overlay(&found);
+            Ok(JinjaValue::from_dyn_object(changed))
+        }
+        // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
+        (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
+        _ => Ok(found),
+    }
+}
+
+/// Returns the value that a function such as `pillar.get` finds, shared with other templates. Calls that ask for more, such as
+/// a value merged over a default, are left to the function.
+fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<JinjaValue> {
+    let path = match positional {
+        [path] | [path, _] => path.as_str()?,
+        _ => return None,
+    };
+    let mut delimiter = ":";
+    for (name, value) in keyword {
+        match (name.as_str()?, value) {
+            ("delimiter", Value::Str(given)) => delimiter = given.as_str(),
+            ("default" | "unmask" | "merge_nested_lists", _)
+            | ("merge", Value::Nil | Value::Bool(false))
+            | ("saltenv" | "pillarenv", Value::Nil)
+            | ("ordered", Value::Bool(true)) => {}
+            _ => return None,
+        }
+    }
+    tree.at(path, delimiter).filter(|found| !found.is_none())
+}
+
+/// Returns the values that the types of mappings in a function's result are taken from: the first that has a mapping in the
+/// same place.
+fn origins(host: &Host, name: &str, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
+    let (positional, keyword) = split_kwargs(args)?;
+    let given = |place: usize, named: &str| {
+        let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
+        positional.get(place).or_else(keyword).cloned()
+    };
+    let pillar = || host.tree("pillar.get");
+    let at_path = || pillar()?.at(given(0, "key")?.as_str()?, ":");
+    let found = match name {
+        "pillar.get" => [given(1, "default"), at_path()],
+        "pillar.raw" if !positional.is_empty() => [at_path(), None],
+        "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
+        "config.get" => [at_path(), given(1, "default")],
+        "grains.filter_by" => match given(2, "merge").filter(|merge| merge.kind() == ValueKind::Map) {
+            Some(merge) => [unmerged(host, name, args)?, Some(merge)],
+            None => [None, None],
+        },
+        "defaults.deepcopy" | "test.echo" => [given(0, ""), None],
+        "defaults.merge" | "defaults.update" | "slsutil.update" => [given(0, "dest"), given(1, "upd")],
+        "slsutil.merge" => [given(0, "obj_a"), given(1, "obj_b")],
+        _ => [None, None],
+    };
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// Returns the result of `grains.filter_by` without its `merge`, if there is one.
+fn unmerged(host: &Host, name: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (positional, mut keyword) = split_args(args)?;
+    let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
+    keyword.shift_remove("merge");
+    if let Some(merge) = positional.get_mut(2) {
+        *merge = Value::Nil;
+    }
+    let found = host.call(name, Args { positional, keyword }).ok();
+    Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
+}
+
+/// Returns the message for a failed call; errors that Python itself raises are worded as Python does.
+fn message(name: &str, error: CallError) -> String {
+    match error {
+        CallError::Arguments { message, .. } | CallError::Exception(message) => message,
+        CallError::Invocation { message, .. } => {
+            let unknown = message.strip_prefix("The following keyword arguments are not valid: ");
+            match unknown.and_then(|unknown| unknown.split_once('=')) {
+                Some((unknown, _)) => {
+                    let name = name.rsplit('.').next().unwrap_or(name);
+                    format!("{name}() got an unexpected keyword argument '{unknown}'")
+                }
+                None => format!("{SALT_FUNCTION}{message}"),
+            }
+        }
+        CallError::Execution(message) => format!("{SALT_FUNCTION}{message}"),
+        CallError::NotAvailable(_) => format!("{SALT_FUNCTION}{error}"),
+    }
+}
+
+/// Refuses undefined arguments, but for functions that only return them or send them on.
+fn refuse_undefined_arguments(name: &str, args: &[JinjaValue]) -> Result<(), Error> {
+    if HAND_ON.iter().any(|start| name.starts_with(start)) {
+        return Ok(());
+    }
+    let (positional, keyword) = split_kwargs(args)?;
+    let default = GIVE_DEFAULT.iter().find(|(function, _)| *function == name).map(|(_, place)| *place);
+    for (place, value) in positional.iter().enumerate() {
+        if default != Some(place) {
+            refuse_undefined(value)?;
+        }
+    }
+    for (named, value) in &keyword {
+        if !(ENVIRONMENTS.contains(&named.as_str()) || default.is_some() && named == "default") {
+            refuse_undefined(value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the first undefined argument.
+fn undefined(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let mut all = positional.iter().chain(keyword.iter().map(|(_, value)| value));
+    Ok(all.find(|value| value.is_undefined()).cloned())
+}
+
+/// Returns the first argument, by place or as `dest`, if it is a mapping.
+fn first(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Arc<Dict>>, Error> {
+    let (_, keyword) = split_kwargs(args)?;
+    let named = || keyword.iter().find(|(name, _)| name == "dest").map(|(_, value)| value);
+    Ok(positional.first().or_else(named).and_then(JinjaValue::downcast_object::<Dict>))
+}

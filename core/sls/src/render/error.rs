@@ -1,0 +1,110 @@
+//! Errors of rendering, with lines of the template.
+
+use brine_jinja::{JinjaError, SourceLines};
+use brine_yaml::YamlError;
+use brine_yaml::untrusted::{UntrustedError, Words};
+
+use crate::gpg::GpgError;
+
+/// The error of an SLS that does not become data.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// An unknown renderer.
+    #[error("The renderer \"{0}\" is not available")]
+    NotAvailable(String),
+    /// An error of the template.
+    #[error(transparent)]
+    Jinja(#[from] JinjaError),
+    /// Invalid YAML in the rendered text.
+    #[error("{}", .0.salt_text())]
+    Yaml(Box<YamlError>),
+    /// Invalid JSON or TOML in the rendered text.
+    #[error("{message}; line {line}")]
+    Data {
+        /// The message.
+        message: String,
+        /// The line of the rendered text.
+        line: usize,
+    },
+    /// An error of the renderer `gpg`.
+    #[error(transparent)]
+    Gpg(#[from] GpgError),
+    /// Text from an event that would have changed the structure of the file.
+    #[error(transparent)]
+    Untrusted(#[from] UntrustedError),
+    /// An error in rendered text whose line is another one in the template.
+    #[error("{error}\n{}", rendered_from(*line, *rendered_line, rendered))]
+    Rendered {
+        /// The error.
+        error: Box<RenderError>,
+        /// The line of the template.
+        line: usize,
+        /// The line of the rendered text.
+        rendered_line: usize,
+        /// The text of that line.
+        rendered: String,
+    },
+}
+
+/// The most characters of a rendered line that an error shows.
+const SHOWN: usize = 200;
+
+fn rendered_from(line: usize, rendered_line: usize, rendered: &str) -> String {
+    let shown: String = rendered.trim().chars().take(SHOWN).collect();
+    format!("line {line} of the template, which renders to line {rendered_line}: {shown}")
+}
+
+impl RenderError {
+    /// Returns the line of the error, in the template or in the rendered text.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            RenderError::NotAvailable(_) => Some(1),
+            RenderError::Jinja(error) => Some(error.line),
+            RenderError::Yaml(error) => Some(error.line),
+            RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
+            RenderError::Gpg(_) => None,
+            RenderError::Untrusted(error) => Some(error.line),
+        }
+    }
+
+    /// Returns the same error with the line of the template, if it differs from that of the rendered text.
+    #[must_use]
+    pub fn in_template(self, rendered: &str, lines: &SourceLines) -> Self {
+        let rendered_line = match &self {
+            RenderError::Yaml(error) => error.line,
+            RenderError::Data { line, .. } => *line,
+            _ => return self,
+        };
+        match lines.line(rendered, rendered_line) {
+            Some(line) if line != rendered_line => {
+                let rendered = rendered.lines().nth(rendered_line - 1).unwrap_or_default().to_owned();
+                RenderError::Rendered { error: Box::new(self), line, rendered_line, rendered }
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the same error with the text that words stand for in the rendered line that it shows.
+    #[must_use]
+    pub fn revealed(self, words: &Words) -> Self {
+        match self {
+            RenderError::Rendered { error, line, rendered_line, rendered } => {
+                RenderError::Rendered { error, line, rendered_line, rendered: words.reveal(&rendered) }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the message on one line, without the lines around the error.
+    pub fn message(&self) -> String {
+        match self {
+            RenderError::Jinja(error) => error.summary(),
+            RenderError::Yaml(error) => error.message.clone(),
+            RenderError::Rendered { error, rendered_line, rendered, .. } => {
+                let shown: String = rendered.trim().chars().take(SHOWN).collect();
+                format!("{} (it renders to line {rendered_line}: {shown})", error.message())
+            }
+            other => other.to_string(),
+        }
+    }
+}
