@@ -114,7 +114,7 @@ impl ImportCache {
         let mut cached = self.0.lock();
         if cached.held > MAX_TEMPLATES || cached.bytes > MAX_BYTES {
             let (next, compiled, generation) = (cached.next, cached.compiled, cached.generation + 1);
-            *cached = Cached { next, compiled, generation, ..Cached::default() };
+            *cached = Cached { next, generation, compiled, ..Cached::default() };
         } else if environment.is_some() {
             cached.environment = environment;
         }

@@ -6,7 +6,9 @@ use crate::syntax::tokens::Span;
 
 impl Emitter<'_> {
     pub(super) fn all(&mut self, expressions: &[Expr]) {
-        expressions.iter().for_each(|expression| self.expr(expression));
+        for expression in expressions {
+            self.expr(expression);
+        }
     }
 
     /// Writes an expression as the last arguments of a function.
@@ -98,7 +100,9 @@ impl Emitter<'_> {
         let signs = signs.iter().map(Some).chain([None]);
         for (part, sign) in parts.iter().zip(signs) {
             self.expr(part);
-            sign.into_iter().for_each(|sign| self.replace(*sign, ","));
+            if let Some(sign) = sign {
+                self.replace(*sign, ",");
+            }
         }
         self.put(")");
     }

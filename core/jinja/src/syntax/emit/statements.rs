@@ -40,7 +40,9 @@ impl<'d> Emitter<'d> {
                     None => self.around(items, "__each__("),
                     Some(names) => self.around(items, &format!("__each_of__({names}, ")),
                 }
-                condition.iter().for_each(|condition| self.expr(condition));
+                if let Some(condition) = condition {
+                    self.expr(condition);
+                }
             }
             // Names that begin with `_` are not exported.
             Statement::Do(done) => {
@@ -164,16 +166,13 @@ impl<'d> Emitter<'d> {
         let more = if takes_more { format!(", {MORE}") } else { String::new() };
         self.replace(declared.open, &format!("({}{more}) %}}", names.join(", ")));
         for (name, parameter) in names.iter().zip(parameters) {
-            match &parameter.default {
-                Some(default) => {
-                    self.replace(parameter.name, &format!("{{%- if {name} is undefined %}}{{% set {name}"));
-                    self.expr(default);
-                    parameter.comma.iter().for_each(|comma| self.replace(*comma, " %}{% endif %}"));
-                }
-                None => {
-                    self.replace(parameter.name, "");
-                    parameter.comma.iter().for_each(|comma| self.replace(*comma, ""));
-                }
+            if let Some(default) = &parameter.default {
+                self.replace(parameter.name, &format!("{{%- if {name} is undefined %}}{{% set {name}"));
+                self.expr(default);
+                parameter.comma.iter().for_each(|comma| self.replace(*comma, " %}{% endif %}"));
+            } else {
+                self.replace(parameter.name, "");
+                parameter.comma.iter().for_each(|comma| self.replace(*comma, ""));
             }
         }
         // The last parameter has a default if any has.

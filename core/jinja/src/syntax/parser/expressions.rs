@@ -7,7 +7,7 @@ use crate::syntax::tokens::{Kind, Span};
 /// The nesting of expressions that is parsed.
 const MAX_DEPTH: usize = 60;
 
-impl<'s> Parser<'_, 's> {
+impl Parser<'_, '_> {
     /// Parses the content of a `{{ }}` tag.
     pub(in crate::syntax) fn print(&mut self) -> Parsed {
         let printed = self.tuple(true)?;

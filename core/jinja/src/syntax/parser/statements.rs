@@ -73,7 +73,7 @@ impl Parser<'_, '_> {
                 let context = self.context()?.unwrap_or(false);
                 (Statement::ImportData { file, name, context }, &[])
             }
-            "from" => (self.from_import()?, &[]),
+            "from" => (self.import_names()?, &[]),
             "load_yaml" | "load_json" | "load_text" => {
                 let word = self.expect_word("as")?;
                 let target = self.target()?;
@@ -207,7 +207,7 @@ impl Parser<'_, '_> {
     }
 
     /// Parses `from x import a, b as c with context`.
-    fn from_import(&mut self) -> Parsed<Statement> {
+    fn import_names(&mut self) -> Parsed<Statement> {
         let file = self.expression()?;
         self.expect_word("import")?;
         let (mut names, mut is_first) = (Vec::new(), true);
