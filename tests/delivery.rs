@@ -18,8 +18,10 @@ use support::{BRINE, System, stdout};
 /// How long a minion may take to end.
 const STOP: Duration = Duration::from_secs(5);
 
+/// Returns the number of files in a directory. One that is still being written has a hidden name.
 fn entries(folder: &Path) -> usize {
-    std::fs::read_dir(folder).map_or(0, Iterator::count)
+    let is_whole = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
+    std::fs::read_dir(folder).map_or(0, |entries| entries.flatten().filter(is_whole).count())
 }
 
 /// Publishes a job with this id.

@@ -421,6 +421,9 @@ fn a_master_that_runs_is_told_by_events() {
             if let Some(pem) = data.get_mut("pub") {
                 *pem = pem.to_string().lines().next().unwrap().into();
             }
+            // The operator is whoever runs the tests.
+            let by = data.shift_remove("_by").unwrap().to_string();
+            assert!(by.starts_with("salt-key of "), "{by}");
             sender.send(format!("{} {}", event.tag(), brine_value::Value::from(data))).unwrap();
         }
         std::future::ready(())

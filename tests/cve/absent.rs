@@ -20,7 +20,6 @@ enum Feature {
     Windows,
 }
 
-const SALT_API: Feature = Feature::Tools(&["salt-api", "api"]);
 const SALT_SSH: Feature = Feature::Tools(&["salt-ssh", "ssh"]);
 const SYNDIC: Feature = Feature::Tools(&["salt-syndic", "syndic"]);
 
@@ -88,15 +87,9 @@ macro_rules! absent {
 }
 
 absent! {
-    /// The REST API: `raw_shell` of its ssh client without a login.
-    cve_2019_17361_the_api_runs_no_raw_shell: SALT_API, "#15";
     /// Wheel functions on files of the master, by paths.
     cve_2020_11652_wheel_functions_leave_no_directory:
         Feature::Wheel(&["file_roots.read", "file_roots.write", "pillar_roots.read", "config.update_config"]), "#17";
-    /// The REST API: the shell of its ssh client.
-    cve_2020_16846_the_ssh_client_has_no_shell: SALT_API, "#15";
-    /// The REST API: its ssh client takes any login.
-    cve_2020_25592_the_ssh_client_needs_a_login: SALT_API, "#15";
     /// Python modules: `restartcheck` and names of processes. `local` tries the functions that there are.
     cve_2020_28243_restartcheck_runs_no_process_names: Feature::Functions(&["restartcheck.restartcheck"]), "#16";
     /// Python modules: `vmware` and certificates. `tls` tries the functions that there are.
@@ -106,8 +99,6 @@ absent! {
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
     /// salt-ssh: quotes in `thin.gen_thin`.
     cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
-    /// The REST API: `ProxyCommand` in options of its ssh client.
-    cve_2021_3197_the_ssh_client_takes_no_proxy_command: SALT_API, "#15";
     /// Wheel functions: `pillar_roots.write` by paths.
     cve_2021_25282_pillar_roots_write_stays_inside: Feature::Wheel(&["pillar_roots.write"]), "#17";
     /// Python modules: `snapper`. `local` tries the functions that there are.

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod absent;
+mod api;
 mod clear;
 mod content;
 mod events;
