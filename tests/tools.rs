@@ -104,11 +104,7 @@ fn each_option_of_salts_tools_is_known() {
 #[test]
 fn options_that_would_change_the_result_are_refused() {
     for (words, message) in [
-        (
-            &["salt-key", "--auth=pam", "-L"][..],
-            "salt-key: error: option --eauth: salt-key changes files of the master",
-        ),
-        (&["salt", "-T", "*", "test.ping"], "salt: error: "),
+        (&["salt", "-T", "*", "test.ping"][..], "salt: error: "),
         (&["salt", "-R", "x", "test.ping"], "salt: error: option --range: targets by range are not supported"),
         (&["salt", "--saltfile", "x", "*", "test.ping"], "salt: error: option --saltfile: Saltfiles are not supported"),
         (&["salt-call", "-m", "x", "test.ping"], "salt-call: error: option --module-dirs: Brine does not run Python"),

@@ -12,8 +12,8 @@ use brine_value::{Map, Value, list, map};
 
 const SLAPD: &str = "/usr/sbin/slapd";
 /// A certificate for localhost and 127.0.0.1 with its key, and the authority that has signed it.
-const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/src/testing/server.pem");
-const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/src/testing/authority.pem");
+const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/host/src/web/server.pem");
+const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/host/src/web/authority.pem");
 
 const CONFIG: &str = "include /etc/ldap/schema/core.schema
 include /etc/ldap/schema/cosine.schema
@@ -148,9 +148,10 @@ impl Server {
         assert!(run("/usr/sbin/slapadd", &[], DATA).wait().unwrap().success());
         let (plain, tls) = (free_port(), free_port());
         let urls = format!("ldap://127.0.0.1:{plain} ldaps://127.0.0.1:{tls}");
-        let server = Server { child: run(SLAPD, &["-d", "0", "-h", &urls], ""), _directory: directory, plain, tls };
+        let mut server = Server { child: run(SLAPD, &["-d", "0", "-h", &urls], ""), _directory: directory, plain, tls };
         let start = Instant::now();
         while [plain, tls].iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
+            assert_eq!(server.child.try_wait().unwrap(), None, "slapd has ended");
             assert!(start.elapsed() < Duration::from_secs(60), "slapd does not listen");
             std::thread::sleep(Duration::from_millis(5));
         }
