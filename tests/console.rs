@@ -183,10 +183,14 @@ async fn each_view_works_in_a_browser() {
     sees(&browser, "1 key accepted.");
     sees(&browser, "3 of 3 keys, 0 pending");
     assert!(system.path("pki/minions/new1").exists());
+    // The list is drawn a frame later than its numbers.
+    browser.until("[...document.querySelectorAll('.rows .row')].some((row) => /new1\\s+accepted/.test(row.innerText))");
     click(&browser, ".rows .row", "new1");
+    sees(&browser, "1 selected");
     click(&browser, "button", "Delete");
     click(&browser, "dialog button", "Delete 1 key");
     sees(&browser, "2 of 2 keys");
+    assert!(system.path("pki/minions/m1").exists() && !system.path("pki/minions/new1").exists());
 
     // Run: a preview, the progress, and the results.
     go(&browser, "run");

@@ -69,7 +69,7 @@ export class VirtualList {
       row.hidden = index >= last;
       if (row.hidden) continue;
       const item = this.item(index);
-      row.index = index;
+      Object.assign(row, { index, item });
       row.id = `${this.name}-${index}`;
       row.setAttribute('aria-rowindex', index + 2);
       row.setAttribute('aria-selected', index === this.active);
@@ -84,18 +84,23 @@ export class VirtualList {
   add(place) {
     const cells = Array.from({ length: this.columns }, () => h('span', { role: 'gridcell' }));
     const row = h('div', { class: 'row', role: 'row', onclick: (event) => {
-      if (!event.target.closest('input,a,button')) this.open(row.index);
+      if (!event.target.closest('input,a,button')) this.open(row);
     } }, cells);
     this.pool[place] = row;
     this.body.append(row);
     return row;
   }
 
-  open(index) {
-    if (index < 0 || index >= this.count) return;
-    this.active = index;
+  /** Opens the item that a row shows. The items may have changed since it was drawn, and its index may mean another one. */
+  open(row) {
+    if (!row || row.hidden) return;
+    this.active = Math.min(row.index, this.count - 1);
     this.draw();
-    this.onopen?.(this.item(index), index);
+    this.onopen?.(row.item, row.index);
+  }
+
+  get activeRow() {
+    return this.pool.find((row) => !row.hidden && row.index === this.active);
   }
 
   move(to) {
@@ -117,10 +122,10 @@ export class VirtualList {
       event.preventDefault();
       event.stopPropagation();
     } else if (event.key === 'Enter') {
-      this.open(this.active);
+      this.open(this.activeRow);
       event.preventDefault();
-    } else if (event.key === ' ' && this.ontoggle && this.active >= 0) {
-      this.ontoggle(this.item(this.active));
+    } else if (event.key === ' ' && this.ontoggle && this.activeRow) {
+      this.ontoggle(this.activeRow.item);
       event.preventDefault();
     }
   }
