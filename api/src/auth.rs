@@ -266,8 +266,8 @@ fn refuse(peer: IpAddr, reason: &str) -> ApiError {
     ApiError::no_session()
 }
 
-/// Removes what is not valid any more from a full table, and then what expires first. `valid_until` returns `None` for
-/// what is not valid.
+/// Removes expired entries from a full table, and then those that expire first. `valid_until` returns `None` for an
+/// expired entry.
 fn make_room<T>(table: &mut HashMap<String, T>, valid_until: impl Fn(&T) -> Option<f64>) {
     if table.len() < MOST {
         return;

@@ -220,7 +220,7 @@ impl Hub {
     /// Subscribes. Events that are published after the return of this function are received.
     pub fn subscribe(self: &Arc<Self>, start: Start) -> Subscription {
         let mut changed = self.changed.subscribe();
-        // What is in the ring already is looked for first.
+        // Events that the ring holds already are searched first.
         changed.mark_changed();
         let past = match start {
             Start::Now => None,
@@ -358,7 +358,7 @@ mod tests {
         let mut early = hub.subscribe(Start::Now);
         fill(&hub, 5..=7);
         let mut late = hub.subscribe(Start::Now);
-        // What comes twice, as after a new connection, is dropped.
+        // Events that arrive twice, as after a new connection, are dropped.
         fill(&hub, 6..=9);
         assert_eq!(take(&mut early, 5).await, [5, 6, 7, 8, 9]);
         assert_eq!(take(&mut late, 2).await, [8, 9]);

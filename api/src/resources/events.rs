@@ -119,7 +119,7 @@ impl Drop for Counted {
     }
 }
 
-/// What comes next on a stream.
+/// The next item of a stream.
 pub(crate) enum Next {
     Event(Arc<Item>),
     /// Nothing has come for a while.
@@ -128,7 +128,7 @@ pub(crate) enum Next {
     End,
 }
 
-/// The events of one subscriber: those that it asked for and may see, as long as its token is valid.
+/// The events of one subscriber: the requested and permitted ones, while its token is valid.
 pub(crate) struct Stream {
     api: Arc<Api>,
     subscription: Subscription,
