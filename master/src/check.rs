@@ -155,12 +155,12 @@ mod tests {
     fn invalid_configurations_are_reported() {
         for (options, expected) in [
             (map! {}, None),
-            (map! {"event_return" => "mysql"}, Some("option 'event_return': unknown returner 'mysql'")),
+            (map! {"event_return" => "mongo"}, Some("option 'event_return': unknown returner 'mongo'")),
             (
                 map! {"event_return" => "sqlite3"},
                 Some("option 'event_return': option 'sqlite3.database': it is required"),
             ),
-            (map! {"master_job_cache" => "pgjsonb"}, Some("option 'master_job_cache': unknown returner 'pgjsonb'")),
+            (map! {"master_job_cache" => "couchdb"}, Some("option 'master_job_cache': unknown returner 'couchdb'")),
             (
                 map! {"reactor_cooldown" => map! {"x" => 60}},
                 Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),

@@ -17,6 +17,12 @@ pub enum ReturnerError {
         /// The names of all returners, separated by commas.
         known: String,
     },
+    /// The client of the returner's server was left out of this build.
+    #[error("returner '{name}' is not part of this build: build Brine with `--features databases`")]
+    NotBuilt {
+        /// The requested name.
+        name: &'static str,
+    },
     /// The returner does not implement the operation.
     #[error("returner '{returner}' cannot {operation}: choose another returner")]
     Unsupported {
@@ -62,6 +68,19 @@ pub enum ReturnerError {
         address: String,
         /// The error of the connection or the server.
         source: ::redis::RedisError,
+    },
+    /// A connection to a database server or a statement failed.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    #[error("database {address} ({returner}) failed: {source}{hint}")]
+    Sql {
+        /// The name of the returner.
+        returner: &'static str,
+        /// `host:port/database`.
+        address: String,
+        /// The error of the connection or the server.
+        source: crate::SqlError,
+        /// The remedy of a missing table, or empty.
+        hint: String,
     },
     /// A stored value does not decode to a job or return.
     #[error("decoding the value of {key} ({returner}) failed: {reason}")]

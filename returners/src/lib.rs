@@ -7,12 +7,14 @@
 //! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
+mod connection;
 mod encoding;
 mod error;
 mod local_cache;
 mod options;
 mod rawfile_json;
 mod redis;
+mod sql;
 mod sqlite3;
 
 use std::time::Duration;
@@ -25,12 +27,19 @@ use brine_value::{Map, Value};
 
 pub use error::ReturnerError;
 pub use options::Options;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub use sql::SqlError;
 
 /// Storage of jobs, returns and events. Operations that a backend does not implement return
 /// [`ReturnerError::Unsupported`].
 pub trait Returner: Send + Sync {
     /// Returns Salt's name of the returner.
     fn name(&self) -> &'static str;
+
+    /// Creates missing tables and indexes, and upgrades existing ones in place. Idempotent.
+    fn setup(&self) -> Result<(), ReturnerError> {
+        Err(self.cannot("be set up: it needs no tables"))
+    }
 
     /// Stores the load of a job, replacing an existing one with the same job id.
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
@@ -155,7 +164,15 @@ const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
 };
 
 /// All backends, sorted by name.
-pub static BACKENDS: &[Backend] = &[local_cache::BACKEND, rawfile_json::BACKEND, redis::BACKEND, sqlite3::BACKEND];
+pub static BACKENDS: &[Backend] = &[
+    local_cache::BACKEND,
+    sql::MYSQL,
+    sql::PGJSONB,
+    sql::POSTGRES,
+    rawfile_json::BACKEND,
+    redis::BACKEND,
+    sqlite3::BACKEND,
+];
 
 /// Opens the returner with this name.
 pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -211,9 +228,9 @@ mod tests {
     #[test]
     fn an_unknown_name_suggests_the_nearest_returner() {
         let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        insta::assert_snapshot!(message("redsi"), @"unknown returner 'redsi': expected one of local_cache, rawfile_json, redis, sqlite3; did you mean 'redis'?");
-        insta::assert_snapshot!(message("sqlite"), @"unknown returner 'sqlite': expected one of local_cache, rawfile_json, redis, sqlite3; did you mean 'sqlite3'?");
-        insta::assert_snapshot!(message("mongo"), @"unknown returner 'mongo': expected one of local_cache, rawfile_json, redis, sqlite3");
+        insta::assert_snapshot!(message("redsi"), @"unknown returner 'redsi': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'redis'?");
+        insta::assert_snapshot!(message("sqlite"), @"unknown returner 'sqlite': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'sqlite3'?");
+        insta::assert_snapshot!(message("mongo"), @"unknown returner 'mongo': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3");
     }
 
     #[test]
@@ -222,7 +239,8 @@ mod tests {
         for backend in BACKENDS {
             assert!(!backend.options.is_empty() && backend.doc.ends_with('.'), "{}", backend.name);
             for option in backend.options {
-                let is_own = option.name.split_once('.').is_none_or(|(returner, _)| returner == backend.name);
+                let name = option.name.strip_prefix("returner.").unwrap_or(option.name);
+                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == backend.name);
                 assert!(is_own && option.doc.ends_with('.'), "{}", option.name);
             }
         }

@@ -46,6 +46,18 @@ impl Options {
         found.map(|value| read(&full, value)).transpose()
     }
 
+    /// Refuses an option of a returner that has no effect here.
+    ///
+    /// # Errors
+    /// [`ReturnerError::Option`] with `reason` if the option is set.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn refuse(&self, returner: &str, name: &str, reason: &str) -> Result<(), ReturnerError> {
+        match self.get::<Value>(returner, name)? {
+            None => Ok(()),
+            Some(_) => Err(ReturnerError::Option { option: format!("{returner}.{name}"), reason: reason.to_owned() }),
+        }
+    }
+
     /// Returns `keep_jobs_seconds`, or `keep_jobs` converted from hours; 0 means forever.
     pub(crate) fn keep_jobs_seconds(&self) -> Result<u64, ReturnerError> {
         if let Some(seconds) = set(self.opts.get("keep_jobs_seconds")) {

@@ -12,8 +12,8 @@ use brine_event::Event;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Load, Return, oldest_kept};
 use brine_value::{Map, Value};
-use parking_lot::Mutex;
 
+use crate::connection::{self, TIMEOUT};
 use crate::error::readable;
 use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
 
@@ -40,10 +40,6 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| open(options).map(|_| ()),
 };
 
-/// The timeout of a connection attempt, and of each reply.
-const TIMEOUT: Duration = Duration::from_secs(5);
-/// The pauses before the retries over a new connection.
-const RETRIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 /// The length of the list `salt_events`.
 const EVENTS: isize = 100_000;
 /// The number of keys that one command reads or removes.
@@ -71,15 +67,14 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let lifetime = i64::try_from(options.keep_jobs_seconds()?).unwrap_or(0);
     let client = location.into_connection_info().and_then(|info| Client::open(info.set_redis_settings(settings)));
     match client {
-        Ok(client) => Ok(Box::new(Redis { client, connection: Mutex::new(None), address, lifetime })),
+        Ok(client) => Ok(Box::new(Redis { client, connection: connection::Connection::new(), address, lifetime })),
         Err(source) => Err(ReturnerError::Redis { address, source }),
     }
 }
 
-/// A client that connects at its first operation, so that a master may start before the server.
 struct Redis {
     client: Client,
-    connection: Mutex<Option<Connection>>,
+    connection: connection::Connection<Connection>,
     /// The address of the server, for messages.
     address: String,
     /// The expiry of jobs in seconds; 0 for none.
@@ -94,32 +89,11 @@ impl Redis {
         Ok(connection)
     }
 
-    /// Runs commands, and retries them over a new connection if the connection fails. The server may have run them
-    /// already: they are idempotent, except that an event may be listed twice.
+    /// Runs commands. They are idempotent, except that an event may be listed twice.
     fn run<T>(&self, commands: impl Fn(&mut Connection) -> RedisResult<T>) -> Result<T, ReturnerError> {
-        let mut slot = self.connection.lock();
-        let mut attempt = || {
-            let mut connection = slot.take().map_or_else(|| self.connect(), Ok)?;
-            let result = commands(&mut connection);
-            // A connection with a failed command may still have replies pending, so it is not reused.
-            if result.is_ok() {
-                *slot = Some(connection);
-            }
-            result
-        };
-        let mut result = attempt();
-        for wait in RETRIES {
-            match &result {
-                Err(error) if is_of_connection(error) => {
-                    tracing::debug!(address = self.address, %error, "redis command failed; retrying over a new \
-                        connection");
-                    std::thread::sleep(wait);
-                    result = attempt();
-                }
-                _ => break,
-            }
-        }
-        result.map_err(|source| ReturnerError::Redis { address: self.address.clone(), source })
+        self.connection
+            .run(&self.address, || self.connect(), is_of_connection, commands)
+            .map_err(|source| ReturnerError::Redis { address: self.address.clone(), source })
     }
 
     /// Returns the job ids of all keys with this prefix, sorted.

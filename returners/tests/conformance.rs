@@ -77,6 +77,35 @@ fn redis_behaves() {
     });
 }
 
+/// Runs the table over a returner of a database server, each check on a database of its own.
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+fn database_behaves(kind: support::Kind, returners: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    let server = support::DatabaseServer::start(kind, directory.path());
+    for name in returners {
+        let number = std::cell::Cell::new(0);
+        behaves(name, |_| {
+            let database = format!("{name}_{}", number.replace(number.get() + 1));
+            server.create(&database);
+            let returner = open(name, &Options::new(&server.opts(name, &database), None)).unwrap();
+            returner.setup().unwrap();
+            returner
+        });
+    }
+}
+
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+#[test]
+fn mysql_behaves() {
+    database_behaves(support::Kind::MariaDb, &["mysql"]);
+}
+
+#[cfg(all(feature = "mysql", feature = "postgres"))]
+#[test]
+fn postgres_and_pgjsonb_behave() {
+    database_behaves(support::Kind::Postgres, &["postgres", "pgjsonb"]);
+}
+
 #[test]
 fn rawfile_json_is_write_only() {
     let returner = open("rawfile_json", &Options::default()).unwrap();

@@ -19,6 +19,7 @@ mod mine;
 mod pillar;
 mod reactor;
 mod reactor_views;
+mod returner;
 mod salt;
 mod state;
 mod survey;
@@ -52,6 +53,7 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     pillar::FUNCTIONS,
     reactor::FUNCTIONS,
     reactor_views::FUNCTIONS,
+    returner::FUNCTIONS,
     salt::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,

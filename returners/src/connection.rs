@@ -1,0 +1,102 @@
+//! A connection to a server that is opened by the first operation, so that a master may start before the server, and
+//! opened again after a failure.
+
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+/// The pauses before the retries over a new connection.
+const RETRIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
+
+/// The timeout of a connection attempt, and of each reply of a key-value server.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// At most one open connection, used by one operation at a time.
+pub(crate) struct Connection<C> {
+    slot: Mutex<Option<C>>,
+}
+
+impl<C> Connection<C> {
+    /// Creates a closed connection.
+    pub(crate) fn new() -> Self {
+        Connection { slot: Mutex::new(None) }
+    }
+
+    /// Runs an operation, and retries it over a new connection while `is_lost` holds for the error. The server may have
+    /// completed a failed operation: it must be idempotent. A connection with a failed operation is closed, because
+    /// replies or a transaction may be pending.
+    ///
+    /// # Errors
+    /// The last error of `connect` or `operation`.
+    pub(crate) fn run<T, E: std::fmt::Display>(
+        &self,
+        server: &str,
+        connect: impl Fn() -> Result<C, E>,
+        is_lost: impl Fn(&E) -> bool,
+        operation: impl Fn(&mut C) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut slot = self.slot.lock();
+        let mut attempt = || {
+            let mut connection = slot.take().map_or_else(&connect, Ok)?;
+            let result = operation(&mut connection);
+            if result.is_ok() {
+                *slot = Some(connection);
+            }
+            result
+        };
+        let mut result = attempt();
+        for wait in RETRIES {
+            match &result {
+                Err(error) if is_lost(error) => {
+                    tracing::debug!(server, %error, "connection failed; retrying over a new one");
+                    std::thread::sleep(wait);
+                    result = attempt();
+                }
+                _ => break,
+            }
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn lost_connections_are_opened_again_and_other_errors_are_returned() {
+        for (failures, lost, attempts, succeeds) in
+            [(0, true, 1, true), (2, true, 3, true), (3, true, 3, false), (1, false, 1, false)]
+        {
+            let (connection, opened, left) = (Connection::new(), Cell::new(0), Cell::new(failures));
+            let connect = || {
+                opened.set(opened.get() + 1);
+                Ok::<_, &str>(())
+            };
+            let operation = |(): &mut ()| match left.get() {
+                0 => Ok(()),
+                more => {
+                    left.set(more - 1);
+                    Err("broken")
+                }
+            };
+            let result = connection.run("server", connect, |_| lost, operation);
+            assert_eq!((result.is_ok(), opened.get()), (succeeds, attempts), "{failures} failures, lost {lost}");
+        }
+    }
+
+    #[test]
+    fn a_working_connection_is_reused() {
+        let (connection, opened) = (Connection::new(), Cell::new(0));
+        for _ in 0..3 {
+            let connect = || {
+                opened.set(opened.get() + 1);
+                Ok::<_, &str>(())
+            };
+            connection.run("server", connect, |_| true, |()| Ok(())).unwrap();
+        }
+        assert_eq!(opened.get(), 1);
+    }
+}

@@ -1,0 +1,320 @@
+//! One implementation of [`Returner`] over the tables of Salt's returners (`jids`, `salt_returns`, `salt_events`) and a
+//! table of Brine, `jid_minions`.
+//!
+//! `full_ret` holds a whole return, `return` its value; `success` is written as the database driver of Salt writes it.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_ids::{Jid, MinionId};
+use brine_job::{Load, Return, oldest_kept};
+use brine_value::{Map, Value, json};
+
+use super::layout::Layout;
+use crate::connection::Connection;
+use crate::error::readable;
+use crate::{Options, Returner, ReturnerError, encoding};
+
+/// The number of rows that one statement inserts or looks up at most: servers take at most 65,535 parameters.
+const PAGE: usize = 500;
+/// The bytes of parameters from which a statement takes no further row. MariaDB refuses statements over 16 MiB.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// An error of a server or its client.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct SqlError {
+    source: Box<dyn std::error::Error + Send + Sync>,
+    cause: Cause,
+}
+
+impl SqlError {
+    pub(super) fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>, cause: Cause) -> Self {
+        SqlError { source: source.into(), cause }
+    }
+}
+
+/// The kinds of errors that are handled differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The connection failed: a retry over a new one may succeed.
+    Connection,
+    /// A table or column is missing.
+    Schema,
+    Other,
+}
+
+/// A connection to a server. Parameters take the place of `?` in statements; columns are read as text.
+pub(crate) trait Client: Send {
+    /// Runs statements without parameters, separated by semicolons.
+    fn batch(&mut self, statements: &str) -> Result<(), SqlError>;
+
+    /// Runs a statement.
+    fn execute(&mut self, statement: &str, parameters: &[&str]) -> Result<(), SqlError>;
+
+    /// Runs a query and returns its rows.
+    fn query(&mut self, query: &str, parameters: &[&str]) -> Result<Vec<Vec<String>>, SqlError>;
+}
+
+/// Opens a connection to one database.
+pub(crate) type Connect = Box<dyn Fn() -> Result<Box<dyn Client>, SqlError> + Send + Sync>;
+
+/// A returner over one database of a server.
+struct Sql {
+    layout: &'static Layout,
+    connect: Connect,
+    connection: Connection<Box<dyn Client>>,
+    /// `host:port/database`, for messages.
+    address: String,
+    /// The id of this master, stored with its events.
+    master: String,
+}
+
+/// Creates a returner; the connection is opened by the first operation.
+pub(super) fn create(
+    layout: &'static Layout,
+    options: &Options,
+    address: String,
+    connect: Connect,
+) -> Box<dyn Returner> {
+    let master = options.own_id().unwrap_or_default().to_owned();
+    Box::new(Sql { layout, connect, connection: Connection::new(), address, master })
+}
+
+/// Returns `count` groups of placeholders, such as `(?, ?), (?, ?)`.
+fn groups(group: &str, count: usize) -> String {
+    vec![group; count].join(", ")
+}
+
+/// Splits rows of parameters into pages of at most [`PAGE`] rows and, beyond the first row, [`PAGE_BYTES`].
+fn pages<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<&[[String; COLUMNS]]> {
+    let mut pages = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (index, row) in rows.iter().enumerate() {
+        let length: usize = row.iter().map(String::len).sum();
+        if index > start && (index - start == PAGE || bytes + length > PAGE_BYTES) {
+            pages.push(&rows[start..index]);
+            (start, bytes) = (index, 0);
+        }
+        bytes += length;
+    }
+    if start < rows.len() {
+        pages.push(&rows[start..]);
+    }
+    pages
+}
+
+impl Sql {
+    fn run<T>(&self, operation: impl Fn(&mut dyn Client) -> Result<T, SqlError>) -> Result<T, ReturnerError> {
+        let result = self.connection.run(
+            &self.address,
+            &self.connect,
+            |error| error.cause == Cause::Connection,
+            |client| operation(&mut **client),
+        );
+        result.map_err(|source| {
+            let hint = match source.cause {
+                Cause::Schema => format!("; `salt-run returner.setup {}` creates missing tables", self.layout.name),
+                Cause::Connection | Cause::Other => String::new(),
+            };
+            ReturnerError::Sql { returner: self.layout.name, address: self.address.clone(), source, hint }
+        })
+    }
+
+    /// Runs `operation` in a transaction. A failed one is rolled back by closing the connection.
+    fn change(&self, operation: impl Fn(&mut dyn Client) -> Result<(), SqlError>) -> Result<(), ReturnerError> {
+        self.run(|client| {
+            client.batch("BEGIN")?;
+            operation(client)?;
+            client.batch("COMMIT")
+        })
+    }
+
+    /// Inserts rows, many by one statement. `group` has the placeholders of a row.
+    fn insert<const COLUMNS: usize>(
+        client: &mut dyn Client,
+        into: &str,
+        group: &str,
+        rows: &[[String; COLUMNS]],
+    ) -> Result<(), SqlError> {
+        for page in pages(rows) {
+            let parameters: Vec<&str> = page.iter().flatten().map(String::as_str).collect();
+            client.execute(&format!("{into} VALUES {}", groups(group, page.len())), &parameters)?;
+        }
+        Ok(())
+    }
+
+    /// Encodes a value as JSON that the column can hold.
+    fn json(&self, value: &Value) -> String {
+        if self.layout.holds_nul { json::to_json(value) } else { json::to_json(&without_nul(value)) }
+    }
+
+    fn return_row(&self, one: &Return) -> [String; 6] {
+        let success = one.map().get("success").is_some_and(Value::is_truthy);
+        [
+            one.fun().to_owned(),
+            one.jid().to_string(),
+            self.json(one.value()),
+            one.id().to_string(),
+            self.layout.booleans[usize::from(success)].to_owned(),
+            self.json(&one.map().clone().into()),
+        ]
+    }
+
+    /// Returns those of `rows` whose minion has no return for the job yet, the first of each.
+    fn missing(client: &mut dyn Client, rows: &[[String; 6]]) -> Result<Vec<[String; 6]>, SqlError> {
+        let mut present = HashSet::new();
+        for page in rows.chunks(PAGE) {
+            let query =
+                format!("SELECT jid, id FROM salt_returns WHERE (jid, id) IN ({})", groups("(?, ?)", page.len()));
+            let parameters: Vec<&str> = page.iter().flat_map(|row| [row[1].as_str(), row[3].as_str()]).collect();
+            present.extend(client.query(&query, &parameters)?);
+        }
+        Ok(rows.iter().filter(|row| present.insert(vec![row[1].clone(), row[3].clone()])).cloned().collect())
+    }
+
+    /// Decodes rows of `jid`, `id` and `full_ret` to returns by minion id; the first row of a minion counts.
+    fn by_minion(&self, rows: Vec<Vec<String>>) -> Map {
+        let mut returns = Map::new();
+        for row in rows {
+            let [jid, id, full_ret] = &row[..] else { continue };
+            if returns.contains_key(id.as_str()) {
+                continue;
+            }
+            let key = format!("jid {jid}, id {id}");
+            if let Some(one) = readable(encoding::to_return(self.layout.name, &key, full_ret)) {
+                returns.insert(id.as_str().into(), one.summary().into());
+            }
+        }
+        returns.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
+        returns
+    }
+}
+
+/// Returns a value without the NUL characters of its strings, which PostgreSQL's jsonb cannot hold.
+fn without_nul(value: &Value) -> Value {
+    match value {
+        Value::Str(text) if text.contains('\0') => text.replace('\0', "").into(),
+        Value::List(items) => items.iter().map(without_nul).collect::<Vec<_>>().into(),
+        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (without_nul(key), without_nul(value))).collect()),
+        other => other.clone(),
+    }
+}
+
+impl Returner for Sql {
+    fn name(&self) -> &'static str {
+        self.layout.name
+    }
+
+    fn setup(&self) -> Result<(), ReturnerError> {
+        self.run(|client| self.layout.setup.iter().try_for_each(|statement| client.batch(statement)))
+    }
+
+    fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
+        let encoded = self.json(&load.map().clone().into());
+        self.run(|client| client.execute(self.layout.replace_load, &[load.jid().as_str(), &encoded]))
+    }
+
+    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
+        self.save_returns(std::slice::from_ref(job_return))
+    }
+
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        if returns.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<[String; 6]> = returns.iter().map(|one| self.return_row(one)).collect();
+        self.change(|client| {
+            let missing = Self::missing(client, &rows)?;
+            Self::insert(client, self.layout.insert_return, self.layout.return_group, &missing)
+        })
+    }
+
+    fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
+        let rows: Vec<[String; 2]> = minions.iter().map(|id| [jid.to_string(), id.to_string()]).collect();
+        let [before, after] = self.layout.insert_minions;
+        self.change(|client| {
+            pages(&rows).into_iter().try_for_each(|page| {
+                let parameters: Vec<&str> = page.iter().flatten().map(String::as_str).collect();
+                client.execute(&format!("{before} VALUES {} {after}", groups("(?, ?)", page.len())), &parameters)
+            })
+        })
+    }
+
+    fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {
+        let (found, more) = self.run(|client| {
+            let found = client.query(self.layout.load_of_jid, &[jid.as_str()])?;
+            Ok((found, client.query("SELECT id FROM jid_minions WHERE jid = ?", &[jid.as_str()])?))
+        })?;
+        let load = found.first().and_then(|row| row.first());
+        let load = load.map(|load| encoding::to_load(self.layout.name, jid.as_str(), load)).transpose()?;
+        Ok(load.map(|load| load.with_minions(more.iter().flatten().filter_map(|id| id.parse().ok()))))
+    }
+
+    fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
+        Ok(self.by_minion(self.run(|client| client.query(self.layout.returns_of_jid, &[jid.as_str()]))?))
+    }
+
+    fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
+        let limit = limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
+        let rows = self.run(|client| client.query(&format!("{}{limit}", self.layout.loads), &[]))?;
+        let loads = rows.iter().flatten();
+        Ok(loads.filter_map(|load| readable(encoding::to_load(self.layout.name, "jids", load))).collect())
+    }
+
+    fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
+        Ok(self.by_minion(self.run(|client| client.query(self.layout.newest_returns, &[fun]))?))
+    }
+
+    fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
+        let rows = self.run(|client| client.query("SELECT DISTINCT id FROM salt_returns", &[]))?;
+        let mut ids: Vec<MinionId> = rows.iter().flatten().filter_map(|id| id.parse().ok()).collect();
+        ids.sort();
+        Ok(ids)
+    }
+
+    fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
+        let row = |event: &Event| [event.tag().to_owned(), self.json(&event.data().into()), self.master.clone()];
+        let rows: Vec<[String; 3]> = events.iter().map(row).collect();
+        self.change(|client| Self::insert(client, self.layout.insert_event, self.layout.event_group, &rows))
+    }
+
+    fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
+        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let events = self.layout.old_events.replace("SECONDS", &older_than.as_secs().to_string());
+        self.change(|client| {
+            for table in ["jids", "salt_returns", "jid_minions"] {
+                client.execute(&format!("DELETE FROM {table} WHERE jid < ?"), &[oldest.as_str()])?;
+            }
+            client.execute(&events, &[])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn pages_are_bounded_by_rows_and_bytes() {
+        for (sizes, expected) in [
+            (vec![], vec![]),
+            (vec![1; PAGE], vec![PAGE]),
+            (vec![1; PAGE + 1], vec![PAGE, 1]),
+            (vec![PAGE_BYTES + 1, 1, PAGE_BYTES], vec![1, 1, 1]),
+            (vec![PAGE_BYTES / 2; 3], vec![2, 1]),
+        ] {
+            let rows: Vec<[String; 1]> = sizes.iter().map(|size| ["x".repeat(*size)]).collect();
+            assert_eq!(pages(&rows).iter().map(|page| page.len()).collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn nul_is_removed_from_strings_and_keys() {
+        let value = map! {"a\0b" => list!["\0", 1, "c"]}.into();
+        assert_eq!(without_nul(&value), map! {"ab" => list!["", 1, "c"]}.into());
+    }
+}
