@@ -29,8 +29,8 @@ impl Merging {
             "none" => Strategy::None,
             other => {
                 tracing::warn!(
-                    "pillar_source_merging_strategy '{other}' is not known (smart, recurse, overwrite, aggregate and \
-                     none are): taken as recurse"
+                    "pillar_source_merging_strategy '{other}' is unknown: expected smart, recurse, overwrite, \
+                     aggregate or none; using recurse"
                 );
                 Strategy::Deep
             }
@@ -43,6 +43,7 @@ impl Merging {
         self.strategy == Strategy::None
     }
 
+    /// Merges `from` into `into` by the strategy.
     pub fn merge(self, into: &mut Map, from: Map) {
         match self.strategy {
             Strategy::Top => into.extend(from),
