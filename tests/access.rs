@@ -1,4 +1,4 @@
-//! Users with rights of their own: passwords and tokens of `external_auth`, keys of `publisher_acl`.
+//! Users with limited rights: passwords and tokens of `external_auth`, keys of `publisher_acl`.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -86,7 +86,7 @@ async fn users_may_do_what_their_entries_permit() {
         let (text, _) = said(&by_password(&system, "salt-run", user, password, words));
         assert!(text.contains(&told), "{user} {words:?}: {text}");
     }
-    // The jobs are those of the users.
+    // The jobs are attributed to the users.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "--out=json"]));
     let jobs = brine_value::json::from_json(&jobs).unwrap();
     let users: Vec<String> = jobs.as_map().unwrap().values().map(|job| job.get("User").unwrap().to_string()).collect();
@@ -94,14 +94,14 @@ async fn users_may_do_what_their_entries_permit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_stand_for_passwords_until_they_are_revoked() {
+async fn tokens_replace_passwords_until_they_are_revoked() {
     let system = system().await;
     let ping = ["--out=txt", "--static", "web1", "test.ping"];
     let output = by_password(&system, "salt", "fred", "one", &[&["-T"][..], &ping].concat());
     assert_eq!(said(&output), ("web1: True".to_owned(), Some(0)));
     let file = system.path("token");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // Nobody is asked for a name or password any more.
+    // No prompt for a name or password any more.
     assert_eq!(said(&system.tool("salt", &[&["-a", "file"][..], &ping].concat())), ("web1: True".to_owned(), Some(0)));
     let (text, code) = said(&system.tool("salt", &["-a", "file", "web1", "cmd.run", "id"]));
     assert!(text.contains("Authorization error occurred.") && code == Some(1), "{text}");
@@ -164,7 +164,7 @@ async fn batches_of_users_reach_every_part() {
     let words = ["-b", "1", "--static", "--out=json", "*", "test.arg", "x"];
     let (text, code) = said(&by_password(&system, "salt", "fred", "one", &words));
     assert!(text.contains("web1") && text.contains("db1") && code == Some(0), "{code:?} {text}");
-    // Somebody else's job is continued by nobody.
+    // Only its own user may continue a job.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_function=test.arg", "--out=json"]));
     let jobs = brine_value::json::from_json(&jobs).unwrap();
     let jid = jobs.as_map().unwrap().keys().next().unwrap().to_string();
@@ -213,7 +213,7 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
         _ = std::fs::remove_file(system.path("token"));
         let made = by_password(&system, "salt-run", user, password, &["-T", "jobs.active"]);
         assert!(made.status.success(), "{}", said(&made).0);
-        // The token alone, without a key of the master.
+        // With the token only, without a key of the master.
         let (text, code) = said(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
         assert!(text.contains(told) && code == Some(0), "{user}: {code:?} {text}");
     }
@@ -226,8 +226,8 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_directory_that_hangs_delays_nobody_else() {
-    // It takes connections and says nothing.
+async fn a_hanging_directory_delays_no_other_backend() {
+    // It accepts connections and never answers.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = silent.local_addr().unwrap().port();
     let mut system = System::new(&format!(

@@ -1,4 +1,4 @@
-//! The REST API, as curl, browsers and other clients see it: the real salt-api beside a master and minions.
+//! The REST API as curl, browsers and other clients use it: the real salt-api with a master and minions.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -88,7 +88,7 @@ async fn the_curl_calls_of_the_documentation_work() {
     let run = api.post("/run", "", &list![credentials.clone()]);
     assert_eq!(run.first(), map! {"web1" => true}.into(), "{run:?}");
 
-    // pepper's and SaltGUI's ways: JSON as text/plain, one map, `batch: null`, positional keywords.
+    // Requests of pepper and SaltGUI: JSON as text/plain, one mapping, `batch: null`, positional keywords.
     let body = json::to_json(
         &map! {"client" => "local", "tgt" => "web1", "fun" => "test.arg", "arg" => list!["1", "x=2"], "batch" => Value::Nil, "full_return" => true}
             .into(),
@@ -105,7 +105,7 @@ async fn the_curl_calls_of_the_documentation_work() {
     let finger = api.get("/keys/web1", &token).data();
     assert!(finger.get("return").unwrap().get("minions").unwrap().get("web1").unwrap().to_string().contains(':'));
 
-    // After the logout neither the session nor its token is of use.
+    // After the logout neither the session nor its token is valid.
     let out = api.curl("/logout", &["-X", "POST", "-H", &format!("X-Auth-Token: {token}")]);
     assert_eq!(out.data(), map! {"return" => "Your token has been cleared"}.into());
     assert!(out.header("set-cookie").unwrap().contains("Max-Age=0"));
@@ -115,7 +115,7 @@ async fn the_curl_calls_of_the_documentation_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_client_answers_in_salts_shape() {
+async fn every_client_answers_in_salts_form() {
     let api = start("  disable_ssl: True\n", &["web1", "web2"]).await;
     let token = api.login("fred", "one");
     let answer = |chunk: brine_value::Map| api.post("/", &token, &chunk.into());
@@ -164,7 +164,7 @@ async fn every_client_answers_in_salts_shape() {
         let started = answer(map! {"client" => client, "fun" => fun}).first();
         assert_eq!(started.get("tag").unwrap().to_string(), format!("{tag}{}", started.get("jid").unwrap()));
     }
-    // The chunks of a lowstate are answered in their order.
+    // The results of a lowstate are in the order of its chunks.
     let both = api.post(
         "/",
         &token,
@@ -237,7 +237,7 @@ async fn refusals_have_salts_status() {
         let is_told = told.contains(text) || (text == "Authentication failure" && told.starts_with("Authentication "));
         assert!(is_told, "{path} {body} {told}");
     }
-    // `/run` takes tokens of `/token`, in place of a session.
+    // `/run` accepts tokens of `/token` instead of a session.
     let made = api.post("/token", "", &map! {"username" => "ann", "password" => "two", "eauth" => "file"}.into());
     let secret = made.data().as_list().unwrap()[0].get("token").unwrap().clone();
     assert_eq!(secret.to_string().len(), 64);
@@ -325,7 +325,7 @@ async fn events_are_followed_over_a_reconnect_without_a_gap() {
     assert_eq!((data.get("a"), data.get("_seq")), (Some(&1.into()), Some(&seq.into())));
     drop(lines);
     fire(&api, "my/two");
-    // A browser sends the number of the last event; a restart of the API and of the master loses nothing.
+    // A browser sends the number of the last event; no event is lost by a restart of the API and of the master.
     for restart in [false, true] {
         if restart {
             api.child.kill().unwrap();
@@ -425,7 +425,7 @@ async fn webhooks_are_events() {
     assert_eq!(headers.get("X-My-Secret-Key"), Some(&"F0f".into()));
     assert_eq!(headers.get("X-Auth-Token"), None);
 
-    // A path with a secret needs the signature, whoever is logged in.
+    // A path with a secret requires the signature, also with a login.
     let signature = hex(Digest::Sha256.hmac(b"s3cret", body.as_bytes()).unwrap());
     let signed = format!("X-Hub-Signature-256: sha256={signature}");
     assert_eq!(api.curl("/hook/signed/x", &[&json[..], &["-H", &header]].concat()).status, 401);
@@ -442,7 +442,7 @@ async fn webhooks_are_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_harm_nobody() {
+async fn hostile_requests_do_not_affect_others() {
     let options = "  disable_ssl: True\n  static: ROOT/static\n  max_connections: 20\n";
     let api = start(options, &[]).await;
     api.system.write("static/ok.txt", "fine");
@@ -466,7 +466,7 @@ async fn hostile_requests_harm_nobody() {
         let mut answer = Vec::new();
         _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
     }
-    // A head without end is refused.
+    // An endless head is refused.
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
     let line = format!("X-Filler: {}\r\n", "x".repeat(1000));
@@ -478,7 +478,7 @@ async fn hostile_requests_harm_nobody() {
     let mut answer = Vec::new();
     _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
-    // Connections over the limit are closed at once; those before it go on.
+    // Connections over the limit are closed at once; earlier ones continue.
     let mut idle = Vec::new();
     for _ in 0..30 {
         idle.push(TcpStream::connect(address).await.unwrap());

@@ -1,4 +1,4 @@
-//! Batches that the master runs by itself.
+//! Batches that the master runs.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -14,7 +14,7 @@ async fn system() -> System {
     system
 }
 
-/// Hands over a batch whose job waits for a file: its job id.
+/// Starts a batch whose job waits for a file. Returns its job id.
 async fn hand_over(system: &System, more: &[&str]) -> String {
     let command = format!("until [ -e {} ]; do sleep 0.02; done", system.path("go").display());
     let words: Vec<&str> = [&["web*", "cmd.run", &command, "--async"], more].concat();
@@ -28,7 +28,7 @@ async fn status(system: &System, jid: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_goes_on_after_a_restart_of_the_master() {
+async fn a_batch_continues_after_a_restart_of_the_master() {
     let mut system = system().await;
     let mut events = system.events("salt/job/").await;
     let jid = hand_over(&system, &["-b", "2"]).await;
@@ -96,7 +96,7 @@ async fn a_batch_of_salt_itself_is_listed_and_stopped_while_it_pauses() {
     });
     let (tag, _) = events.until("salt/batch/*/new").await;
     let jid = tag.split('/').nth(2).unwrap().to_owned();
-    // Asked, and returned: the pause has begun.
+    // Published and returned: the pause has begun.
     for _ in 0..2 {
         events.until(&format!("salt/batch/{jid}/progress")).await;
     }
@@ -132,7 +132,7 @@ async fn a_batch_of_the_master_is_stopped_while_it_pauses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failhard_stops_the_batch_and_a_batch_of_nobody_has_salts_status() {
+async fn failhard_stops_the_batch_and_an_empty_batch_has_salts_status() {
     let system = system().await;
     let output = system.tool_async("salt", &["web*", "cmd.run", "exit 3", "-b", "1", "--failhard"]).await;
     assert_eq!(output.status.code(), Some(3));

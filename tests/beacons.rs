@@ -1,5 +1,5 @@
-//! Beacons of a real minion: what they tell reaches the master's reactor and the minion's own bus, and they are
-//! changed while the minion runs.
+//! Beacons of a real minion: their events reach the master's reactor and the minion's own bus, and they are changed at
+//! run time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -20,7 +20,7 @@ const BEACONS: &str = "beacons:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_reactor_reacts_to_what_a_beacon_sees() {
+async fn the_reactor_reacts_to_events_of_a_beacon() {
     let mut system = System::start("reactor:\n  - 'salt/beacon/*/log/*': [ROOT/seen.sls]\n").await;
     system.write("seen.sls", "seen:\n  runner.test.arg:\n    - args: [{{ data.id }}, {{ data.raw }}, {{ tag }}]\n");
     let log = system.write("app.log", "this went wrong before\n");
@@ -30,7 +30,7 @@ async fn the_reactor_reacts_to_what_a_beacon_sees() {
     events.until("salt/minion/web1/start").await;
     let own = SocketNames::minion("web1").publish_endpoint(&system.path("run"));
     let mut own = Subscriber::connect(&own, &[b"__beacons_return"], Limits::default()).await.unwrap();
-    // The first look finds the end of the file; when that was, nothing tells.
+    // The first poll records the end of the file, without an event.
     let mut file = std::fs::File::options().append(true).open(log).unwrap();
     let told = loop {
         writeln!(file, "all is well\nthis went wrong").unwrap();
@@ -56,7 +56,7 @@ async fn the_reactor_reacts_to_what_a_beacon_sees() {
     let first = event.get("beacons").and_then(Value::as_list).unwrap()[0].clone();
     assert_eq!(first.get("tag"), Some(&"salt/beacon/web1/log/trouble".into()));
     assert_eq!(first.get("beacon_name"), Some(&"log".into()));
-    // Of what is wrong, one line each.
+    // Each error is logged once.
     let said = system.minion_log("web1");
     for line in [
         "beacon 'no_such' is invalid: unknown beacon 'no_such'",
@@ -75,11 +75,11 @@ async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
         let told = system.salt_json(&[&["web1"], words].concat());
         told.get("web1").unwrap_or(&told).get("comment").map(ToString::to_string).unwrap_or_default()
     };
-    // One that never runs, so that it is told at every look.
+    // A process that never runs, so that each poll reports it.
     assert_eq!(said(&["beacons.add", "ps", "[{processes: {no-such: stopped}}]"]), "Added beacon: ps.");
     let (_, data) = events.until("salt/beacon/web1/ps/").await;
     assert_eq!((text(&data, "no-such"), text(&data, "id")), ("Stopped".into(), "web1".into()));
-    // From beside the minion it is the same.
+    // The same through `salt-call`.
     let etc = system.path("web1/etc").display().to_string();
     let mut call = support::within_limit(support::BRINE);
     let listed = call.args(["salt-call", "-c", &etc, "beacons.list", "--out=txt"]).output().unwrap();
@@ -101,7 +101,7 @@ async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beacons_and_jobs_can_come_before_the_master() {
+async fn beacons_and_jobs_can_start_before_the_master() {
     let mut system = System::new("");
     let early = "beacons_before_connect: True\nscheduler_before_connect: True\n\
                  beacons: {ps: [{processes: {no-such: stopped}}]}\nschedule: {j: {function: test.ping, seconds: 1}}\n";
@@ -119,7 +119,7 @@ async fn beacons_and_jobs_can_come_before_the_master() {
         looked |= event.tag() == "__beacons_return";
         ran |= event.tag() == "__schedule_return" && event.data().get("return") == Some(&true.into());
     }
-    // What the job returned waits for the master.
+    // The return of the job waits for the master.
     system.start_master().await;
     let mut events = system.events("salt/job/").await;
     support::until("the key is shown", || {

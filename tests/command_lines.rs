@@ -1,5 +1,5 @@
-//! The command lines as operators and peers meet them: no option ends in a panic, no text of a peer controls a
-//! terminal or forges a log line, and daemons end when they are told to.
+//! Command lines with hostile input: no option panics, no text of a peer controls a terminal or forges a log line, and
+//! daemons stop on request.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/raw.rs"]
@@ -28,7 +28,7 @@ fn run(system: &System, tool: &str, words: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// The long options that a tool's help lists.
+/// Returns the long options in a tool's help.
 fn options(system: &System, tool: &str) -> BTreeSet<String> {
     let help = stdout(&run(system, tool, &["--help"]));
     let words = help.lines().filter(|line| line.trim_start().starts_with('-')).flat_map(str::split_whitespace);
@@ -41,7 +41,7 @@ fn no_option_alone_panics() {
     let system = System::new("");
     system.write("etc/minion", "id: local\nroot_dir: ROOT\nfile_client: local\nmaster: 127.0.0.1\n");
     let etc = system.etc();
-    // Tools that would start something get only options that end at once.
+    // Tools that would start a daemon get only options that end at once.
     let starts = |option: &str| option == "--daemon";
     let mut tried = 0;
     for (tool, words) in [
@@ -128,7 +128,7 @@ async fn peers_forge_no_log_lines() {
     let log = system.master_log();
     assert!(log.contains("FORGED"), "something of it is told: {log}");
     for line in log.lines() {
-        // A line of a daemon begins with its time and level; the forged one has a place between them.
+        // A line of a daemon begins with its time and level; the forged one has a source position between them.
         let (time, rest) = line.split_at_checked("2026-11-22 00:00:00,000 ".len()).unwrap_or_default();
         assert!(
             time.ends_with(' ') && time.trim_end().chars().all(|c| c.is_ascii_digit() || "- :,".contains(c)),
@@ -189,7 +189,7 @@ async fn peers_control_no_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_with_work_that_hangs_ends_within_five_seconds_of_sigterm() {
+async fn a_master_with_hanging_work_ends_within_five_seconds_of_sigterm() {
     let mut system = System::start("reactor: [{'go': [ROOT/srv/reactor/go.sls]}]\n").await;
     system.write(
         "srv/reactor/go.sls",

@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 5] = [
     ("motd", "one\ntwo\n"),
 ];
 
-/// The API as a process, ended on drop.
+/// The API process, killed on drop.
 struct Api(Child);
 
 impl Drop for Api {
@@ -40,7 +40,7 @@ impl Drop for Api {
     }
 }
 
-/// A master with the minions m1 and m2, and the API at this address.
+/// Starts a master with the minions m1 and m2, and the API. Returns the address.
 async fn start() -> (System, Api, String) {
     let port = free_port();
     let mut system = System::new(&CONFIG.replace("PORT", &port.to_string()));
@@ -129,7 +129,7 @@ async fn each_view_works_in_a_browser() {
     log_in(&browser, "wrong");
     sees(&browser, "Log-in failed.");
     browser.shoot("login");
-    // A wrong password is the one error so far.
+    // The wrong password is the only error so far.
     let errors = browser.errors();
     assert!(errors.iter().all(|error| error.contains("401")), "{errors:?}");
     log_in(&browser, "0123456789abcdef");
@@ -166,7 +166,7 @@ async fn each_view_works_in_a_browser() {
     enter(&browser, "Target", "m2");
     sees(&browser, "1 of 2 minions");
 
-    // Keys: a pending one is accepted after a look at its fingerprint.
+    // Keys: a pending one is accepted after checking its fingerprint.
     std::fs::copy(system.path("m1/pki/minion.pub"), system.path("pki/minions_pre/new1")).unwrap();
     go(&browser, "keys");
     sees(&browser, "3 of 3 keys, 1 pending, 0 selected");
@@ -183,7 +183,7 @@ async fn each_view_works_in_a_browser() {
     sees(&browser, "1 key accepted.");
     sees(&browser, "3 of 3 keys, 0 pending");
     assert!(system.path("pki/minions/new1").exists());
-    // The list is drawn a frame later than its numbers.
+    // The list is drawn a frame after its numbers.
     browser.until("[...document.querySelectorAll('.rows .row')].some((row) => /new1\\s+accepted/.test(row.innerText))");
     click(&browser, ".rows .row", "new1");
     sees(&browser, "1 selected");
@@ -261,7 +261,7 @@ async fn each_view_works_in_a_browser() {
     click(&browser, "button", "All entries for this event");
     sees(&browser, "Event bad/1: 0 reactions");
 
-    // Keyboard, theme, a narrow window, and the log-out.
+    // Keyboard, theme, a narrow window, and the logout.
     browser.run("document.activeElement.blur();");
     browser.press("gm");
     browser.until("document.querySelector('.view.minions') && document.querySelector('nav a[aria-current]').innerText === 'Minions'");
@@ -309,10 +309,10 @@ async fn hostile_data_is_harmless_and_bounded() {
     }
     click(&browser, "button", "Read it from the journal");
     sees(&browser, "Show more of");
-    // Direction marks and control characters are symbols.
+    // Direction marks and control characters are shown as symbols.
     assert_eq!(browser.run("return /[\\u0000-\\u0008\\u001b\\u202e]/.test(document.body.innerText);"), false);
 
-    // A minion returns the same, and a megabyte.
+    // A minion returns the same text, and a megabyte.
     for script in [format!("echo '{markup}'"), "head -c 1000000 /dev/zero | tr '\\0' y".to_owned()] {
         let jid = stdout(&system.tool_async("salt", &["--async", "m1", "cmd.run", &script]).await);
         let jid = jid.split_whitespace().last().unwrap().to_owned();

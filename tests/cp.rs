@@ -1,4 +1,4 @@
-//! Files of a master that has another `hash_type`, as the functions of `cp` bring them to a minion.
+//! Files of a master with another `hash_type`, fetched by functions of `cp`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -32,14 +32,14 @@ async fn system(options: &str) -> System {
     system.write("srv/salt/web/a.txt", "content\n");
     system.write("srv/salt/web/deep/b.txt", "b\n");
     system.write("srv/salt/greeting.j2", "hello {{ who }} of {{ grains.id }}\n");
-    // More than one answer holds, and not kept in memory.
+    // Larger than one reply, and not cached in memory.
     system.write("srv/salt/big", &"0123456789abcdef".repeat(20_000));
     system.start_minion("web1").await;
     system
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_come_whatever_the_hashes_are() {
+async fn files_are_fetched_with_any_hash_type() {
     for (kind, hash) in [
         ("md5", "f75b8179e4bbe7e2b4a074dcef62de95"),
         ("sha1", "7fe70820e08a1aac0ef224d9c66ab66831cc4ab1"),
@@ -110,7 +110,7 @@ async fn functions_of_cp_get_files_from_a_master() {
     }
     assert!(!system.path("to/none").exists());
 
-    // What has changed on the master is fetched again.
+    // Changed files are fetched again.
     system.write("srv/salt/web/a.txt", "changed\n");
     assert_eq!(text(&["cp.cache_file", "salt://web/a.txt"]), cached("web/a.txt").into());
     assert_eq!(std::fs::read_to_string(cached("web/a.txt")).unwrap(), "changed\n");

@@ -1,4 +1,4 @@
-//! Jobs and returns when daemons stop, crash or hang.
+//! Delivery of jobs and returns when daemons stop, crash or hang.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -15,10 +15,10 @@ use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, System, stdout};
 
-/// How long a minion may take to end.
+/// The time in which a minion has to end.
 const STOP: Duration = Duration::from_secs(5);
 
-/// Returns the number of files in a directory. One that is still being written has a hidden name.
+/// Returns the number of files in a directory. Files that are still being written have hidden names.
 fn entries(folder: &Path) -> usize {
     let is_whole = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
     std::fs::read_dir(folder).map_or(0, |entries| entries.flatten().filter(is_whole).count())
@@ -81,7 +81,7 @@ async fn salt_call_leaves_its_return_to_the_minion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_is_published_again_after_a_restart_runs_once() {
+async fn a_job_published_again_after_a_restart_runs_once() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let (jid, ran) = (Jid::new(), system.path("ran"));
@@ -102,7 +102,7 @@ async fn a_job_that_is_published_again_after_a_restart_runs_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_ends_in_time_whatever_its_jobs_do() {
-    // Loops that look at nothing, sleeps that are ended, processes that ignore signals, waits on the master.
+    // Endless loops, interrupted sleeps, processes that ignore signals, and waits on the master.
     let endless = "#!jinja\n{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}";
     let jobs: Vec<(&str, Vec<Value>)> = vec![
         ("slsutil.renderer", vec![map! {"__kwarg__" => true, "string" => endless}.into()]),
@@ -154,7 +154,7 @@ async fn runas_has_the_groups_of_the_user_and_the_environment() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_fail_together_share_one_authentication() {
+async fn concurrent_failed_requests_share_one_authentication() {
     let system = System::start("").await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
         let config = MinionConfig {
@@ -167,7 +167,7 @@ async fn requests_that_fail_together_share_one_authentication() {
         let channel =
             Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
-        // The master forgets the session with the key, and accepts the key again.
+        // The master drops the session with the key, and accepts the key again.
         assert!(stdout(&system.tool_async("salt-key", &["-d", &id, "-y"]).await).contains("deleted"));
         let before = system.counter("brine_authentications_total");
         let ask = || channel.request(map! {"cmd" => "_file_envs"});

@@ -1,5 +1,5 @@
-//! Keeps the documents true: generated pages are up to date, and examples, tables, links and paths match the program.
-//! This writes the generated pages:
+//! Checks the documents: generated pages are up to date, and examples, tables, links and paths match the program. This
+//! writes the generated pages:
 //!
 //!     cargo test --workspace --test docs -- --ignored
 #![allow(clippy::unwrap_used)]

@@ -1,5 +1,5 @@
-//! Somebody between minion and master changes what is in clear of an authentication: whatever they do, the session
-//! is one that both ends wanted, or there is none. And minions of both ciphers live side by side.
+//! A man in the middle changes unencrypted parts of an authentication: the session is either as strong as both ends
+//! allow, or there is none. Minions of both ciphers coexist.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -20,18 +20,18 @@ use tokio_util::sync::CancellationToken;
 
 type Change = fn(&mut Map);
 
-/// What is done with authentications that come by: the packed request and the packed reply are maps here.
+/// The changes to authentications: the packed request and the packed reply as maps.
 #[derive(Clone, Copy)]
 struct Changes {
     request: Change,
     reply: Change,
-    /// Whether the last reply is given again, and the master not asked.
+    /// Whether the last reply is replayed instead of a request to the master.
     replay: bool,
 }
 
 const NOTHING: Changes = Changes { request: |_| {}, reply: |_| {}, replay: false };
 
-/// Stands between minions and the master.
+/// A man in the middle between minions and the master.
 struct Between {
     master: RequestClient,
     changes: Mutex<Changes>,
@@ -84,14 +84,14 @@ fn load(envelope: &mut Map) -> &mut Map {
     envelope.get_mut("load").unwrap().as_map_mut().unwrap()
 }
 
-/// Changes what the master has signed.
+/// Changes the signed part of the master's reply.
 fn signed(reply: &mut Map, change: impl Fn(&mut Map)) {
     let mut inner = msgpack::unpack_map(reply["load"].as_bytes().unwrap()).unwrap();
     change(&mut inner);
     reply.insert("load".into(), msgpack::pack_map(&inner).into());
 }
 
-/// What each attack does, and what the minion says: to a master that it knows, and at the first contact.
+/// Each attack, and the minion's errors: with a known master, and at the first contact.
 const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     (
         "the offer is taken away",
@@ -142,7 +142,7 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     (
         "the token is taken away",
         Changes { request: |envelope| _ = load(envelope).shift_remove("token"), ..NOTHING },
-        // There is none at the first contact.
+        // No error at the first contact.
         [ALTERED, ""],
     ),
     (
@@ -210,7 +210,7 @@ fn channel(system: &System, name: &str, port: u16, ciphers: &[&str]) -> Arc<Chan
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_change_on_the_way_makes_a_session_weaker() {
+async fn a_man_in_the_middle_cannot_downgrade_a_session() {
     let system = System::start("").await;
     let (between, port) = Between::start(&system).await;
     let both = MinionConfig::default().ciphers;
@@ -228,7 +228,7 @@ async fn no_change_on_the_way_makes_a_session_weaker() {
                     assert!(!said.is_empty() && error.to_string().contains(said), "{attack}: {error}");
                 }
             }
-            // Left alone, they agree on the best.
+            // Without an attack they agree on the strongest cipher.
             between.is_to(NOTHING);
             minion.authenticate().await.unwrap();
             assert_eq!(minion.cipher(), Some(Cipher::Aes256Gcm), "{attack}");
@@ -237,7 +237,7 @@ async fn no_change_on_the_way_makes_a_session_weaker() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_says_what_was_changed_and_goes_on_asking() {
+async fn a_minion_reports_changed_replies_and_retries() {
     let mut system = System::start("").await;
     let (between, port) = Between::start(&system).await;
     let ports = format!("master_port: {port}\npublish_port: {}\n", system.publish_port);
@@ -255,7 +255,7 @@ async fn a_minion_says_what_was_changed_and_goes_on_asking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_agrees_on_no_cipher_is_told_so() {
+async fn peers_without_a_common_cipher_get_an_error() {
     for (allowed, offers) in
         [("aes-256-gcm", &[&["aes-192-cbc-hmac"][..], &[]][..]), ("aes-192-cbc-hmac", &[&["aes-256-gcm"][..]])]
     {
@@ -272,7 +272,7 @@ async fn who_agrees_on_no_cipher_is_told_so() {
     }
 }
 
-/// Answers authentications as Salt's masters do, and may claim a cipher.
+/// Replies to authentications as Salt's masters do, and may claim a cipher.
 struct SaltMaster {
     key: PrivateKey,
     claims: Option<Cipher>,
@@ -304,7 +304,7 @@ impl Handler for SaltMaster {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
+async fn a_salt_master_gets_its_own_cipher_if_that_is_allowed() {
     let system = System::new("");
     let key = PrivateKey::generate(2048).unwrap();
     let both = ["aes-256-gcm", "aes-192-cbc-hmac"];
@@ -328,7 +328,7 @@ async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
             CancellationToken::new(),
         ));
         let minion = channel(&system, &format!("m{at}"), port, allowed);
-        // At the first contact, and when its key is known.
+        // At the first contact, and with a known key.
         for _ in 0..2 {
             match minion.authenticate().await {
                 Ok(()) => assert_eq!((minion.cipher(), said), (Some(Cipher::AesCbcHmac), "")),
@@ -339,7 +339,7 @@ async fn a_salt_master_is_spoken_to_in_its_own_cipher_if_that_is_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cipher_that_is_not_known_is_a_mistake_in_the_configuration() {
+async fn an_unknown_cipher_is_a_configuration_error() {
     let system = System::start("").await;
     let minion = channel(&system, "m", system.ret_port, &["aes-256-gcm", "rot13"]);
     let refused = minion.authenticate().await.unwrap_err().to_string();
@@ -347,10 +347,10 @@ async fn a_cipher_that_is_not_known_is_a_mistake_in_the_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publish_goes_out_once_for_each_cipher_in_use() {
+async fn a_publish_is_sent_once_for_each_cipher_in_use() {
     let mut system = System::start("").await;
     let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
-    // As Salt's minions listen, and as Brine's.
+    // Subscribed as Salt's minions are, and as Brine's.
     let mut plain = Subscriber::connect(&endpoint, &[b""], Limits::default()).await.unwrap();
     let mut named = Subscriber::connect(&endpoint, &[TOPIC_GCM], Limits::default()).await.unwrap();
     let start = async |system: &mut System, id: &str, cipher: &str| {
@@ -361,7 +361,7 @@ async fn a_publish_goes_out_once_for_each_cipher_in_use() {
     };
     start(&mut system, "new", "aes-256-gcm").await;
     assert_eq!(system.salt_json(&["*", "test.ping"]), map! {"new" => true}.into());
-    // It is alone: what comes first for the others is the first job after one of them is there.
+    // It is the only one: the first message for the others is the first job after one of them has joined.
     start(&mut system, "old", "aes-192-cbc-hmac").await;
     let both = map! {"new" => true, "old" => true};
     for _ in 0..3 {

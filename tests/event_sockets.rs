@@ -1,4 +1,4 @@
-//! The event bus from outside: pyzmq, and the `zeromq` crate's users.
+//! The event bus through its sockets: pyzmq, and users of the crate `zeromq`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -23,7 +23,7 @@ s.close(); context.term()
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_lines_of_python_fire_and_follow() {
+async fn five_lines_of_python_publish_and_subscribe() {
     let system = System::start("").await;
     let folder = system.path("");
     let mut events = system.events("my/").await;
@@ -39,7 +39,7 @@ async fn five_lines_of_python_fire_and_follow() {
         move || support::python(FOLLOW, &[&folder])
     });
     support::until("the follower is connected", || system.path("following").exists()).await;
-    // Its subscription is on its way: fire until it has printed one.
+    // The subscription is asynchronous: publish until it has printed one.
     let mut following = std::pin::pin!(following);
     let printed = loop {
         system.tool_async("salt-run", &["event.send", "my/other", "{n: 1}"]).await;
@@ -51,7 +51,7 @@ async fn five_lines_of_python_fire_and_follow() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn state_event_shows_the_past_and_goes_on() {
+async fn state_event_shows_past_and_new_events() {
     let system = System::start("").await;
     for n in 1..=3 {
         assert_eq!(stdout(&system.tool("salt-run", &["event.send", "my/tag", &format!("{{n: {n}}}")])), "True\n");
@@ -80,7 +80,7 @@ while True:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stretch_of_the_past_is_replayed_to_a_new_subscriber() {
+async fn a_range_of_the_journal_is_replayed_to_a_new_subscriber() {
     let system = System::start("").await;
     for n in 1..=4 {
         system.tool("salt-run", &["event.send", "my/tag", &format!("{{n: {n}}}")]);
@@ -142,7 +142,7 @@ async fn metrics_are_served_and_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_past_is_shown_when_it_is_larger_than_a_message() {
+async fn past_events_are_shown_beyond_the_size_of_a_message() {
     let system = System::start("").await;
     let mut push = Push::connect(&Endpoint::Ipc(system.path("run/master_event_pull.ipc"))).await.unwrap();
     let mut events = system.events("large/").await;

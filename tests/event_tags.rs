@@ -1,5 +1,5 @@
-//! Every event that Salt 3008.3 fires, tried with Brine: the same tag, the same fields of the same types. What
-//! Salt does was recorded by `tests/events/record`; the steps here have the labels of the steps there.
+//! Every event recorded from Salt 3008.3 by `tests/events/record`, reproduced with Brine: the same tag, and the same
+//! fields with the same types. The steps here have the labels of the recording.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -16,31 +16,31 @@ use support::{BRINE, Events, LONG, System};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-/// How a step is done.
+/// The kind of a step.
 enum Do {
-    /// A tool is run with the master's configuration.
+    /// Runs a tool with the master's configuration.
     Tool(&'static str, &'static [&'static str]),
-    /// `salt-call` is run for the minion web1.
+    /// Runs `salt-call` for the minion web1.
     Call(&'static [&'static str]),
-    /// A wheel function is called.
+    /// Calls a wheel function.
     Wheel(&'static str, fn() -> Map),
-    /// `test.ping` is published to web1 with these options.
+    /// Publishes `test.ping` to web1 with these options.
     Publish(fn() -> Map),
-    /// A stranger publishes with a job id.
+    /// An unauthenticated peer publishes with a job id.
     Stranger,
-    /// Somebody shows a key: for this id, the first or another one, with these grains.
+    /// A minion authenticates: with this id, the first or another key, and these grains.
     Show(&'static str, usize, fn() -> Map),
-    /// The minion web1 starts.
+    /// Starts the minion web1.
     Start,
-    /// Nothing is done: what comes, comes by itself.
+    /// No action: the events occur by themselves.
     Wait,
-    /// A file of the file server is written.
+    /// Writes a file of the file server.
     Write,
-    /// A batch is handed to the master, and stopped.
+    /// Starts a batch in the master, and stops it.
     StopBatch,
-    /// A master starts that has room for one minion, which asks to join.
+    /// Starts a master with `max_minions: 1`, and its minion authenticates.
     Room,
-    /// Another one asks to join it.
+    /// A second minion authenticates with it.
     Full,
 }
 use Do::{Call as Minion, Full, Publish, Room, Show, Start, StopBatch, Stranger, Tool, Wait, Wheel, Write};
@@ -109,7 +109,7 @@ const STEPS: &[(&str, Do)] = &[
     ("the minion's schedule is emptied", Tool("salt", &["web1", "schedule.delete", "often"])),
     ("a minion pings its master", Wait),
     ("a file of the file server changes", Write),
-    // Keys last: a job that goes out while a minion fetches new publish keys is lost to it.
+    // Keys last: a job that is published while a minion fetches new publish keys is lost.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
     ("a rejected key is shown", Show("web2", 0, Map::new)),
     ("a rejected key is deleted", Tool("salt-key", &["-y", "-d", "web2"])),
@@ -121,7 +121,8 @@ const STEPS: &[(&str, Do)] = &[
     ("there are as many minions as may be", Full),
 ];
 
-/// What is recorded and not tried: the label, the tag (a glob), and why. Once an event is there, its line goes.
+/// Recorded events that are not reproduced: the label, the tag (a glob), and the reason. The line has to be removed
+/// once the event exists.
 const NOT_HERE: &[(&str, &str, &str)] = &[
     ("*", "resource/refresh/<id>", "a minion of Python registers its resources; one of Brine has none"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
@@ -130,7 +131,7 @@ const NOT_HERE: &[(&str, &str, &str)] = &[
     ("a second minion starts and ends", "salt/minion/<id>/start", "the first one starts with start_event_grains"),
 ];
 
-/// One line of the recording.
+/// A line of the recording.
 #[derive(Clone)]
 struct Recorded {
     when: String,
@@ -157,7 +158,7 @@ fn reason(entry: &Recorded) -> Option<&'static str> {
     NOT_HERE.iter().find(|(when, tag, _)| is(when, &entry.when) && is(tag, &entry.tag)).map(|(.., why)| *why)
 }
 
-/// A tag as the recording has it.
+/// Returns a tag in the form of the recording.
 fn plain(tag: &str) -> String {
     let part = |part: &str| match part {
         "web1" | "web2" | "db1" | "db2" => "<id>".to_owned(),
@@ -168,7 +169,7 @@ fn plain(tag: &str) -> String {
     tag.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// What is wrong with a value where this type was recorded.
+/// Returns the type errors of a value compared with the recorded one.
 fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     let is = match (expected, found) {
         (Value::Map(expected), Value::Map(found)) => return differences(at, expected, found),
@@ -190,7 +191,7 @@ fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     if is { Vec::new() } else { vec![format!("{at}: {expected} is expected, it is {found}")] }
 }
 
-/// What is wrong with fields. Brine's own begin with `_`; the master's name is that of the host.
+/// Returns the differences of fields. Brine's own fields begin with `_`; the master's name is that of the host.
 fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
     let plain = |name: &Value| if name.to_string().ends_with("_master") { "<master>".into() } else { name.clone() };
     let found: Map = found.iter().map(|(name, value)| (plain(name), value.clone())).collect();
@@ -207,7 +208,7 @@ fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
     all
 }
 
-/// All events of a master, from the start on.
+/// All events of a master since its start.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(String, Map)>>>, Arc<Notify>);
 
@@ -227,7 +228,7 @@ impl Seen {
         self.0.lock().unwrap().len()
     }
 
-    /// Waits for an event as it was recorded: what is wrong with those of its tag if none comes.
+    /// Waits for an event like the recorded one. The error describes the differences of events with its tag.
     async fn until(&self, from: usize, entry: &Recorded) -> Result<(), String> {
         let fits = |(tag, data): &(String, Map)| *tag == entry.tag && differences("", &entry.fields, data).is_empty();
         let comes = async {
@@ -251,7 +252,7 @@ impl Seen {
     }
 }
 
-/// Followers end before the masters do.
+/// Subscribers end before the masters.
 struct World {
     followers: JoinSet<()>,
     system: System,
@@ -391,7 +392,7 @@ async fn every_event_of_salt_has_its_tag_and_fields() {
             failures.extend(world.seen.until(from, entry).await.err());
         }
     }
-    // What was recorded is tried, or it is said why not; and what is said not to be there was recorded.
+    // Every recorded event is tested or listed with a reason, and every listed one was recorded.
     let untried = |entry: &&Recorded| reason(entry).is_none() && !STEPS.iter().any(|(when, _)| *when == entry.when);
     failures
         .extend(recording.iter().filter(untried).map(|entry| format!("{}: {} is not tried", entry.when, entry.tag)));
@@ -401,7 +402,7 @@ async fn every_event_of_salt_has_its_tag_and_fields() {
             failures.push(format!("{when}: {tag} was not recorded: take its line out"));
         }
     }
-    // And whatever else was fired on the way is one of Salt's, but for the name space of Brine's own.
+    // All other published events are Salt's, except for Brine's own name space.
     let own = ["try/", "brine/"];
     for (tag, data) in
         world.seen.0.lock().unwrap().iter().filter(|(tag, _)| !own.iter().any(|own| tag.starts_with(own)))
@@ -423,7 +424,7 @@ async fn every_event_of_salt_has_its_tag_and_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn presence_follows_the_minions() {
+async fn presence_tracks_the_minions() {
     let mut system = System::start("presence_events: True\nloop_interval: 1\n").await;
     let mut events = system.events("salt/presence/").await;
     let ids = |data: &Map, name: &str| data.get(name).unwrap().to_string();
@@ -433,7 +434,7 @@ async fn presence_follows_the_minions() {
         assert_eq!((ids(&data, "new"), ids(&data, "lost")), (format!("['{id}']"), "[]".into()));
     }
     assert_eq!(ids(&events.until("salt/presence/present").await.1, "present"), "['web1', 'web2']");
-    // Both have one address; it is seen which of them is gone, and a command line is no minion.
+    // Both have one address; the missing one is still identified, and `salt-call` does not count as a minion.
     let etc = system.path("web2/etc").display().to_string();
     tokio::task::spawn_blocking(move || {
         support::within_limit(BRINE).args(["salt-call", "-c", &etc, "test.ping"]).output().unwrap()
@@ -447,7 +448,7 @@ async fn presence_follows_the_minions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_job_is_told_under_its_bare_id_where_that_is_asked_for() {
+async fn a_new_job_is_published_under_its_bare_id_on_request() {
     let mut system = System::start("bare_jid_events: True\n").await;
     system.start_minion("web1").await;
     let mut events = system.events("").await;

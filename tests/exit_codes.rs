@@ -1,4 +1,4 @@
-//! The exit statuses of the tools are those that Salt 3008.3 has for the same command lines.
+//! The exit statuses of the tools match those of Salt 3008.3 for the same command lines.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -128,7 +128,7 @@ const STATUSES: &[(i32, &[&str])] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn exit_statuses_are_salts() {
+async fn exit_statuses_match_salt() {
     let mut system = System::start("nodegroups: {both: 'm1 or m2'}\n").await;
     for (name, text) in [
         ("good", "a:\n  test.nop: []\nb:\n  test.succeed_with_changes: []\n"),

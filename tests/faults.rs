@@ -1,4 +1,4 @@
-//! The fault suite: a master and a minion under load, one fault a round, and a ledger of everything acknowledged.
+//! The fault suite: a master and a minion under load, one fault per round, and a ledger of everything acknowledged.
 //!
 //! `tests/faults/run` runs it with more rounds, other seeds or chosen faults; docs/faults.md describes it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

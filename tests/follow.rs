@@ -1,4 +1,4 @@
-//! Following the bus from a command line: readable lines, resuming by number, and pipes whose reader goes away.
+//! Subscribing to the bus from a command line: readable lines, resuming by sequence number, and closed pipes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -29,7 +29,7 @@ async fn follow_prints_one_readable_line_for_each_event() {
     let called = stdout(&system.tool("salt-run", &called));
     assert!(called.contains("runner.test.arg 1 by Reactor, who rendered"), "{called}");
 
-    // Salt's form, with the point in all of its ways.
+    // Salt's form, with each way to specify the starting point.
     let seq = seq.to_string();
     for point in [&["--since", &seq][..], &["--follow", &seq], &[&format!("since={seq}")], &["--since", "1h"]] {
         let words = [&["state.event", "my/go", "count=1"], point].concat();
@@ -40,7 +40,7 @@ async fn follow_prints_one_readable_line_for_each_event() {
     assert!(pretty.starts_with("my/go\t{\n    \"_"), "{pretty}");
     let wrong = system.tool("salt-run", &["jobs.active", "--follow"]);
     assert!(wrong.status.code() == Some(64) && stderr(&wrong).contains("require state.event"), "{wrong:?}");
-    // Live, with colours where they are asked for.
+    // Live, with colours on request.
     let words = ["state.event", "--follow", "live/*", "count=1", "--force-color"];
     let mut follower = piped(Command::new(BRINE).arg("salt-run").args(["-c", &system.etc()]).args(words));
     let mut line = String::new();
@@ -60,12 +60,12 @@ async fn follow_prints_one_readable_line_for_each_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_ends_quietly_when_its_reader_has_gone() {
+async fn a_subscriber_ends_silently_when_its_reader_closes() {
     let mut system = System::new("");
     system.start_master().await;
     let words = ["state.event", "never/*", "--follow"];
     let mut follower = piped(Command::new(BRINE).arg("salt-run").args(["-c", &system.etc()]).args(words));
-    // Nothing is printed that could fail: the closed pipe alone ends it.
+    // Nothing is printed that could fail: only the closed pipe ends it.
     drop(follower.stdout.take());
     let status = tokio::task::spawn_blocking(move || {
         let status = ended(&mut follower);
@@ -110,7 +110,7 @@ async fn the_programs_of_the_documentation_miss_no_event() {
         let mut last = String::new();
         for n in 0..4 {
             if n == 2 {
-                // Published while the follower is away, as its master is.
+                // Published while the subscriber is disconnected, as its master is down.
                 system.stop_master();
                 system.start_master().await;
             }
@@ -135,7 +135,7 @@ async fn the_programs_of_the_documentation_miss_no_event() {
 }
 
 #[test]
-fn up_leaves_nothing_running_when_its_reader_has_gone() {
+fn up_leaves_no_process_when_its_reader_closes() {
     let folder = tempfile::tempdir().unwrap();
     let mut up = piped(Command::new(BRINE).arg("up").current_dir(folder.path()));
     let mut reader = BufReader::new(up.stdout.take().unwrap());
@@ -156,7 +156,7 @@ fn up_leaves_nothing_running_when_its_reader_has_gone() {
     assert_eq!(errors, "");
 }
 
-/// How many processes have a path below this directory among their arguments.
+/// Returns the number of processes with a path below this directory among their arguments.
 fn processes(folder: &std::path::Path) -> usize {
     let folder = folder.display().to_string();
     let all = std::fs::read_dir("/proc").unwrap().flatten();

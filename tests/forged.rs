@@ -1,4 +1,5 @@
-//! What a minion that was let in forges: other names, other proofs, old requests. Refused, logged and counted.
+//! Forged requests of an accepted minion: other names, other proofs, replayed requests. They are refused, logged and
+//! counted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/raw.rs"]
@@ -16,10 +17,10 @@ use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
 use raw::Raw;
 use support::{System, stdout};
 
-/// What is said to who forges.
+/// The reply to a forged request.
 const REFUSED: &str = "bad load";
 
-/// Something is refused: this often, and with these words in the log.
+/// Asserts that requests are refused this often, with this message in the log.
 async fn refused(system: &System, count: i64, words: &str, forge: impl Future<Output = ()>) {
     let before = system.counter("brine_requests_refused_total");
     forge.await;
@@ -27,7 +28,7 @@ async fn refused(system: &System, count: i64, words: &str, forge: impl Future<Ou
     assert!(system.master_log().contains(words), "{words}: {}", system.master_log());
 }
 
-/// A command of each kind that would do something in the name of the minion that it is from.
+/// Returns a command of each kind that would act in the name of its minion.
 fn commands() -> Vec<Map> {
     vec![
         map! {"cmd" => "_return", "jid" => "20261120235852025555", "fun" => "test.ping", "return" => "forged", "retcode" => 0},
@@ -43,7 +44,7 @@ fn commands() -> Vec<Map> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_in_another_minions_name() {
+async fn requests_in_another_minions_name_are_refused() {
     let mut system = System::start("file_recv: True\npeer: {web1: [test.ping]}\n").await;
     system.start_minion("web1").await;
     let mut events = system.events("").await;
@@ -51,7 +52,7 @@ async fn nothing_is_done_in_another_minions_name() {
     for cipher in Cipher::ALL {
         let mut rogue = Raw::join(&system, &format!("rogue-{cipher}"), *cipher).await;
         let each = i64::try_from(commands().len()).unwrap();
-        // Its own session, another name within.
+        // Its own session, another name inside of the load.
         refused(&system, each, "it claims to be from 'web1'", async {
             for command in commands() {
                 let mut load = rogue.proven(command.clone());
@@ -60,7 +61,7 @@ async fn nothing_is_done_in_another_minions_name() {
             }
         })
         .await;
-        // Another name without, or on both sides: the session is not that minion's.
+        // Another name on the envelope, or in both: the session is not that minion's.
         let words = match cipher {
             Cipher::Aes256Gcm => "cannot be opened with this key",
             Cipher::AesCbcHmac => "this is not a text of AES-256-GCM",
@@ -80,7 +81,7 @@ async fn nothing_is_done_in_another_minions_name() {
         .await;
         assert_eq!(rogue.ask(map! {"cmd" => "_minion_event", "tag" => "own", "data" => map! {}}).await, true.into());
     }
-    // What it may do is all that has happened.
+    // Only permitted requests had an effect.
     for _ in Cipher::ALL {
         loop {
             let (tag, data) = events.next().await;
@@ -101,7 +102,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
     let ping = || map! {"cmd" => "_file_envs"};
     let [mut old, mut new] =
         [Raw::join(&system, "old", Cipher::AesCbcHmac).await, Raw::join(&system, "new", Cipher::Aes256Gcm).await];
-    // Salt's cipher: a token proves the key, a time that it is not an old request.
+    // Salt's cipher: a token proves the key, a time that the request is recent.
     let other = PrivateKey::generate(2048).unwrap();
     let long_ago = jiff::Timestamp::now().as_second() - 61;
     for (field, value, words) in [
@@ -118,7 +119,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
         })
         .await;
     }
-    // AES-256-GCM: a number that is taken once.
+    // AES-256-GCM: each serial number is accepted once.
     let load = new.proven(ping());
     let (sealed, again) = (new.sealed(&load), new.sealed(&load));
     assert_eq!(new.send(&sealed, load["nonce"].as_str().unwrap()).await, list!["base"]);
@@ -128,7 +129,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
         })
         .await;
     }
-    // What was sealed for one purpose is not taken for another.
+    // A message encrypted for one purpose is not accepted for another.
     refused(&system, 1, "cannot be opened with this key", async {
         let mut envelope = new.sealed(&load);
         let load = msgpack::pack_map(&new.proven(ping()));
@@ -138,7 +139,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
     })
     .await;
     for minion in [&mut old, &mut new] {
-        // An older protocol, which has fewer proofs.
+        // An older protocol with fewer proofs.
         refused(&system, 1, "protocol version 2 is too old", async {
             let load = minion.proven(ping());
             let mut envelope = minion.sealed(&load);
@@ -151,7 +152,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_are_paths_are_nobodys() {
+async fn ids_that_are_paths_are_refused() {
     let system = System::start("").await;
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     let pem = PrivateKey::generate(2048).unwrap().public().to_pem();
@@ -169,7 +170,7 @@ async fn names_that_are_paths_are_nobodys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn job_ids_that_are_paths_are_no_jobs() {
+async fn job_ids_that_are_paths_are_refused() {
     let system = System::start("order_masters: True\n").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::AesCbcHmac).await;
     for jid in ["../../../owned", "/owned", "20261121\0", "..", "2026112100000000000/", "x".repeat(300).as_str()] {
@@ -186,7 +187,7 @@ async fn job_ids_that_are_paths_are_no_jobs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_of_nobody_and_for_no_job_are_refused() {
+async fn returns_without_a_minion_or_job_are_refused() {
     let system = System::start("order_masters: True\n").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     for (load, words) in [
@@ -209,7 +210,7 @@ async fn returns_of_nobody_and_for_no_job_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_for_files_out_of_the_roots_are_told() {
+async fn requests_for_files_outside_of_the_roots_are_logged() {
     let system = System::start("fileserver_followsymlinks: False\n").await;
     system.write("srv/secret", "secret");
     system.write("srv/salt/open.txt", "open");
@@ -241,7 +242,7 @@ async fn requests_for_files_out_of_the_roots_are_told() {
         assert_eq!(rogue.ask(load).await, map! {"data" => b"".to_vec(), "dest" => ""}.into());
     })
     .await;
-    // What is just not there is no attempt at anything.
+    // A missing file is not an attack.
     refused(&system, 0, words, async {
         for (path, saltenv) in [("none", "base"), ("", "base"), ("open.txt", "none"), ("./open.txt", "base")] {
             rogue.ask(map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => 0}).await;
@@ -252,7 +253,7 @@ async fn requests_for_files_out_of_the_roots_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publish_is_taken_once() {
+async fn a_publish_is_accepted_once() {
     let system = System::start("").await;
     let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
     for cipher in Cipher::ALL {
@@ -267,7 +268,7 @@ async fn a_publish_is_taken_once() {
         for _ in 0..2 {
             let refused = channel.open_publish(payload).unwrap_err().to_string();
             assert!(refused.contains("a publish came twice"), "{cipher}: {refused}");
-            // That another session begins does not make it new.
+            // A new session does not make it acceptable again.
             channel.authenticate().await.unwrap();
         }
         assert!(system.tool("salt-key", &["-y", "-d", &channel_id(*cipher)]).status.success());
@@ -278,7 +279,7 @@ fn channel_id(cipher: Cipher) -> String {
     format!("web-{cipher}")
 }
 
-/// A minion as it should be, that wants publishes signed.
+/// Creates a regular minion that requires signed publishes.
 fn channel(system: &System, cipher: Cipher) -> Arc<Channel> {
     let config = MinionConfig {
         pki_dir: system.path(&format!("{cipher}/pki")),
@@ -293,7 +294,7 @@ fn channel(system: &System, cipher: Cipher) -> Arc<Channel> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_minion_publishes_as_if_it_were_the_master() {
+async fn minions_cannot_forge_publishes_of_the_master() {
     let system = System::start("").await;
     for cipher in Cipher::ALL {
         let rogue = Raw::join(&system, &format!("rogue-{cipher}"), *cipher).await;
@@ -303,7 +304,7 @@ async fn no_minion_publishes_as_if_it_were_the_master() {
             "jid" => "20261120235852025555", "fun" => "cmd.run", "arg" => list!["id"], "tgt" => "*", "tgt_type" => "glob",
             "serial" => i64::MAX,
         };
-        // Every minion has this key: it keeps strangers out, not minions.
+        // Every minion has this key: it protects against unauthenticated peers, not against minions.
         let sealed = rogue.publish.seal(&msgpack::pack_map(&job), None, purpose::PUBLISH);
         let algorithm = brine_crypt::SignatureAlgorithm::default();
         let signed = map! {"sig" => rogue.key.sign(&sealed, algorithm).unwrap(), "sig_algo" => algorithm.name()};

@@ -9,7 +9,7 @@ use brine_value::Value;
 use brine_value::json::from_json;
 use support::{BRINE, System, stdout};
 
-/// A repository with a state in `master`, and another one of the same name in `dev`.
+/// Creates a repository with a state in `master`, and another one of the same name in `dev`.
 fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     commit(&folder, "git init -q --initial-branch=master . && mkdir states", "one");
@@ -32,7 +32,7 @@ fn options(repository: &tempfile::TempDir) -> String {
     format!("fileserver_backend: [gitfs]\ngitfs_remotes:\n  - file://{path}:\n    - root: states\n")
 }
 
-/// The comment of the only state in what `state.sls` returned.
+/// Returns the comment of the only state in a return of `state.sls`.
 fn comment(returned: &Value) -> String {
     let states = returned.as_map().and_then(|map| map.values().next()).and_then(Value::as_map).unwrap();
     states.values().next().unwrap().get("comment").unwrap().to_string()

@@ -1,10 +1,10 @@
-//! What SLS, pillar, states and state functions do, compared with recordings of Salt 3008.3.
+//! Compares SLS files, pillar, states and state functions with recordings of Salt 3008.3.
 //!
-//! `tests/golden/record` says what a case is and records Salt. Cases that Brine does not pass yet are in
-//! `tests/golden/not_yet`, each with its reason; one that passes must leave the list. As the recordings, they are of
-//! root on Debian. `BRINE_GOLDEN=name,other*`
-//! runs these alone, and tells what is wrong with them whatever the list says. A case with a line `# needs PROGRAM` in
-//! its `run` is left out, and told, where that program is not installed.
+//! `tests/golden/record` defines cases and records Salt. Cases that Brine does not pass yet are in
+//! `tests/golden/not_yet`, each with its reason; one that passes must be removed from the list. Like the recordings,
+//! they run as root on Debian. `BRINE_GOLDEN=name,other*` runs only these cases, and prints their differences even if
+//! they are listed. A case with a line `# needs PROGRAM` in its `run` is skipped with a message if that program is not
+//! installed.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ fn every_recorded_case() {
     assert!(told.is_empty(), "\n{}{} of {} cases", told.join("\n"), told.len(), cases.len());
 }
 
-/// The list of what does not work yet: a name and a reason each line.
+/// Reads the list of cases that do not pass yet: a name and a reason on each line.
 fn not_yet(path: &Path) -> BTreeMap<String, String> {
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty());
@@ -91,7 +91,7 @@ fn not_yet(path: &Path) -> BTreeMap<String, String> {
     lines.map(entry).collect()
 }
 
-/// The programs that a case needs and that are not here.
+/// Returns the missing programs of a case.
 fn missing_programs(case: &Path) -> Vec<String> {
     let run = fs::read_to_string(case.join("run")).unwrap();
     let places = std::env::var_os("PATH").unwrap_or_default();
@@ -115,7 +115,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Runs a case and tells in what it differs from the recording.
+/// Runs a case and returns its differences from the recording.
 fn differences(case: &Path) -> Vec<String> {
     let Ok(text) = fs::read_to_string(case.join("salt.json")) else {
         return vec!["not recorded: run tests/golden/record".to_owned()];
@@ -147,7 +147,7 @@ fn differences(case: &Path) -> Vec<String> {
     found
 }
 
-/// Puts a case's files into its temporary folder.
+/// Copies a case's files into its temporary directory.
 fn lay_out(case: &Path, root: &Path) {
     let extra = fs::read_to_string(case.join("minion")).unwrap_or_default();
     for name in ["srv", "pillar", "box", "bin", "machine", "etc"] {
@@ -176,12 +176,12 @@ fn copy(from: &Path, to: &Path, root: &Path) {
     }
 }
 
-/// Where programs are looked for: first in the case's own.
+/// Returns the `PATH` of a case: its own programs come first.
 fn path(root: &Path) -> String {
     format!("{}/bin:{}", root.display(), std::env::var("PATH").unwrap_or_default())
 }
 
-/// Runs `brine salt-call --local`: what the recording has of a run.
+/// Runs `brine salt-call --local`. Returns the fields of a recorded run.
 fn salt_call(line: &str, root: &Path) -> Value {
     let command = line.replace("ROOT", &root.display().to_string());
     let mut shell = Command::new("unshare");
@@ -205,7 +205,7 @@ fn salt_call(line: &str, root: &Path) -> Value {
     }
     let told = String::from_utf8_lossy(&done.stderr).into_owned();
     if out.contains("CLI Example") && told.contains("Passed invalid arguments") {
-        // The documentation of the function, which has other words than Salt's.
+        // The documentation of the function, whose wording differs from Salt's.
         run["text"] = "<usage>".into();
     } else if out.trim().is_empty() {
         run["stderr"] = plain(told.into(), "", root);
@@ -213,7 +213,7 @@ fn salt_call(line: &str, root: &Path) -> Value {
     run
 }
 
-/// What puts the case's own files and folders in the place of the machine's, for one process alone.
+/// Returns shell commands that mount the case's own files and directories over the machine's, for one process only.
 fn mounts(root: &Path) -> String {
     let text = fs::read_to_string(root.join("mounts")).unwrap_or_default();
     let mount = |line: &str| {
@@ -223,7 +223,7 @@ fn mounts(root: &Path) -> String {
     text.lines().map(mount).collect()
 }
 
-/// The words of a line, with quotes as in a shell.
+/// Splits a line into words, with quotes as in a shell.
 fn split(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = line.chars();
@@ -243,7 +243,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// A value with what differs from run to run replaced, as `plain` of the recorder does.
+/// Replaces the parts of a value that differ between runs, as `plain` of the recorder does.
 fn plain(value: Value, key: &str, root: &Path) -> Value {
     match value {
         Value::Object(map) => {
@@ -266,7 +266,7 @@ fn plain(value: Value, key: &str, root: &Path) -> Value {
 }
 
 fn plain_text(text: &str, root: &Path) -> String {
-    // Brine reads the file where it is, Salt its copy.
+    // Brine reads the original file, Salt its copy.
     let text = text.replace(&format!("{}/salt/cache/files/base/", root.display()), "");
     let text = text.replace(&root.display().to_string(), "ROOT");
     let text = without_hints(&without_causes(&without_jids(&text)));
@@ -288,7 +288,7 @@ fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     parts
 }
 
-/// A text without the plain causes that Brine adds to messages of Salt that name classes of Python.
+/// Removes the plain causes that Brine adds to messages of Salt with Python's class names.
 fn without_causes(text: &str) -> String {
     const LACKS: &str = " has no attribute '";
     let mut parts = text.split(LACKS);
@@ -309,7 +309,7 @@ fn without_causes(text: &str) -> String {
     out
 }
 
-/// A text without the similar names that Brine adds to Salt's messages about unknown functions.
+/// Removes the similar names that Brine adds to Salt's messages about unknown functions.
 fn without_hints(text: &str) -> String {
     [" Did you mean '", ": did you mean '"].into_iter().fold(text.to_owned(), |text, begin| {
         match text.split_once(begin).and_then(|(before, hint)| Some((before, hint.split_once("'?")?))) {
@@ -338,7 +338,7 @@ fn without_jids(text: &str) -> String {
     out + rest
 }
 
-/// What is in the box: of a file mode and text, of a link its target, of a folder its mode.
+/// Returns the resulting files: mode and text of files, target of links, mode of directories.
 fn files(root: &Path) -> Value {
     let mut found = Map::new();
     walk(&root.join("box"), "", root, &mut found);
@@ -362,14 +362,14 @@ fn walk(folder: &Path, prefix: &str, root: &Path, found: &mut Map<String, Value>
     }
 }
 
-/// A text without the line of the template at its end, if it has one.
+/// Returns a text without the template line at its end; `None` if it has none.
 fn without_template_line(text: &str) -> Option<&str> {
     let (message, last) = text.rsplit_once('\n')?;
     let (number, _) = last.strip_prefix("line ")?.split_once(" of the template, which renders to line ")?;
     number.parse::<usize>().ok().map(|_| message)
 }
 
-/// Adds a line for each field in which two values differ.
+/// Adds a line for each field that differs between two values.
 fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
@@ -387,7 +387,7 @@ fn compare(at: &str, expected: &Value, found: &Value, differences: &mut Vec<Stri
                 compare(&format!("{at} > {number}"), inner, other, differences);
             }
         }
-        // Where Salt fails with a traceback, Brine may say in its own words what is wrong.
+        // If Salt fails with a traceback, Brine may have its own message.
         (Value::String(a), Value::String(_)) if a == "An exception occurred in this state: <exception>" => {}
         // Errors of rendered YAML: Brine adds the line of the template, which Salt does not know.
         (Value::String(a), Value::String(b)) if without_template_line(b) == Some(a) => {}

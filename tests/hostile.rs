@@ -1,4 +1,4 @@
-//! What strangers and bad minions send: refused, logged, counted, and nothing else happens.
+//! Requests of unauthenticated peers and hostile minions are refused, logged and counted, without other effects.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -15,7 +15,7 @@ async fn ask(system: &System, request: Vec<u8>) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_make_no_sense_are_refused_and_the_master_goes_on() {
+async fn malformed_requests_are_refused_and_the_master_keeps_serving() {
     let mut system = System::start("max_message_size: 1000000\n").await;
     system.start_minion("web1").await;
     let before = system.counter("brine_requests_refused_total");
@@ -75,7 +75,7 @@ async fn without_the_masters_key_nothing_is_published_or_called() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn oversized_and_broken_frames_end_their_connection_alone() {
+async fn oversized_and_broken_frames_end_only_their_connection() {
     let mut system = System::start("max_message_size: 100000\n").await;
     system.start_minion("web1").await;
     for port in [system.ret_port, system.publish_port] {
@@ -94,7 +94,7 @@ async fn oversized_and_broken_frames_end_their_connection_alone() {
     assert!(system.counter("brine_connections_refused_total") >= 1);
 }
 
-/// A minion of ours, with keys of its own: what it may not do, it does here.
+/// A hostile minion with its own keys.
 mod rogue {
     use std::path::Path;
     use std::sync::Arc;
@@ -113,7 +113,7 @@ mod rogue {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_cannot_speak_for_another() {
+async fn a_minion_cannot_impersonate_another() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let rogue = rogue::join(&system.path(""), "rogue", system.ret_port).await;
@@ -165,7 +165,7 @@ async fn a_changed_key_is_denied() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
+async fn a_master_is_trusted_only_with_a_valid_key_signature() {
     use brine_crypt::PrivateKey;
 
     let signs = System::start("master_sign_pubkey: True\n").await;
@@ -173,7 +173,8 @@ async fn a_master_is_believed_as_far_as_it_is_vouched_for() {
     let another = PrivateKey::generate(2048).unwrap().public().to_pem();
     let voucher = std::fs::read_to_string(signs.path("pki/master_sign.pub")).unwrap();
     let known = std::fs::read_to_string(signs.path("pki/master.pub")).unwrap();
-    // What the minion has: the key that vouches, the master's key; whether it looks, and always; what it says.
+    // The minion's configuration: the signing key, the master's key, whether it verifies signatures, and always; and
+    // its error.
     let cases = [
         (&signs, Some(&voucher), None, true, false, ""),
         (&signs, Some(&voucher), Some(&another), true, false, ""),

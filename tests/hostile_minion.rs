@@ -1,4 +1,4 @@
-//! What a minion that was let in asks for and must not have: refused, logged, counted.
+//! Forbidden requests of an accepted minion are refused, logged and counted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,7 +12,7 @@ use support::{System, stdout};
 
 const SECRET: &str = "nobody's business";
 
-/// A master with a secret beside its file roots, and a minion of ours with each cipher.
+/// Starts a master with a secret beside its file roots, and a minion with each cipher.
 async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
     let system = System::start(extra).await;
     system.write("srv/secret", SECRET);
@@ -57,7 +57,7 @@ async fn no_request_for_files_leaves_the_file_roots() {
         for command in ["_serve_file", "_file_hash", "_file_hash_and_stat", "_file_find"] {
             for (path, saltenv) in paths.iter().flat_map(|path| environments.iter().map(move |env| (path, env))) {
                 let load = map! {"cmd" => command, "path" => *path, "saltenv" => *saltenv, "loc" => 0};
-                // No answer at all is as good as an empty one.
+                // No reply is as good as an empty one.
                 let Ok(answer) = channel.request(load).await else { continue };
                 let text = answer.to_string();
                 assert!(!text.contains(SECRET) && !text.contains("hsum"), "{command} {path} {saltenv}: {text}");
@@ -84,7 +84,7 @@ async fn no_request_for_files_leaves_the_file_roots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_minions_send_stay_in_their_folder() {
+async fn files_pushed_by_minions_stay_in_their_directory() {
     let (system, channels) = world("file_recv: True\n").await;
     for channel in &channels {
         for path in [
@@ -127,7 +127,7 @@ fn walk(folder: &std::path::Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_peers_may_not_do_is_not_done() {
+async fn peers_cannot_exceed_their_permissions() {
     let (mut system, channels) = world("allow_minion_key_revoke: False\n").await;
     system.start_minion("web1").await;
     let target = system.path("owned").display().to_string();
@@ -152,7 +152,7 @@ async fn what_peers_may_not_do_is_not_done() {
             let nothing = |value: &Value| !value.is_truthy();
             assert!(answer.as_ref().is_err() || answer.as_ref().is_ok_and(nothing), "{request:?}: {answer:?}");
         }
-        // What is no command, or one that only the master's own tools may give.
+        // Unknown commands, and those reserved for the master's own tools.
         for cmd in [
             "_prep_auth_info",
             "_send_pub",
@@ -194,13 +194,13 @@ async fn a_session_belongs_to_the_minion_that_began_it() {
         let answer = channel.request(load).await.unwrap();
         assert!(!answer.to_string().contains(SECRET), "{answer}");
     }
-    // It is there for the one that it is for.
+    // Its owner can still use it.
     assert!(system.tool("salt", &["web1", "saltutil.refresh_pillar"]).status.success());
     assert_eq!(system.salt_json(&["web1", "pillar.ls"]), map! {"web1" => list!["word"]}.into());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_of_one_cipher_lets_the_other_not_in() {
+async fn a_master_with_one_cipher_refuses_the_other() {
     let system = System::start("ciphers: [aes-256-gcm]\n").await;
     let config = MinionConfig {
         pki_dir: system.path("old"),

@@ -22,7 +22,7 @@ async fn jobs_and_states() {
     fleet.all_answer().await;
     fleet.all_answer().await;
     fleet.system.tool_async("salt-run", &["event.send", "salt/done"]).await;
-    // What goes out for Brine's minions is not heard by Salt's, who would authenticate again to open it.
+    // Salt's minions must not receive publishes for Brine's, or they would authenticate again to decrypt them.
     loop {
         let (tag, data) = auths.next().await;
         assert_ne!(tag, "salt/auth", "{data:?}");
@@ -33,13 +33,13 @@ async fn jobs_and_states() {
     for answer in fleet.salt(&["*", "cmd.run", "echo a; echo b"]).await.into_values() {
         assert_eq!(answer, "a\nb".into());
     }
-    // Jobs that go out in the same moment all arrive: none overtakes another on its way.
+    // Concurrent jobs all arrive in order of their serial numbers.
     let target = &fleet.python[0].id;
     let asked = (0..12).map(async |n| fleet.salt(&[target, "test.echo", &format!("n{n}")]).await);
     for (n, answer) in futures::future::join_all(asked).await.into_iter().enumerate() {
         assert_eq!(answer, map! {target.as_str() => format!("n{n}")});
     }
-    // The first time something is changed, the second time nothing.
+    // The first run makes changes, the second one does not.
     for changed in [true, false] {
         for (id, returned) in fleet.salt(&["*", "state.apply"]).await {
             for (state, result, changes) in [
@@ -117,14 +117,14 @@ async fn modules_of_the_master_and_pillar_reach_minions() {
         assert_eq!(outcome(&returned, "it"), (true.into(), true));
         assert!(returned.to_string().contains("hi it"), "{returned}");
     }
-    // What is synchronised is known to the master too.
+    // Synchronised grains are known to the master, too.
     assert_eq!(fleet.salt(&["-G", "own_grain:yes", "test.ping"]).await.len(), 3);
     fleet.python_says(&["own.pillar", "greeting"], "hello").await;
     fleet.system.write("srv/pillar/data.sls", "greeting: welcome\n");
     fleet.python_says(&["own.pillar", "greeting"], "hello").await;
     fleet.python_says(&["saltutil.refresh_pillar", "wait=True"], true).await;
     fleet.python_says(&["own.pillar", "greeting"], "welcome").await;
-    // A `salt-call` beside the daemon authenticates by itself, and neither ends the other's session.
+    // A `salt-call` beside the daemon has its own session, and neither ends the other's.
     for minion in &fleet.python {
         let output = minion.call(&["own.pillar", "greeting"]).await;
         assert!(stdout(&output).contains("welcome"), "{}{}", stdout(&output), stderr(&output));
@@ -167,7 +167,7 @@ async fn mine_peers_events_and_files() {
     fleet.salt(&[&python[2], "mine.flush"]).await;
     fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
 
-    // Brine's minion has a mine as the others have, and asks as they do.
+    // Brine's minion has a mine like the others, and queries it as they do.
     let brine = async |words: &[&str]| fleet.salt(&[&[BRINE_ID], words].concat()).await.swap_remove(BRINE_ID).unwrap();
     assert_eq!(brine(&["mine.send", "system", "mine_function=grains.get", "kernel"]).await, true.into());
     assert_eq!(brine(&["mine.update", "mine_functions={test.echo: [x]}"]).await, true.into());
@@ -182,7 +182,7 @@ async fn mine_peers_events_and_files() {
     assert_eq!(brine(&["publish.publish", "*", "cmd.run", "id"]).await, map! {}.into());
     assert_eq!(brine(&["publish.runner", "test.arg", "x"]).await.get("args"), Some(&list!["x"]));
 
-    // Peers: what the rules allow is done, by everybody who is meant.
+    // Peers: permitted jobs run on all targeted minions.
     let all: Vec<String> = fleet.ids().into_iter().collect();
     fleet.python_says(&["publish.publish", "*", "test.echo", "foo", "timeout=40"], each(&all, &|_| "foo".into())).await;
     let whole = |_: &str| Value::from(map! {"ret" => "foo"});
@@ -207,7 +207,7 @@ async fn mine_peers_events_and_files() {
         .await;
     fleet.python_says(&["publish.runner", "jobs.list_jobs"], map! {}).await;
 
-    // Events reach the bus.
+    // Events are published on the bus.
     let mut events = fleet.system.events("my/tag").await;
     fleet.python_says(&["event.send", "my/tag", "{a: 1}"], true).await;
     for _ in &python {
@@ -216,7 +216,7 @@ async fn mine_peers_events_and_files() {
         assert_eq!(body.get("data").and_then(|data| data.get("a")), Some(&1.into()));
     }
 
-    // Files, from the master and to it.
+    // Files, in both directions.
     let to = fleet.root() + "/copied";
     fleet.python_says(&["cp.get_file", "salt://some/file.txt", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "some text\n");
@@ -280,14 +280,14 @@ async fn mine_peers_events_and_files() {
     fleet.all_answer().await;
 }
 
-/// Whose a return of this function is.
+/// Returns the minion of a return of this function.
 fn returned<'a>(fun: &str, tag: &'a str, data: &Map) -> Option<&'a str> {
     let (_, id) = tag.strip_prefix("salt/job/")?.split_once("/ret/")?;
     (text(data, "fun") == fun).then_some(id)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_decided_about() {
+async fn pending_rejected_and_denied_keys_are_handled() {
     let mut fleet = Fleet { python: Vec::new(), system: System::new("") };
     fleet.system.start_master().await;
     let mut events = fleet.system.events("salt/").await;
@@ -304,11 +304,11 @@ async fn keys_are_decided_about() {
     key(&["-R", "-y"]).await;
     events.until_all(&fleet.ids(), act("reject")).await;
     key(&["-A", "-y", "--include-rejected"]).await;
-    // Brine's ends when it is rejected, as Salt's do without `rejected_retry`.
+    // Brine's minion ends when it is rejected, as Salt's do without `rejected_retry`.
     fleet.system.spawn_minion(BRINE_ID);
     events.until_all(&fleet.ids(), started).await;
     fleet.all_answer().await;
-    // Another key under a name that is known.
+    // Another key under a known id.
     let python = fleet.python_ids();
     for minion in &mut fleet.python {
         minion.kill();
@@ -335,7 +335,7 @@ async fn beacons_schedules_and_reactions() {
     let mut events = fleet.system.events("salt/").await;
     let minion = "beacons: {status: [{loadavg: [all]}, {interval: 1}]}\nschedule: {often: {function: test.arg, args: [scheduled], seconds: 1}}\n";
     fleet.spawn(minion);
-    // In whatever order they come.
+    // In any order.
     let mut missing: BTreeSet<(String, &str)> = BTreeSet::new();
     for id in fleet.python_ids() {
         missing.extend(["highstate", "beacon", "schedule"].map(|what| (id.clone(), what)));
@@ -360,7 +360,7 @@ async fn beacons_schedules_and_reactions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_master_goes_and_comes_and_changes_its_keys() {
+async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     let mut fleet = Fleet::start("", "", &[]).await;
     let mut events = fleet.system.events("salt/").await;
 
@@ -379,14 +379,14 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
         assert!(begun.elapsed() < FLEET_TIME, "the job does not end");
     }
 
-    // New keys are fetched by minions that run.
+    // Running minions fetch new keys.
     fleet.system.write("cache/.dfn", "");
     let accepted =
         |tag: &str, data: &Map| (tag == "salt/auth" && text(data, "act") == "accept").then(|| text(data, "id"));
     events.until_all(&fleet.ids(), accepted).await;
     fleet.all_answer().await;
 
-    // The master is away while a job runs: all come back, and what they have to return is not lost.
+    // The master is down while a job runs: all minions reconnect, and their returns are not lost.
     let flag = fleet.system.path("go-on");
     let running = fleet.system.path("running");
     let wait =
@@ -399,14 +399,14 @@ async fn the_master_goes_and_comes_and_changes_its_keys() {
     fleet.system.kill_master();
     std::fs::write(&flag, "").unwrap();
     fleet.system.start_master().await;
-    // The first returns come before anything can follow the new master's events.
+    // The first returns arrive before anything can subscribe to the new master's events.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
         assert!(begun.elapsed() < FLEET_TIME, "nothing comes of {missing:?}");
         let kept = stdout(&fleet.system.tool_async("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await);
         missing.retain(|id| !kept.contains(&format!("\"{id}\": \"done\"")));
     }
-    // Its publishes reach them as soon as they have connected again.
+    // Its publishes reach them as soon as they have reconnected.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
         assert!(begun.elapsed() < FLEET_TIME, "these do not come back: {missing:?}");

@@ -52,7 +52,7 @@ async fn targets_arguments_outputs_and_exit_codes() {
         (&["web1", "test.arg", "1", "k=v", "--out=quiet"], 0, ""),
         (&["web1", "test.echo", "{a: [1, x]}", "--out=yaml"], 0, "web1:\n  a:\n  - 1\n  - x\n"),
         (&["web1", "test.echo", "text", "--out=raw"], 0, "{'web1': 'text'}\n"),
-        // Variables that a job sets end with it.
+        // Variables set by a job end with it.
         (&["web1", "environ.setval", "BRINE_SET", "one"], 0, "web1:\n    one\n"),
         (&["web1", "cmd.run", "echo ${BRINE_SET-gone}"], 0, "web1:\n    gone\n"),
     ] {
@@ -69,7 +69,7 @@ async fn targets_arguments_outputs_and_exit_codes() {
     assert!(stdout(&output).contains("Failed:    1"), "{}", stdout(&output));
     let output = system.tool("salt", &["*", "test.ping", "-b", "1"]);
     assert_eq!(output.status.code(), Some(0));
-    // As Salt: the next minions are asked before the return is shown that made room for them.
+    // As in Salt, the next publish is shown before the return that made room for it.
     let start = "\nExecuting run on ['db1']\n\n\nExecuting run on ['web1']\n\ndb1:\n    True\njid:\n";
     assert!(stdout(&output).starts_with(start), "{}", stdout(&output));
     let several = system.salt_json(&["web1", "test.echo,test.ping", "hi", ","]);
@@ -77,7 +77,7 @@ async fn targets_arguments_outputs_and_exit_codes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_are_found_again() {
+async fn past_jobs_are_listed_and_looked_up() {
     let system = two_minions().await;
     let output = system.tool("salt", &["*", "test.echo", "hello", "--async"]);
     let jid = stdout(&output).trim().strip_prefix("Executed command with job ID: ").unwrap().to_owned();
@@ -102,14 +102,14 @@ async fn jobs_are_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_job_is_seen_and_really_ended() {
+async fn a_running_job_is_listed_and_killed() {
     let system = two_minions().await;
     let marker = system.path("pid");
     let command = format!("sleep 600 & echo $! > {}; wait", marker.display());
     let output = system.tool("salt", &["web1", "cmd.run", &command, "--async"]);
     let jid = stdout(&output).trim().rsplit(' ').next().unwrap().to_owned();
     let mut events = system.events("salt/job/").await;
-    // The job runs once its file is there.
+    // The job has started once its file exists.
     let pid = || std::fs::read_to_string(&marker).unwrap_or_default().trim().parse::<i32>();
     support::until("the job runs", || pid().is_ok()).await;
     let child = pid().unwrap();
@@ -181,7 +181,7 @@ async fn pillar_and_salt_call_work_with_the_master() {
     assert_eq!(stdout(&output.await.unwrap()), "local:\n    True\n");
 }
 
-/// The JSON that a runner function returns.
+/// Returns the JSON output of a runner function.
 fn runner(system: &System, words: &[&str]) -> brine_value::Value {
     let output = system.tool("salt-run", &[&["--out=json"], words].concat());
     let shown = stdout(&output);
@@ -189,7 +189,7 @@ fn runner(system: &System, words: &[&str]) -> brine_value::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_return_beyond_max_event_size_is_kept_whole_and_its_event_trimmed() {
+async fn a_return_beyond_max_event_size_is_stored_whole_and_its_event_trimmed() {
     let mut system = System::start("max_event_size: 100000\nlarge_returns_size: 2\n").await;
     system.start_minion("web1").await;
     let mut events = system.events("salt/job/").await;
@@ -204,7 +204,7 @@ async fn a_return_beyond_max_event_size_is_kept_whole_and_its_event_trimmed() {
     let job = runner(&system, &["jobs.list_job", jid]);
     let result = job.get("Result").and_then(|result| result.get("web1")).unwrap();
     assert_eq!((result.get("retcode"), result.get("success")), (Some(&0.into()), Some(&true.into())));
-    // Only the large text of a mapping goes.
+    // Only the large string of a mapping is trimmed.
     system.write(
         "srv/salt/big.sls",
         &format!("a:\n  test.configurable_test_state:\n    - comment: {}\n    - warnings: few\n", "y".repeat(200_000)),
@@ -212,7 +212,7 @@ async fn a_return_beyond_max_event_size_is_kept_whole_and_its_event_trimmed() {
     let answer = system.salt_json(&["web1", "state.apply", "big"]);
     let state = answer.get("web1").and_then(brine_value::Value::as_map).unwrap().values().next().unwrap();
     assert_eq!((state.get("comment"), state.get("result")), (Some(&"VALUE_TRIMMED".into()), Some(&true.into())));
-    // A quarter of 2 MiB is one minion's: the next one is kept trimmed, and counted.
+    // A minion may use a quarter of 2 MiB: the next return is stored trimmed, and counted.
     let output = system.tool_async("salt", &["web1", "cmd.run", &large(300_000), "--show-jid"]).await;
     let shown = stdout(&output);
     let jid = shown.lines().next().unwrap().strip_prefix("jid: ").unwrap();
@@ -271,7 +271,7 @@ async fn calls_of_runner_functions_are_jobs() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_options_of_a_returner_reach_it() {
+async fn returners_get_their_options() {
     let mut system = System::start("").await;
     system.configure_minion("web1", "sqlite3.database: ROOT/own.db\nother.sqlite3.database: ROOT/other.db\n");
     let mut events = system.events("salt/").await;

@@ -1,4 +1,4 @@
-//! The crates use each other as ARCHITECTURE.md draws it, and in no other way; options are read in one way.
+//! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// The crates that each crate uses.
+/// The dependencies of each crate.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// Returns the name of a crate in the drawing: its package's without `brine-`; the root package is `src`.
@@ -26,7 +26,7 @@ fn metadata() -> Vec<Value> {
     metadata["packages"].as_array().unwrap().clone()
 }
 
-/// Returns the edges between the crates of the workspace, without those of tests alone.
+/// Returns the dependencies between the crates of the workspace, without dev-dependencies.
 fn edges(packages: &[Value]) -> Edges {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let used = |package: &Value| {
@@ -38,7 +38,7 @@ fn edges(packages: &[Value]) -> Edges {
     packages.iter().map(|package| (short(&text(&package["name"])), used(package))).collect()
 }
 
-/// Reads the drawing: the crates from top to bottom, each with those that it uses.
+/// Reads the drawing: the crates from top to bottom, each with its dependencies.
 fn drawing() -> Vec<(String, BTreeSet<String>)> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
     let block = text.split("```crates\n").nth(1).expect("ARCHITECTURE.md has a block of crates");

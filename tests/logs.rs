@@ -1,4 +1,4 @@
-//! What operators find in logs: which files there are, what each level tells, who accepted a key and which reaction ran.
+//! Logs for operators: the files, the content of each level, and the causes of key decisions and reactions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{BRINE, LONG, System, stderr, stdout, until};
 
-/// A daemon in the background, ended on drop.
+/// A daemon in the background, killed on drop.
 struct Background(Pid);
 
 impl Background {
@@ -39,7 +39,7 @@ async fn daemon_logs_to_its_default_file_and_follows_rotation() {
     let log = system.path("var/log/salt/master");
     assert!(read(&log).contains("master is ready"), "{}", read(&log));
     assert_eq!(std::fs::metadata(&log).unwrap().permissions().mode() & 0o777 & !0o640, 0);
-    // As logrotate does: the file is moved, the daemon is told.
+    // As logrotate does: the file is moved, and the daemon gets a signal.
     std::fs::rename(&log, log.with_extension("1")).unwrap();
     kill(daemon.0, Signal::SIGHUP).unwrap();
     until("the new file", || read(&log).contains("SIGHUP ignored")).await;
@@ -60,7 +60,7 @@ async fn errors_of_a_start_in_the_background_are_in_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn log_file_that_cannot_be_opened_is_reported_and_ends_nothing() {
+async fn a_log_file_that_cannot_be_opened_is_reported_without_ending_the_daemon() {
     let mut system = System::new("log_file: ROOT/file/log\n");
     system.write("file", "");
     system.start_master().await;
@@ -70,7 +70,7 @@ async fn log_file_that_cannot_be_opened_is_reported_and_ends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_have_the_configured_shape() {
+async fn lines_have_the_configured_format() {
     let mut system = System::new(
         "log_fmt_console: '%(levelname)s|%(message)s|'\nlog_fmt_logfile: '%(asctime)s <%(levelname)-8s> %(message)s'\n\
          log_datefmt_logfile: '%Y'\nlog_level_logfile: info\n",
@@ -115,7 +115,7 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
     let accepted = line("key accepted minion=web1 by=\"reaction of ");
     assert!(accepted.contains(&format!("{} to event ", auth.display())), "{accepted}");
     assert!(line("rule fired rule=\"twice\"").contains("tag=\"my/tag\" _seq="));
-    // An operator's decision is in the log of salt-key and in the master's.
+    // An operator's decision is logged by salt-key and by the master.
     let rejected = system.tool("salt-key", &["-y", "-d", "web1", "--log-file-level", "info"]);
     assert!(rejected.status.success(), "{}", stderr(&rejected));
     until("the master's line", || {
@@ -136,7 +136,7 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
 }
 
 #[test]
-fn debug_tells_the_steps_of_a_state_run_without_secrets() {
+fn debug_logs_the_steps_of_a_state_run_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
     let write = |path: &str, text: &str| {
@@ -188,12 +188,12 @@ fn debug_tells_the_steps_of_a_state_run_without_secrets() {
     let warning = run("warning");
     assert!(warning.lines().all(|line| line.starts_with("[ERROR   ]")), "{warning}");
     assert!(warning.contains("state [bad] cmd.run failed"), "{warning}");
-    // What fails is in the log file, too, as far as it exists.
+    // Errors are written to the log file, too, if it exists.
     assert!(!folder.path().join("var/log").exists(), "a tool makes no directory of logs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn debug_tells_of_sockets_publishes_and_returns() {
+async fn debug_logs_sockets_publishes_and_returns() {
     let mut system = System::new("auto_accept: True\nlog_level_logfile: debug\n");
     system.start_master().await;
     system.start_minion("web1").await;

@@ -1,4 +1,4 @@
-//! Data that a minion sends to its master by itself or on request: the mine and pushed files.
+//! Data that a minion sends to its master: the mine and pushed files.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use brine_value::{Value, map};
 use support::{Events, System, text};
 
-/// Waits until the master has accepted an update of the mine that the minion made by itself.
+/// Waits until the master has accepted a scheduled update of the mine.
 async fn mine_updated(events: &mut Events, id: &str) {
     loop {
         let (_, data) = events.until(&format!("salt/job/*/ret/{id}")).await;
@@ -18,7 +18,7 @@ async fn mine_updated(events: &mut Events, id: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_mine_is_sent_without_being_asked_for() {
+async fn the_mine_is_updated_on_schedule() {
     let mut system = System::start("").await;
     system.write("srv/pillar/top.sls", "base: {'web1': [mine]}\n");
     system.write(
@@ -58,7 +58,7 @@ async fn the_mine_is_sent_without_being_asked_for() {
     let hidden = system.salt_json(&["web1", "schedule.list", "return_yaml=False"]);
     assert_eq!(hidden.get("web1"), Some(&Value::map()));
 
-    // Other functions in the pillar fill it at once.
+    // Changed functions in the pillar update it at once.
     system.write("srv/pillar/mine.sls", "mine_functions:\n  later: [{mine_function: test.echo}, new]\n");
     assert_eq!(
         system.salt_json(&["web1", "saltutil.refresh_pillar", "wait=True", "timeout=10"]),
@@ -69,7 +69,7 @@ async fn the_mine_is_sent_without_being_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_pushed_to_a_master_that_takes_them() {
+async fn files_are_pushed_to_a_master_with_file_recv() {
     for (options, is_taken) in [("file_recv: True\nfile_recv_max_size: 1\n", true), ("", false)] {
         let mut system = System::start(options).await;
         system.start_minion("web1").await;

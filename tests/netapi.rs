@@ -1,4 +1,4 @@
-//! Answers of the REST API beside those of Salt's rest_cherrypy, which `tests/netapi/record` keeps.
+//! Compares responses of the REST API with those of Salt's rest_cherrypy, recorded by `tests/netapi/record`.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -21,29 +21,29 @@ external_auth:
 rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
 ";
 
-/// Cases with another status than Salt's.
+/// Cases with a different status than Salt's.
 const OTHER_STATUS: &[(&str, u16)] = &[
     // A method that a resource does not have.
     ("wrong method", 405),
-    // A malformed chunk is the client's mistake.
+    // A malformed chunk is the client's error.
     ("local without a target", 400),
     ("local without a function", 400),
     ("runner that is unknown", 400),
     ("keys with a wrong password", 401),
 ];
 
-/// Cases with another message than Salt's, or another list of clients (Salt's has a method that is none).
+/// Cases with a different message than Salt's, or a different list of clients (Salt's has a method that is not one).
 const OTHER_TEXT: &[&str] = &[
     "root",
     "root as yaml",
     "root as html",
     "unknown path",
     "unacceptable answer",
-    // One check of the session for all resources.
+    // The session is checked once for all resources.
     "keys without a session",
 ];
 
-/// Replaces what differs in each run, as `mask` of `tests/netapi/record`, and what the masters' own keys are called.
+/// Masks values that differ between runs, like `mask` of `tests/netapi/record`, and the names of the masters' own keys.
 struct Masks(Vec<(Regex, &'static str)>);
 
 impl Masks {
@@ -68,7 +68,7 @@ impl Masks {
             Value::Str(text) => self.text(text).into(),
             Value::List(all) => all.iter().map(|one| self.value(one)).collect(),
             Value::Map(map) => {
-                // Salt's minions give functions with any keywords the fields of the job.
+                // Salt's minions pass the fields of the job to functions that accept any keywords.
                 let own = map.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
                 let pair = |(name, value): (&Value, &Value)| {
                     let masked = match name.as_str() {
@@ -115,7 +115,7 @@ fn ask(api: &Api, case: &Value, sessions: &mut HashMap<String, String>, jid: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_salts() {
+async fn responses_match_salt() {
     let api = Api::start(CONFIG, &[], &["m1", "m2"]).await;
     let cases = json::from_json(include_str!("netapi/cases.json")).unwrap();
     let salts = json::from_json(include_str!("netapi/salt.json")).unwrap();
@@ -167,7 +167,7 @@ async fn answers_are_salts() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Returns the answer with these fields of each minion alone.
+/// Returns the response with only these fields of each minion.
 fn only_fields(data: &Value, only: &Value) -> Value {
     let first = data.get("return").unwrap().as_list().unwrap()[0].as_map().unwrap().clone();
     let fields = |of_minion: &Value| -> Value {

@@ -75,7 +75,7 @@ async fn system(extra: &str) -> System {
     system
 }
 
-/// The results of an orchestration by id, and its exit status.
+/// Returns the results of an orchestration by id, and its exit status.
 fn orchestrate(system: &System, words: &[&str]) -> (Map, i32) {
     let all: Vec<&str> = [&["--out=json", "state.orchestrate"], words].concat();
     let output = system.tool("salt-run", &all);
@@ -112,7 +112,7 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
     let number = |id: &str| results.get(id).unwrap().get("__run_num__").and_then(Value::as_i64).unwrap();
     assert!(number("last") > number("states"), "its requisite comes first");
 
-    // As a test, nothing is done.
+    // In test mode nothing is changed.
     let (results, _) = orchestrate(&system, &["orch", "test=True"]);
     let comment = "Function test.arg would be executed on target *";
     assert_eq!(told(&results, "last"), (Value::Nil, comment.into()));
@@ -120,7 +120,7 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_fails_is_told_and_is_the_exit_status() {
+async fn failures_are_reported_and_set_the_exit_status() {
     let system = system("").await;
     let (results, code) = orchestrate(&system, &["bad_orch"]);
     assert_eq!(code, 1);

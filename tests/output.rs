@@ -1,6 +1,6 @@
-//! What the outputters print, compared with what Salt's own outputters printed for the same values.
+//! Compares the outputters with the recorded output of Salt's for the same values.
 //!
-//! `tests/golden/output/cases` lists the cases; `tests/golden/output/record` records them anew.
+//! `tests/golden/output/cases` lists the cases; `tests/golden/output/record` records them again.
 
 #![allow(clippy::unwrap_used, reason = "a broken case must end the test")]
 
@@ -34,7 +34,7 @@ fn options(words: &[&str]) -> OutputOptions {
 }
 
 #[test]
-fn every_case_prints_what_salt_prints() {
+fn output_matches_salt_in_every_case() {
     let cases = golden("cases");
     let mut wrong = Vec::new();
     let mut run = 0;
@@ -53,7 +53,7 @@ fn every_case_prints_what_salt_prints() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Any data, with control text for terminals here and there.
+/// Generates data with control characters here and there.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Nil),
@@ -74,7 +74,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A run of one state that has every field, each with any data.
+/// Generates a run of one state with every field, each with arbitrary data.
 fn any_run() -> impl Strategy<Value = Value> {
     const FIELDS: [&str; 8] =
         ["result", "changes", "comment", "warnings", "start_time", "duration", "data", "__parallel__"];

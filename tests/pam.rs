@@ -71,7 +71,7 @@ async fn tokens_end_with_the_account() {
     assert_eq!(stdout(&made).trim(), "{}", "{}", stderr(&made));
     assert_eq!(stdout(&active_jobs(&system, &["-a", "pam"])).trim(), "{}");
     drop(master);
-    // The check of an account is remembered for a minute, by this process alone.
+    // The check of an account is cached for a minute, in this process only.
     let master = pam::start_master(&system).await;
     assert_eq!(stdout(&active_jobs(&system, &["-a", "pam"])).trim(), "{}");
     drop(master);

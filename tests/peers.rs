@@ -1,4 +1,5 @@
-//! What unauthenticated peers may hold of a master: bytes, time, connections. Others are served beside them.
+//! The resources that unauthenticated peers can use of a master: memory, time, connections. Other peers are still
+//! served.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/raw.rs"]
@@ -18,7 +19,7 @@ async fn requests(system: &System, source: &str) -> Peer {
     Peer::tcp(source, system.ret_port, "REQ").await.unwrap()
 }
 
-/// Resident memory of the master in bytes: now (`VmRSS:`), or the most that it was (`VmHWM:`).
+/// Returns the resident memory of the master in bytes: current (`VmRSS:`), or peak (`VmHWM:`).
 fn memory(system: &System, field: &str) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", system.master_pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
@@ -30,7 +31,7 @@ fn bad_load() -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_messages_of_unauthenticated_peers_are_answered_and_not_kept() {
+async fn large_messages_of_unauthenticated_peers_are_answered_and_dropped() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let before = memory(&system, "VmRSS:");
@@ -50,7 +51,7 @@ async fn large_messages_of_unauthenticated_peers_are_answered_and_not_kept() {
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
 }
 
-/// A connection for each request, as Salt's minions have it.
+/// Sends each request over a new connection, like Salt's minions.
 fn by_single_connections(system: &System) -> Ask {
     let port = system.ret_port;
     Box::new(move |request| {
@@ -62,9 +63,9 @@ fn by_single_connections(system: &System) -> Ask {
     })
 }
 
-/// As Salt's minions do: a connection for each request, a large return as the first of them after a restart.
+/// Like Salt's minions: one connection for each request, and a large return is the first after a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_return_comes_in_once_its_minion_has_authenticated_again() {
+async fn a_large_return_is_accepted_once_its_minion_has_authenticated_again() {
     let mut system = System::start("max_event_size: 20000000\n").await;
     let key = PrivateKey::generate(2048).unwrap();
     let mut minion = Raw::join_by(by_single_connections(&system), "web1", key, Cipher::AesCbcHmac).await;
@@ -84,7 +85,7 @@ async fn a_large_return_comes_in_once_its_minion_has_authenticated_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_messages_are_closed_at_the_deadline_and_idle_connections_stay() {
+async fn incomplete_messages_time_out_and_idle_connections_stay() {
     let system = System::start("message_timeout: 1\n").await;
     let mut idle = requests(&system, REMOTE).await;
     let mut halves = Vec::new();
@@ -115,7 +116,7 @@ async fn connections_of_one_address_are_bounded() {
         assert!(Peer::tcp(REMOTE, port, "DEALER").await.is_none());
     }
     assert!(system.master_log().contains("its address has 5 connections (max_connections_per_address)"));
-    // The minion and the tools have another address.
+    // The minion and the tools use another address.
     system.start_minion("web1").await;
     assert_eq!(system.counter("brine_connections_limited_total"), 2);
     open.clear();

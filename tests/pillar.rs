@@ -1,4 +1,4 @@
-//! Pillar from a master: functions in its files, `ext_pillar`, the cache, and what a minion is told when it fails.
+//! Pillar from a master: functions in its files, `ext_pillar`, the cache, and errors for the minion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -31,7 +31,7 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     let both = map! {"web1" => expected("web1", "w", "of-web"), "db1" => expected("db1", "d", "of-db")};
     assert_eq!(system.salt_json(&["*", "pillar.raw"]), both.into());
 
-    // What is cached is told until somebody asks for more.
+    // A cached pillar is used until a request bypasses it.
     system.write("srv/pillar/web.sls", "secret: {{ changed }}\n");
     let raw = |system: &System| system.salt_json(&["web1", "pillar.items", "unmask=True"]);
     assert_eq!(raw(&system), map! {"web1" => expected("web1", "w", "of-web")}.into());
@@ -43,7 +43,7 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     let refused = list!["Pillar failed to render with the following messages:", error];
     assert_eq!(system.salt_json(&["web1", "state.apply", "ok"]), map! {"web1" => refused}.into());
 
-    // A pillar that is wrong is not cached; a refresh asks anew.
+    // An invalid pillar is not cached; a refresh renders it again.
     system.write("srv/pillar/web.sls", "secret: mended\n");
     assert_eq!(raw(&system), map! {"web1" => expected("web1", "w", "mended")}.into());
     system.write("srv/pillar/web.sls", "secret: last\n");
@@ -53,7 +53,7 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     assert!(shown.contains("of-db") && !shown.contains("last"), "{shown}");
 }
 
-/// A web server that says who has asked, until it is asked for something else.
+/// Starts a web server that returns the id in the request, until it gets another request.
 fn web_server() -> u16 {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -79,7 +79,7 @@ fn web_server() -> u16 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_web_server_may_have_more_of_a_pillar() {
+async fn a_web_server_extends_the_pillar() {
     let url = format!("http://127.0.0.1:{}/%s?role=<role>", web_server());
     let external = format!("ext_pillar:\n  - http_json: {{url: '{url}', with_grains: True}}\n");
     let mut system = System::start(&external).await;
@@ -93,7 +93,7 @@ async fn a_web_server_may_have_more_of_a_pillar() {
     }
     let web1 = map! {"from" => map! {"files" => "here", "web" => "server"}, "list" => list![1, 2]};
     assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => web1}.into());
-    // A server that does not answer well leaves no half of a pillar.
+    // A failing server must not lead to a partial pillar.
     let db1 = system.salt_json(&["db1", "pillar.raw"]);
     let errors = db1.get("db1").and_then(|pillar| pillar.get("_errors")).map(ToString::to_string).unwrap_or_default();
     assert!(errors.contains("http_json"), "{db1}");

@@ -1,4 +1,4 @@
-//! Daemons and tools that root starts run as the user of the configuration.
+//! Daemons and tools started by root run as the user of the configuration.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,7 +12,7 @@ use support::{BRINE, System, stderr, stdout};
 
 const USER: &str = "nobody";
 
-/// The user to change to; nothing, and a word of it, where tests do not run as root.
+/// Returns the user to change to; `None` with a message if tests do not run as root.
 fn user() -> Option<User> {
     if !geteuid().is_root() {
         eprintln!("left out: only root can change its user");
@@ -21,7 +21,7 @@ fn user() -> Option<User> {
     Some(User::from_name(USER).unwrap().unwrap())
 }
 
-/// Real, effective and other user ids, and group ids, of a process.
+/// Returns the real, effective and other user ids, and the group ids, of a process.
 fn ids(pid: &str) -> Vec<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let lines = status.lines().filter(|line| line.starts_with("Uid:") || line.starts_with("Gid:"));
@@ -40,7 +40,7 @@ async fn daemons_and_tools_run_as_the_user_of_the_configuration() {
     // The user must reach the tree.
     std::fs::set_permissions(system.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
     system.write("srv/salt/x.txt", "x\n");
-    // Files of a former start as root.
+    // Files of an earlier start as root.
     for name in ["cache/old/file", "web1/cache/old", "web1/pki/old"] {
         system.write(name, "x");
     }
@@ -72,7 +72,7 @@ async fn daemons_and_tools_run_as_the_user_of_the_configuration() {
     ] {
         assert_eq!(owner(&system.path(name)), uid, "{name}");
     }
-    // The configuration stays root's.
+    // The configuration still belongs to root.
     assert_eq!(owner(&system.path("etc/master")), 0);
 
     // The minion's commands have the user's identity, groups and home.
@@ -83,7 +83,7 @@ async fn daemons_and_tools_run_as_the_user_of_the_configuration() {
     assert_eq!(lines, [USER, groups.trim(), &user.dir.display().to_string()]);
     assert_eq!(system.salt_json(&["web1", "cp.get_file_str", "salt://x.txt"]).get("web1"), Some(&"x\n".into()));
 
-    // Tools leave no files of root.
+    // Tools create no files of root.
     let run = system.tool("salt-run", &["test.arg", "1"]);
     assert!(run.status.success(), "{}", stderr(&run));
     let listed = system.tool("salt-key", &["-L"]);
@@ -95,7 +95,7 @@ async fn daemons_and_tools_run_as_the_user_of_the_configuration() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_in_the_background_gives_up_root() {
+async fn a_daemon_in_the_background_drops_privileges() {
     let Some(user) = user() else { return };
     let system = System::new("user: nobody\n");
     std::fs::set_permissions(system.path(""), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -108,13 +108,13 @@ async fn a_daemon_in_the_background_gives_up_root() {
     assert_eq!(owner(&log), user.uid.as_raw());
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.parse().unwrap()), nix::sys::signal::Signal::SIGTERM)
         .unwrap();
-    // The directory is root's: the file can only be emptied.
+    // The directory belongs to root: the file can only be truncated.
     let file = system.path("master.pid");
     support::until("the daemon ends", || std::fs::read_to_string(&file).is_ok_and(|text| text.is_empty())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_that_cannot_be_changed_to_are_one_sentence() {
+async fn failures_to_change_the_user_are_one_sentence() {
     let Some(_) = user() else { return };
     let system = System::new("user: no-such-user\n");
     for tool in ["salt-master", "salt-run", "salt-key"] {
@@ -126,7 +126,7 @@ async fn users_that_cannot_be_changed_to_are_one_sentence() {
     let output = system.tool("salt-master", &["-u", "also-none"]);
     assert!(stderr(&output).contains("'also-none'"), "{}", stderr(&output));
 
-    // Another user cannot become a third one.
+    // A user other than root cannot change to a third one.
     let system = System::new("user: root\n");
     let everybody = |path: &Path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
     everybody(&system.path(""));
@@ -144,7 +144,7 @@ async fn users_that_cannot_be_changed_to_are_one_sentence() {
     assert!(stderr(&setpriv).contains(expected), "{}", stderr(&setpriv));
 }
 
-/// A group that only the tests' own `/etc/group` has, with the user as a member.
+/// A group that exists only in the test's own `/etc/group`, with the user as a member.
 const GROUP: &str = "54321";
 
 /// Runs this binary where the user has a supplementary group.
@@ -173,7 +173,7 @@ async fn users_keep_their_supplementary_groups() {
     master.kill().unwrap();
     master.wait().unwrap();
 
-    // So do programs that a minion of root runs as the user.
+    // The same for programs that a minion of root runs as the user.
     system.write("call/minion", "id: web1\nroot_dir: ROOT/call\nfile_client: local\n");
     let git = system.write("bin/git", "#!/bin/sh\nexec id -G\n");
     std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -18,7 +18,7 @@ const REACTOR: &str =
     "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
+async fn a_new_minion_is_accepted_and_gets_its_highstate() {
     let mut system = System::new(REACTOR);
     system.write("reactor/auth.sls", AUTH);
     system.write("reactor/start.sls", START);
@@ -50,7 +50,7 @@ async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
     );
     assert_eq!(std::fs::read_to_string(system.path("made")).unwrap(), "made\n");
 
-    // An id that the reaction does not know stays pending.
+    // An id without a matching reaction stays pending.
     system.spawn_minion("stranger");
     loop {
         let (_, data) = events.until("salt/auth").await;
@@ -67,7 +67,7 @@ async fn a_new_minion_is_accepted_and_brought_to_its_highstate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_files_of_reactor_d_do_what_they_say() {
+async fn the_files_of_reactor_d_work_as_documented() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/reactor.d");
     let mut system = System::new(&format!(
         "reactor:\n  - 'salt/auth': [{folder}/auth.sls]\n  - 'salt/minion/*/start': [{folder}/start.sls]\n"
@@ -77,7 +77,7 @@ async fn the_files_of_reactor_d_do_what_they_say() {
     system.configure_minion("db7", "");
     system.spawn_minion("db7");
     events.until("salt/job/*/ret/db7").await;
-    // An id with a glob in it must not accept others.
+    // An id with a glob must not accept other keys.
     system.configure_minion("web1*", "");
     system.spawn_minion("web1*");
     loop {
@@ -90,7 +90,7 @@ async fn the_files_of_reactor_d_do_what_they_say() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_ids_accept_no_key_and_bring_no_reaction_along() {
+async fn hostile_ids_accept_no_key_and_inject_no_reaction() {
     let mut system = System::new(REACTOR);
     system.write("reactor/auth.sls", AUTH);
     system.write("reactor/start.sls", START);
@@ -108,7 +108,7 @@ async fn hostile_ids_accept_no_key_and_bring_no_reaction_along() {
     for (tag, id, file) in attacks {
         let data = to_json(&map! {"act" => "pend", "id" => id}.into());
         assert_eq!(stdout(&system.tool("salt-run", &["event.send", tag, &data])).trim(), "True", "{id}");
-        // Neither a call nor a job comes before the error.
+        // Neither a call nor a job precedes the error.
         loop {
             let (tag, data) = events.next().await;
             let message = text(&data, "message");
@@ -125,7 +125,7 @@ async fn hostile_ids_accept_no_key_and_bring_no_reaction_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
+async fn a_failed_reaction_is_an_event_and_others_continue() {
     let mut system = System::new("reactor:\n  - 'go': [ROOT/bad.sls, ROOT/unknown.sls, ROOT/good.sls]\n");
     system.write("bad.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
     system.write("unknown.sls", "x:\n  runner.no.such: []\n");
@@ -142,7 +142,7 @@ async fn a_reaction_that_cannot_be_done_is_an_event_and_the_others_go_on() {
         ),
         "{unknown:?}"
     );
-    // The call that fired the event returns too, before or after.
+    // The return of the publishing call may come before or after.
     let good = loop {
         let (_, data) = events.until("salt/run/*/ret").await;
         if text(&data, "fun") == "runner.test.arg" {
@@ -173,7 +173,7 @@ async fn a_reaction_past_its_deadline_is_a_dead_letter_and_missing_files_are_log
     assert!(log.contains("names a file that does not exist") && log.contains("/nonexistent/x.sls"), "{log}");
 }
 
-/// Fires one numbered event through the master; true if the master has said that it is kept.
+/// Publishes a numbered event through the master. Returns true if the master has acknowledged it.
 async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
     let args = Args::positional(["load/go".into(), map! {"n" => n}.into()]);
     let call = Call {
@@ -214,7 +214,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
                     if n == EVENTS / 2 {
                         half.notify_one();
                     }
-                    // Again until the master says that it has it: it may be away for a while.
+                    // Retries until the master acknowledges it: it may be down for a while.
                     while !fire(&client, &key, n).await {
                         tokio::task::yield_now().await;
                     }
@@ -232,10 +232,10 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
     for one in firing {
         one.await.unwrap();
     }
-    // Every event that is in the journal, whatever the firing side knows of it, has its reaction.
+    // Every event in the journal has its reaction, whether or not it was acknowledged.
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     let (mut fired, mut done, mut from) = (HashSet::new(), HashSet::new(), 1u64);
-    // How fast the machine is does not matter, as long as reactions go on.
+    // Reactions must make progress, at any speed of the machine.
     let mut progress = (0, std::time::Instant::now());
     loop {
         let args = Args::positional([from.into(), 5000.into()]);

@@ -1,5 +1,5 @@
-//! Faults of reactions in a real master: `reactor.explain` and `reactor.history` give the cause of each, of those that
-//! are errors and of those that are silent.
+//! Faults of reactions in a real master: `reactor.explain` and `reactor.history` report the cause of each, of errors
+//! and of silent ones.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -48,7 +48,7 @@ const FILES: [(&str, &str); 12] = [
     ),
 ];
 
-/// Publishes an event and returns its number.
+/// Publishes an event and returns its sequence number.
 async fn publish(system: &System, tag: &str, data: &str) -> String {
     let mut events = system.events(tag).await;
     assert_eq!(stdout(&system.tool_async("salt-run", &["event.send", tag, data]).await).trim(), "True");
@@ -56,7 +56,7 @@ async fn publish(system: &System, tag: &str, data: &str) -> String {
     text(&data, "_seq")
 }
 
-/// Waits until `reactor.explain` says this of an event. Returns all that it says.
+/// Waits until `reactor.explain` reports this about an event. Returns the whole report.
 async fn explained(system: &System, seq: &str, expected: &str) -> String {
     let start = std::time::Instant::now();
     loop {
@@ -98,7 +98,7 @@ async fn every_planted_fault_is_explained() {
         ("fault/arguments", "{}", "arguments.sls:2: 'runner.test.arg' has its arguments both"),
         ("fault/fails", "{}", "fails.sls:2: runner.jobs.lookup_jid: "),
         ("fault/text", "{text: 'a: b'}", "text.sls:2: render failed: `{{ data.text }}` would change the structure"),
-        // Silent ones.
+        // Silent faults.
         ("fualt/cool/1", "{}", "no reaction: no pattern matches the tag; the nearest: 'fault/cool/*'"),
         ("other", "{}", "no reaction: no pattern matches the tag, and none is similar"),
         (
@@ -129,7 +129,7 @@ async fn every_planted_fault_is_explained() {
         explained(&system, &seq, expected).await;
         numbers.push((tag, seq));
     }
-    // The events that the reactor's own call publishes.
+    // The events published by the reactor's own call.
     let first = history(&system, &["tag=fault/cool/1"]).await;
     let jid = first[0].get("reactions").unwrap().as_list().unwrap()[0].get("jid").unwrap().to_string();
     let all = stdout(&system.tool("salt-run", &["state.event", &format!("salt/run/{jid}/ret"), "count=1", "since=1"]));
@@ -138,7 +138,7 @@ async fn every_planted_fault_is_explained() {
         explained(&system, &ret.get("_seq").unwrap().to_string(), "the reactor's own runner and wheel calls").await;
     assert!(told.contains("<--"), "{told}");
 
-    // The history has those that something is bound to, and with a tag the others.
+    // The history has events with matching entries, and with a tag also others.
     let recent = history(&system, &["limit=50"]).await;
     for (tag, seq) in &numbers {
         let event = recent.iter().find(|event| event.get("seq").unwrap().to_string() == **seq);
@@ -149,7 +149,7 @@ async fn every_planted_fault_is_explained() {
     let outcome = unmatched[0].get("reactions").unwrap().as_list().unwrap()[0].get("outcome").unwrap().to_string();
     assert_eq!(outcome, "no reaction: no pattern matches the tag; the nearest: 'fault/cool/*'");
 
-    // A reactor that is off, and an event that the journal does not have.
+    // A reactor that is not the leader, and an event that is not in the journal.
     system.tool("salt-run", &["reactor.set_leader", "False"]);
     let seq = publish(&system, "fault/rate", "{id: web2}").await;
     explained(&system, &seq, "no reaction: the reactor was off").await;

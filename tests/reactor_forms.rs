@@ -1,5 +1,5 @@
-//! The reactor in a real master and minion: its configuration taken up as it changes, loops stopped, what
-//! happened explained, rules over time, the minion's own reactor.
+//! The reactor in a real master and minion: configuration reloads, stopped loops, explanations, rules over time, the
+//! minion's own reactor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -8,7 +8,7 @@ use brine_value::Value;
 use support::{System, stdout, text, until};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_of_the_configuration_are_taken_up_and_drop_ins_add_entries() {
+async fn configuration_changes_are_reloaded_and_drop_ins_add_entries() {
     let mut system = System::new("reactor:\n  - 'one': [ROOT/n.sls]\n");
     system.write("n.sls", "{{ tag }}:\n  runner.test.arg: [{args: [{{ data.n }}]}]\n");
     system.start_master().await;
@@ -26,7 +26,7 @@ async fn changes_of_the_configuration_are_taken_up_and_drop_ins_add_entries() {
             }
         }
     }
-    // A mistake is told, and what was there before stays.
+    // An error is reported, and the previous configuration stays.
     system.write("etc/master.d/more.conf", "reactor: {three: 5}\n");
     let (_, error) = events.until("salt/reactor/error").await;
     assert_eq!(text(&error, "message"), "'reactor': the files of 'three' are a list of paths, got 5");
@@ -46,7 +46,7 @@ async fn a_loop_through_a_minion_is_found_and_explained() {
     assert!(text(&error, "message").starts_with("3 reactions lead from one to the next"), "{error:?}");
     let told = stdout(&system.tool("salt-run", &["reactor.explain", &text(&error, "_cause")]));
     let lines: Vec<_> = told.lines().collect();
-    // The event from outside, and three times job and event, each below the other.
+    // The external event, and three times job and event, each below its cause.
     for (place, what) in [
         (0, " again"),
         (1, "again: local.event.send"),
@@ -61,7 +61,7 @@ async fn a_loop_through_a_minion_is_found_and_explained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_would_happen_is_told_and_nothing_is_done() {
+async fn a_dry_run_reports_reactions_without_dispatching_them() {
     let mut system = System::new("reactor:\n  - 'go': [ROOT/go.sls, ROOT/bad.sls]\n");
     system.write("go.sls", "a:\n  local.cmd.run:\n    - tgt: {{ data.id }}\n    - args: [{cmd: uptime}]\n");
     system.write("bad.sls", "a:\n  runner.test.arg: []\n  wheel.no.such: []\n");
@@ -73,7 +73,7 @@ async fn what_would_happen_is_told_and_nothing_is_done() {
     assert_eq!(list("reactions")[0].get("tgt"), Some(&"m1".into()));
     assert_eq!(list("reactions").len(), 2);
     assert!(list("errors")[0].to_string().contains("bad.sls:3: wheel.no.such: 'no.such' is not available"));
-    // The same for an event of the journal, by its number.
+    // The same for an event of the journal, by its sequence number.
     system.tool("salt-run", &["event.send", "go", "{id: m2}"]);
     let since = stdout(&system.tool("salt-run", &["event_bus.since", "1", "--out=json"]));
     let since = brine_value::json::from_json(&since).unwrap();
@@ -103,7 +103,7 @@ async fn rules_over_time_react_and_remember_across_a_crash() {
     for (n, host) in [(1, "h1"), (2, "h2"), (3, "h1")] {
         assert_eq!(stdout(&system.tool("salt-run", &["event.send", "login/x", &login(n, host)])).trim(), "True");
     }
-    // What the rule remembers is written a moment later.
+    // The state of the rule is written with a delay.
     until("both hosts are remembered", || stdout(&system.tool("salt-run", &["reactor.rules"])).contains("rule.count"))
         .await;
     system.stop_master();

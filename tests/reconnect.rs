@@ -1,4 +1,4 @@
-//! Daemons that come and go.
+//! Daemons that stop and restart.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -12,7 +12,7 @@ fn ping(system: &System) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn minions_come_back_after_the_master_was_away() {
+async fn minions_reconnect_after_the_master_was_down() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     assert_eq!(ping(&system), map! {"web1" => true}.into());
@@ -30,7 +30,7 @@ async fn minions_come_back_after_the_master_was_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_that_was_killed_starts_again() {
+async fn a_killed_minion_starts_again() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     system.kill_minion("web1");
@@ -72,7 +72,7 @@ async fn a_deleted_key_ends_the_session() {
     let said = stdout(&system.tool_async("salt-key", &["-d", "web1", "-y"]).await);
     assert!(said.contains("Key for minion web1 deleted."), "{said}");
     events.until("salt/key").await;
-    // With auto_accept the minion comes back by itself, with a session of its own.
+    // With auto_accept the minion authenticates again by itself, with a new session.
     events.until("salt/auth").await;
 }
 
@@ -91,9 +91,9 @@ async fn a_master_with_another_fingerprint_is_not_trusted_at_the_first_contact()
     events.until("salt/minion/web1/start").await;
 }
 
-/// Salt's `autosign_grains`: the minion shows grains with its key, the master's files say which are let in.
+/// Salt's `autosign_grains`: the minion sends grains with its key, and the master's files decide which are accepted.
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_are_accepted_by_the_grains_that_come_with_them() {
+async fn keys_are_accepted_by_autosign_grains() {
     let mut system =
         System::new("autosign_grains_dir: ROOT/autosign_grains\nauth_events_autosign_grains: [accept, pend]\n");
     system.write("autosign_grains/role", "# who may come in\nweb\n");
@@ -111,9 +111,9 @@ async fn keys_are_accepted_by_the_grains_that_come_with_them() {
     }
 }
 
-/// A `salt-call` begins a session of its own: neither it nor the daemon beside it loses what it sends.
+/// A `salt-call` has its own session: neither it nor the daemon loses messages.
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_of_one_minion_work_side_by_side() {
+async fn processes_of_one_minion_work_concurrently() {
     const EACH: usize = 10;
     let mut system = System::start("").await;
     system.start_minion("web1").await;

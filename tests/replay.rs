@@ -1,7 +1,7 @@
-//! What real Salt minions said to a real Salt master, said again to a Brine master: it answers as Salt's did.
+//! Replays recorded messages of Salt minions to a Brine master: its answers match those of the recorded Salt master.
 //!
-//! `tests/interop/record` makes the recordings and says what is in them. Requests are sealed as the recorded minion
-//! sealed them, commands of the master's machine are given with Brine's tools, and publishes must come as they came.
+//! `tests/interop/record` makes the recordings and documents them. Requests are encrypted as by the recorded minion,
+//! commands on the master's machine are run with Brine's tools, and publishes must match the recorded ones.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -21,8 +21,8 @@ use sha2::{Digest, Sha256};
 use support::{LONG, System, stderr, text};
 use tokio::task::JoinHandle;
 
-/// Where Brine's answers knowingly are not the recorded ones: the command, how the difference begins (place: recorded
-/// -> answered), and why. Every entry is needed by some recording.
+/// Known differences from the recordings: the command, the prefix of the difference (path: recorded -> answered), and
+/// the reason. Every entry is needed by some recording.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "_auth",
@@ -50,25 +50,25 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("publish", "load.tgt_type: compound -> list", "nodegroups reach minions as the names that they mean"),
 ];
 
-/// One minion, as the recording has it.
+/// One recorded minion.
 struct Replay {
     release: &'static str,
     system: System,
     key: PrivateKey,
     master: PublicKey,
     client: RequestClient,
-    /// The minion's session and the publish stream's, once it is let in.
+    /// The minion's session and the publish stream's, after authentication.
     keys: Option<(Session, Session)>,
     publishes: Option<Subscriber>,
-    /// The job ids of this run, by those of the recording.
+    /// The job ids of this run, by the recorded ones.
     jids: BTreeMap<String, String>,
     differences: BTreeSet<(String, String)>,
 }
 
-/// A request whose answer is awaited.
+/// A request without its answer yet.
 struct Asked {
     recorded: Map,
-    /// The entry behind which the answer came.
+    /// The entry after which the answer arrived.
     due: usize,
     nonce: String,
     session: Option<Session>,
@@ -129,7 +129,7 @@ impl Replay {
         assert!(asked.is_empty());
     }
 
-    /// Gives a command on the master's machine.
+    /// Runs a command on the master's machine.
     async fn give(&self, words: &Value) {
         let words: Vec<String> = words.as_list().unwrap().iter().map(|word| self.placed(&word.to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -137,7 +137,7 @@ impl Replay {
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
     }
 
-    /// Waits for a publish, which must be as this one.
+    /// Waits for a publish, which must match the recorded one.
     async fn hear(&mut self, recorded: &Value) {
         let publishes = self.publishes.as_mut().unwrap();
         let heard = tokio::time::timeout(LONG, publishes.recv()).await;
@@ -170,7 +170,7 @@ impl Replay {
         Asked { recorded: entry.clone(), due: at + usize::try_from(later).unwrap(), nonce, session, answer }
     }
 
-    /// Takes the answer to a request, which must be sealed as the recorded one and say the same.
+    /// Receives the answer to a request, which must match the recorded one in encryption and content.
     async fn answered(&mut self, asked: Asked) {
         let Asked { recorded, nonce, session, answer, .. } = asked;
         let answer = msgpack::unpack(&answer.await.unwrap()).unwrap();
@@ -206,7 +206,7 @@ impl Replay {
         self.compare(&cmd, "", &recorded["reply"], &said);
     }
 
-    /// Takes the keys that the master gives.
+    /// Stores the session keys from the master.
     async fn let_in(&mut self, said: &Map, algorithm: EncryptionAlgorithm) {
         let key = |name: &str| {
             let text = self.key.decrypt(said[name].as_bytes().unwrap(), algorithm).unwrap();
@@ -227,7 +227,7 @@ impl Replay {
         self.system.path("").display().to_string()
     }
 
-    /// A recorded text with this run's folder and job ids. One that is not known yet is a new one.
+    /// Replaces this run's directory and job ids in a recorded text. An unknown job id gets a new one.
     fn placed(&self, recorded: &str) -> String {
         let mut placed = recorded.replace("ROOT", &self.root()).replace("<user>", "root");
         for (recorded, jid) in &self.jids {
@@ -236,7 +236,7 @@ impl Replay {
         placed
     }
 
-    /// A recorded load as it is sent now.
+    /// Returns a recorded load with the values of this run.
     fn filled(&mut self, recorded: &Value, nonce: &str, load: &Value) -> Value {
         match recorded {
             Value::Str(word) => match word.as_str() {
@@ -275,7 +275,7 @@ impl Replay {
         }
     }
 
-    /// Writes down where an answer is not as the recorded one.
+    /// Records the differences of an answer from the recorded one.
     fn compare(&mut self, cmd: &str, place: &str, recorded: &Value, said: &Value) {
         let same = match (recorded, said) {
             (Value::Map(fields), said) if fields.contains_key("<bytes>") => {
@@ -303,7 +303,7 @@ impl Replay {
                 return;
             }
             (Value::Str(word), said) => self.same_text(word, said),
-            // Salt has 1 and 1.0 for the same.
+            // Salt uses 1 and 1.0 interchangeably.
             (recorded, said) => recorded == said,
         };
         if !same {
@@ -319,7 +319,7 @@ impl Replay {
             "<nonce>" | "<pub_key>" => return said.as_str().is_some(),
             _ => {}
         }
-        // Salt sends bytes as text.
+        // Salt sends bytes as strings.
         let found = match said {
             Value::Str(text) => text.clone(),
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
@@ -343,7 +343,7 @@ impl Replay {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_brine_master_answers_as_salts_did() {
+async fn a_brine_master_answers_like_the_recorded_salt_master() {
     let mut needed = BTreeSet::new();
     let mut told = String::new();
     for release in ["3008.3", "3007.15", "3006.28"] {

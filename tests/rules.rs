@@ -1,4 +1,4 @@
-//! The worked examples of docs/rules.md, with the files that are shown there.
+//! The worked examples of docs/rules.md, with the files shown there.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use brine_value::{Map, Value};
 use support::{Events, System, text};
 
-/// A master with these files of `reactor.d`, each changed by replacing some of its text.
+/// Starts a master with these files of `reactor.d`, each with text replacements.
 fn system(config: &str, files: &[(&str, &[(&str, &str)])]) -> System {
     let system = System::new(&format!("auto_accept: True\nreactor_rules: [ROOT/rules/*.sls]\n{config}"));
     for (name, changes) in files {
@@ -66,7 +66,7 @@ async fn a_minion_that_does_not_come_back() {
     fire(&system, "salt/minion/web2/start", "{id: web2}").await;
     let (_, data) = events.until("alert/not_back").await;
     assert_eq!((text(&data, "minion"), text(&data, "told_by")), ("web1".into(), "root".into()));
-    // Only that one: web2 started in time.
+    // Only for web1: web2 started in time.
     fire(&system, "alert/end", "{}").await;
     assert_eq!(events.next().await.0, "alert/end");
 }

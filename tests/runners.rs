@@ -1,4 +1,4 @@
-//! Runner functions as `salt-run` shows them.
+//! Output of runner functions by `salt-run`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

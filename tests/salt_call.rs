@@ -1,10 +1,10 @@
-//! What `salt-call` says of a call that fails.
+//! Errors of `salt-call`.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 
 #[test]
-fn a_failed_call_is_told_on_stderr() {
+fn a_failed_call_is_reported_on_stderr() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("minion"), format!("id: m1\nroot_dir: {}\n", folder.path().display())).unwrap();
     for (call, told) in [

@@ -1,4 +1,4 @@
-//! The edges of the protocol between Brine and Salt: heartbeats, filtered publishes, signed messages.
+//! Optional features of the protocol between Brine and Salt: heartbeats, filtered publishes, signed messages.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -12,15 +12,15 @@ use brine_value::{Map, Value, map};
 use salt::{PythonMaster, PythonMinion, RELEASES};
 use support::{Events, System, stderr, stdout};
 
-/// A master of Salt with Brine minions of some configurations, by id.
+/// A Salt master with Brine minions of several configurations, by id.
 struct SaltMaster {
-    // Ends before the minions' directory goes.
+    // Dropped before the minions' directory.
     system: System,
     master: PythonMaster,
 }
 
 impl SaltMaster {
-    /// The minions' keys have been accepted, and the master has received their start events.
+    /// Starts the master and minions, and waits for accepted keys and start events.
     async fn start(version: &str, master: &str, minions: &[(&str, &str)]) -> Self {
         let mut master = PythonMaster::new(version, &format!("auto_accept: True\n{master}"));
         master.write("srv/salt/word.txt", "word");
@@ -37,7 +37,7 @@ impl SaltMaster {
         SaltMaster { system, master }
     }
 
-    /// Runs `salt` and returns what each minion returned.
+    /// Runs `salt` and returns the results by minion.
     async fn salt(&self, words: &[&str]) -> Map {
         let output = self.master.tool("salt", &[&["--static", "--out=json", "-t", "10"], words].concat()).await;
         let read = brine_value::json::from_json(&stdout(&output));
@@ -55,8 +55,8 @@ fn set(ids: &[&str]) -> BTreeSet<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// Salt 3008 closes connections whose heartbeats are not answered. The first request after a quiet time must not find a
-/// closed connection, whatever it asks for.
+/// Salt 3008 closes connections with unanswered heartbeats. The first request after an idle time must not find a closed
+/// connection, whatever its kind.
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_to_salt_3008_outlive_its_heartbeats() {
     let heartbeats = "zmq_heartbeat_ivl: 200\nzmq_heartbeat_timeout: 600\n";
@@ -72,7 +72,7 @@ async fn connections_to_salt_3008_outlive_its_heartbeats() {
     .into_iter()
     .enumerate()
     {
-        // Quiet for several times as long as an unanswered heartbeat keeps a connection.
+        // Idle for several times as long as an unanswered heartbeat keeps a connection.
         tokio::time::sleep(Duration::from_secs(2)).await;
         let answers = salt.salt(&[&["brine"], words].concat()).await;
         let answer = answers.get("brine").cloned().unwrap_or_default();
@@ -85,8 +85,8 @@ async fn connections_to_salt_3008_outlive_its_heartbeats() {
     assert!(!log.contains("closed the connection") && !log.contains("connecting again"), "{log}");
 }
 
-/// A Salt master with `zmq_filtering` sends a publish once for each minion of its target. Minions that filter get
-/// theirs, the others leave out what is for others.
+/// A Salt master with `zmq_filtering` sends a publish once for each minion of its target. Minions that filter receive
+/// their own, the others skip those for others.
 async fn filtered_publishes_of_a_salt_master(version: &str) {
     let minions = [("filters", "zmq_filtering: True\n"), ("plain", ""), ("other", "zmq_filtering: True\n")];
     let salt = SaltMaster::start(version, "zmq_filtering: True\n", &minions).await;
@@ -116,8 +116,8 @@ async fn filtered_publishes_of_salt_3008() {
     filtered_publishes_of_a_salt_master("3008.3").await;
 }
 
-/// A Salt master that requires signatures takes the returns of a Brine minion that signs, and of no other. Salt's masters
-/// fail to verify any signature unless `signing_algorithm` is set, which has no default there.
+/// A Salt master that requires signatures accepts returns only from a Brine minion that signs. Salt's masters fail to
+/// verify any signature unless `signing_algorithm` is set, which has no default there.
 async fn signed_returns_to_a_salt_master(version: &str) {
     let required = "require_minion_sign_messages: True\ndrop_messages_signature_fail: True\n\
                     signing_algorithm: PKCS1v15-SHA1\n";
@@ -158,9 +158,9 @@ async fn signed_returns_to_salt_3008() {
     signed_returns_to_a_salt_master("3008.3").await;
 }
 
-/// Brine does not speak Salt's tcp transport: the log says so, and not only that the connection is closed.
+/// Brine does not support Salt's tcp transport: the log says so, in addition to the closed connection.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_salt_master_with_another_transport_is_named_as_such() {
+async fn a_salt_master_with_another_transport_is_reported() {
     let mut master = PythonMaster::new("3007.15", "transport: tcp\n");
     master.spawn();
     let mut system = System::new("");

@@ -1,4 +1,4 @@
-//! `salt-key` end to end: the real binary on folders of keys, with and without a master's sockets.
+//! `salt-key` end to end: the real binary on key directories, with and without a master's sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -20,14 +20,14 @@ JHTjx51iJmIGDPkdQOjti+P9SHl5CGr1iPZkPrw3kXgCeD9Hsvlw2UgUjaUAQOyG\n\
 SL61sxx3fF7aX4ekF9qtKOZ1MkXj6PqSCJGuPiTHLdTHe4Lpv7+jerLF3mq+TyKS\n\
 9wIDAQAB\n-----END PUBLIC KEY-----\n";
 
-/// A master's folders in a scratch folder.
+/// The directories of a master below a scratch directory.
 struct Master {
     root: tempfile::TempDir,
 }
 
 impl Master {
-    /// Keys: m1 and m2 accepted, p1, p2 and Pq pending, r1 rejected, d1 and m1 denied, and a pending
-    /// file that is no key.
+    /// Keys: m1 and m2 accepted, p1, p2 and Pq pending, r1 rejected, d1 and m1 denied, and a pending file without a
+    /// valid key.
     fn new() -> Self {
         let master = Master { root: tempfile::tempdir().unwrap() };
         fs::write(master.path("master"), format!("root_dir: {}\npki_dir: pki\n", master.path("").display())).unwrap();
@@ -48,13 +48,13 @@ impl Master {
         fs::write(path, text).unwrap();
     }
 
-    /// Runs `salt-key` with these words and this input; gives what it prints, on stderr behind `!`,
-    /// and its exit status if it is not 0.
+    /// Runs `salt-key` with these words and this input. Returns its output, with stderr after `!`, and its exit status
+    /// if it is not 0.
     fn key(&self, words: &str, input: &str) -> String {
         run(Command::new(env!("CARGO_BIN_EXE_brine")).arg("key").arg("-c").arg(self.path("")), words, input)
     }
 
-    /// All keys on one line.
+    /// Returns all keys on one line.
     fn keys(&self) -> String {
         self.key("--out json --out-indent=-1", "").trim().replace('"', "")
     }
@@ -69,7 +69,7 @@ fn run(command: &mut Command, words: &str, input: &str) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A tool that asks nothing may have closed its input by now.
+    // A tool without a prompt may have closed its input by now.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
     let mut text = String::from_utf8(output.stdout).unwrap();
@@ -170,7 +170,7 @@ fn accepting_asks_and_takes_an_empty_answer_as_yes() {
 }
 
 #[test]
-fn the_end_of_the_input_is_no_answer() {
+fn the_end_of_the_input_is_not_an_answer() {
     let master = Master::new();
     assert_snapshot!(master.key("-r p1", ""), @r"
     The following keys are going to be rejected:
@@ -314,7 +314,7 @@ fn results_can_go_to_a_file_and_questions_do_not() {
 }
 
 #[test]
-fn a_pair_of_keys_is_made_and_not_replaced() {
+fn a_key_pair_is_generated_and_not_replaced() {
     let master = Master::new();
     let folder = master.path("made");
     let words = format!("--gen-keys web1 --gen-keys-dir {}", folder.display());
@@ -336,7 +336,7 @@ fn a_pair_of_keys_is_made_and_not_replaced() {
 }
 
 #[test]
-fn mistakes_are_told_as_salt_tells_them() {
+fn usage_errors_match_salt() {
     let master = Master::new();
     assert_snapshot!(master.key("--nope", ""), @r"
     ! Usage: salt-key [options]
@@ -367,7 +367,7 @@ fn mistakes_are_told_as_salt_tells_them() {
 }
 
 #[test]
-fn a_configuration_that_is_not_there_or_wrong_is_told() {
+fn missing_and_invalid_configurations_are_reported() {
     let master = Master::new();
     fs::write(master.path("master"), format!("root_dir: {}\npki_dirr: x\n", master.path("").display())).unwrap();
     let folder = master.path("").display().to_string();
@@ -386,7 +386,7 @@ fn a_configuration_that_is_not_there_or_wrong_is_told() {
 }
 
 #[test]
-fn deleting_and_rejecting_ask_the_master_for_a_new_publish_key() {
+fn deleting_and_rejecting_rotate_the_publish_key() {
     let master = Master::new();
     let cache = master.path("var/cache/salt/master");
     let file = cache.join(".dfn");
@@ -403,7 +403,7 @@ fn deleting_and_rejecting_ask_the_master_for_a_new_publish_key() {
 }
 
 #[test]
-fn a_master_that_runs_is_told_by_events() {
+fn a_running_master_is_notified_by_events() {
     use brine_bus::SocketNames;
     use brine_event::Event;
     use brine_zmtp::{Limits, Listener, Pull};
@@ -421,7 +421,7 @@ fn a_master_that_runs_is_told_by_events() {
             if let Some(pem) = data.get_mut("pub") {
                 *pem = pem.to_string().lines().next().unwrap().into();
             }
-            // The operator is whoever runs the tests.
+            // The operator is the user of the tests.
             let by = data.shift_remove("_by").unwrap().to_string();
             assert!(by.starts_with("salt-key of "), "{by}");
             sender.send(format!("{} {}", event.tag(), brine_value::Value::from(data))).unwrap();
@@ -461,7 +461,7 @@ fn a_socket_that_nobody_serves_is_only_a_warning() {
 }
 
 #[test]
-fn the_binary_is_the_tool_that_it_is_called_by() {
+fn the_name_of_the_binary_selects_the_tool() {
     let folder = tempfile::tempdir().unwrap();
     let brine = env!("CARGO_BIN_EXE_brine");
     let links = format!("link {}", folder.path().display());

@@ -1,4 +1,4 @@
-//! A Brine minion whose master is an unmodified one of Salt, of several releases.
+//! A Brine minion with an unmodified Salt master, of several releases.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -12,15 +12,15 @@ use support::{System, stderr, stdout, text};
 /// The id of the Brine minion.
 const BRINE_ID: &str = "brine";
 
-/// A Salt master of some release and its only minion, which is Brine's.
+/// A Salt master of one release and its only minion, a Brine minion.
 struct Pair {
-    // Ends before the minion's folder goes.
+    // Dropped before the minion's directory.
     system: System,
     master: PythonMaster,
 }
 
 impl Pair {
-    /// The minion's key has been accepted, and the master has heard of its start.
+    /// Starts both, and waits for the accepted key and the start event.
     async fn start(version: &str) -> Self {
         let mut master = PythonMaster::new(
             version,
@@ -42,12 +42,12 @@ impl Pair {
         let accepted = master.tool("salt-key", &["-y", "-a", BRINE_ID]).await;
         assert!(stdout(&accepted).contains(&format!("Key for minion {BRINE_ID} accepted.")), "{}", stderr(&accepted));
         events.until(&format!("salt/minion/{BRINE_ID}/start")).await;
-        // It sends its mine by itself.
+        // It sends its mine on schedule.
         while support::text(&events.until(&format!("salt/job/*/ret/{BRINE_ID}")).await.1, "fun") != "mine.update" {}
         Pair { system, master }
     }
 
-    /// What `salt` says that the minion returned.
+    /// Runs `salt` and returns the minion's result.
     async fn salt(&self, words: &[&str]) -> Value {
         let output = self.master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
         let said = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
@@ -55,7 +55,7 @@ impl Pair {
         said.get(BRINE_ID).cloned().unwrap_or_else(told)
     }
 
-    /// Files go to the master, whose pieces of files are small.
+    /// Files are pushed to the master, in small pieces.
     async fn pushes_files(&self) {
         let path = self.system.write("box/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
         let kept = |name: &str| self.master.path(&format!("cache/minions/{BRINE_ID}/files/{name}"));
@@ -67,12 +67,12 @@ impl Pair {
         assert_eq!(std::fs::read(kept("up/a.conf")).unwrap(), content);
         let large = self.system.write("large", &"0123456789abcdef".repeat(70_000)).display().to_string();
         assert_eq!(self.salt(&["cp.push", &large]).await, false.into());
-        // The way back, with the master's `file_buffer_size`.
+        // In the other direction, with the master's `file_buffer_size`.
         self.master.write("srv/salt/big", &"0123456789abcdef".repeat(40_000));
         assert_eq!(self.salt(&["cp.get_file_str", "salt://big"]).await, String::from_utf8(content).unwrap().into());
     }
 
-    /// Only masters from 3008 on have pillar values masked.
+    /// Pillar values are masked only with masters from 3008 on.
     async fn shows_the_pillar_as(&self, version: &str) {
         let greeting = format!("hello {BRINE_ID}");
         let shown = if version.starts_with("3008") { "**********" } else { &greeting };
@@ -91,7 +91,7 @@ impl Pair {
 async fn a_brine_minion_works_for(version: &str) {
     let mut pair = Pair::start(version).await;
     assert_eq!(pair.salt(&["test.ping"]).await, true.into());
-    // The first time something is changed, the second time nothing.
+    // The first run makes changes, the second one does not.
     for changed in [true, false] {
         let returned = pair.salt(&["state.apply"]).await;
         for (state, result, changes) in [
@@ -124,7 +124,7 @@ async fn a_brine_minion_works_for(version: &str) {
     assert_eq!(pair.salt(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
     assert_eq!(pair.up().await, list![BRINE_ID]);
 
-    // A key that is deleted has the master change that of its publishes, of which it tells on its bus alone.
+    // Deleting a key makes the master rotate its publish key, which it only announces on its bus.
     std::fs::copy(pair.master.path(&format!("pki/minions/{BRINE_ID}")), pair.master.path("pki/minions/other")).unwrap();
     let deleted = pair.master.tool("salt-key", &["-y", "-d", "other"]).await;
     assert!(stdout(&deleted).contains("Key for minion other deleted."), "{}{}", stdout(&deleted), stderr(&deleted));
@@ -134,7 +134,7 @@ async fn a_brine_minion_works_for(version: &str) {
 
     pair.master.kill();
     pair.master.spawn();
-    // It comes back by itself, and when it can hear is nothing that its master tells of.
+    // The minion reconnects by itself; the master does not announce when it receives publishes again.
     let begun = std::time::Instant::now();
     loop {
         let output = pair.master.tool("salt", &["--static", "--out=json", "-t", "2", "*", "test.ping"]).await;

@@ -1,4 +1,4 @@
-//! The schedules of a real minion and a real master: jobs run by themselves, are told, kept and reacted to.
+//! The schedules of a real minion and a real master: jobs run, are published, stored and reacted to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -18,7 +18,7 @@ fn get<'a>(data: &'a Map, name: &str) -> &'a Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
+async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor() {
     let mut system = System::start("reactor:\n  - 'salt/job/*/ret/web1': [ROOT/ran.sls]\n").await;
     system.write(
         "ran.sls",
@@ -51,7 +51,7 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
         (&true.into(), &brine_value::list![1])
     );
     assert_eq!(text(get(one, "metadata").as_map().unwrap(), "who"), "me");
-    // The job cache has it, with what was asked.
+    // The job cache has it, with its arguments.
     let job = |data: &Map| {
         let found = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
         brine_value::json::from_json(&support::stdout(&found)).unwrap()
@@ -59,7 +59,7 @@ async fn jobs_of_configuration_and_pillar_run_and_the_reactor_hears_of_them() {
     let found = job(one);
     assert_eq!((found.get("Function"), found.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));
     assert!(found.get("Result").unwrap().get("web1").is_some(), "{found}");
-    // What shall not be kept is told and no more.
+    // A job that is not to be stored is only published.
     let unkept = unkept.unwrap();
     assert_eq!(get(&unkept, "return"), &true.into());
     let found = job(&unkept);
@@ -77,7 +77,7 @@ reactor:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_master_runs_runner_functions_and_its_reactor_hears_of_them() {
+async fn the_master_runs_scheduled_runner_functions_and_triggers_its_reactor() {
     let mut system = System::new(MASTER);
     let seen =
         "seen:\n  runner.event.send:\n    - args: [{tag: ran/{{ data.schedule }}}, {data: {fun: {{ data.fun }}}}]\n";

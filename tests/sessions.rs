@@ -1,4 +1,4 @@
-//! Sessions at their edges: signed messages, filtered publishes, renewals that many requests need at the same time.
+//! Special cases of sessions: signed messages, filtered publishes, concurrent renewals.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/raw.rs"]
@@ -24,10 +24,10 @@ fn a_return(n: i64) -> Map {
     map! {"cmd" => "_return", "jid" => jid, "fun" => "test.ping", "return" => true, "retcode" => 0}
 }
 
-/// The master's answers to a return without a signature, with a good one, and with bad ones: by another key, of another
-/// return.
+/// The master's answers to a return without a signature, with a valid one, and with invalid ones: by another key, of
+/// another return.
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_are_taken_by_their_signature_as_configured() {
+async fn signatures_of_returns_are_verified_as_configured() {
     for (config, unsigned, bad) in [
         ("", true, true),
         ("require_minion_sign_messages: True\n", false, true),
@@ -59,7 +59,7 @@ async fn returns_are_taken_by_their_signature_as_configured() {
                 bad.into(),
                 "{config} no bytes"
             );
-            // Only returns need one.
+            // Only returns require one.
             let event = map! {"cmd" => "_minion_event", "tag" => "my/tag", "data" => map! {}, "pretag" => Value::Nil};
             assert_eq!(web1.ask(event).await, true.into());
         }
@@ -80,7 +80,7 @@ async fn a_minion_signs_as_its_master_requires() {
     assert!(!system.master_log().contains("return refused"), "{}", system.master_log());
 }
 
-/// All requests of a session that the master does not know any more share one authentication, and none fails.
+/// Concurrent requests of an unknown session share one authentication, and none fails.
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_requests_renew_their_session_once() {
     let mut system = System::start("").await;
@@ -111,10 +111,10 @@ async fn concurrent_requests_renew_their_session_once() {
     }
 }
 
-/// The publish port as minions see it that filter, by `zmq_filtering` of the master: the frames that two of them and one
-/// that subscribes to everything receive of jobs for either and for both.
+/// The publish port for minions that filter, by `zmq_filtering` of the master: the frames that two of them, and one
+/// that subscribes to everything, receive of jobs for either and for both.
 #[tokio::test(flavor = "multi_thread")]
-async fn filtering_subscribers_receive_what_is_for_them() {
+async fn filtering_subscribers_receive_their_own_publishes() {
     for filtering in [true, false] {
         let system = System::start(&format!("zmq_filtering: {filtering}\nciphers: [aes-192-cbc-hmac]\n")).await;
         let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
@@ -148,7 +148,7 @@ async fn filtering_subscribers_receive_what_is_for_them() {
     }
 }
 
-/// Forwards connections to a master; when `cut` is set, closes the next one that a reply comes over, once.
+/// Forwards connections to a master; when `cut` is set, closes the connection of the next reply, once.
 async fn proxy(master: u16, cut: Arc<AtomicBool>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -180,10 +180,10 @@ async fn proxy(master: u16, cut: Arc<AtomicBool>) -> u16 {
     port
 }
 
-/// A request is sent once more if its connection ends before the reply, unless it starts something. The second one is no
-/// replay of the first: the session goes on.
+/// A request is repeated once if its connection ends before the reply, unless it starts something. The second one does
+/// not count as a replay: the session continues.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_without_a_reply_is_sent_again_once_unless_it_starts_something() {
+async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something() {
     let system = System::start("peer_run: {'.*': ['test.*']}\n").await;
     let cut = Arc::new(AtomicBool::new(false));
     let port = proxy(system.ret_port, Arc::clone(&cut)).await;

@@ -1,4 +1,4 @@
-//! Daemons that cannot start say why in one sentence.
+//! Daemons that cannot start report the cause in one sentence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -8,9 +8,9 @@ use std::process::Command;
 use support::{BRINE, System, stderr};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_keeps_a_master_from_starting_is_one_sentence() {
+async fn errors_of_a_masters_start_are_one_sentence() {
     let system = System::new("");
-    // A file where a folder must be: also root cannot write there.
+    // A file instead of a directory: root cannot write there either.
     system.write("cache", "not a folder");
     let output = system.tool("salt-master", &[]);
     let told = stderr(&output);
@@ -35,7 +35,7 @@ async fn what_keeps_a_master_from_starting_is_one_sentence() {
     }
 }
 
-/// Configurations that no master can start with, and part of what is said of them.
+/// Invalid configurations of a master, with part of the message.
 const REFUSED: &[(&str, &str)] = &[
     ("event_return: mysql\n", "option 'event_return': unknown returner 'mysql'"),
     ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
@@ -52,9 +52,9 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_start_refuses_fails_the_check() {
+async fn configurations_that_the_start_refuses_fail_the_check() {
     for (options, expected) in REFUSED {
-        // The last of two options counts no more than the first: they must not be given twice.
+        // Duplicate options must be refused.
         let system = System::new("");
         system.write("file", "");
         let name = options.split(':').next().unwrap();
@@ -84,7 +84,7 @@ async fn what_the_start_refuses_fails_the_check() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_never_works_fails_the_check_and_is_logged_once_at_the_start() {
+async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
     let options = "fileserver_backend: [roots, svnfs]\next_pillar: [{reclass: {}}]\nengines: [{a: {}}]\n\
                    reactor: [{'x': [/nonexistent/x.sls]}, {'y': [ROOT/bad.sls]}]\n\
                    schedule: {typo: {function: test.arg, secons: 5}}\n";
@@ -156,7 +156,7 @@ fn a_configuration_directory_that_is_named_must_exist() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_without_room_is_one_sentence() {
     let system = System::new("");
-    // A limit on file sizes is to the master what a full disk is: writes fail.
+    // A limit on file sizes acts like a full disk: writes fail.
     let line = format!("trap '' XFSZ; ulimit -f 16; exec {BRINE} salt-master -c {}", system.etc());
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
     let told = stderr(&output);
@@ -196,7 +196,7 @@ async fn daemons_go_to_the_background_and_tools_miss_a_master() {
 }
 
 #[test]
-fn the_binary_is_the_tool_that_it_is_called_as() {
+fn the_name_of_the_binary_selects_the_tool() {
     let folder = tempfile::tempdir().unwrap();
     let made = Command::new(BRINE).arg("link").arg(folder.path()).output().unwrap();
     assert!(made.status.success(), "{}", stderr(&made));

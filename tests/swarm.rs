@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use brine_value::Value;
 use support::{BRINE, System};
 
-/// A swarm that is ended with the test.
+/// A swarm, killed on drop.
 struct Swarm(Child);
 
 impl Swarm {
@@ -33,7 +33,7 @@ impl Drop for Swarm {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn simulated_minions_of_both_ciphers_answer_side_by_side() {
+async fn simulated_minions_of_both_ciphers_coexist() {
     let mut system = System::start("").await;
     let _swarms = ["aes-256-gcm", "aes-192-cbc-hmac"].map(|cipher| Swarm::start(&system, cipher));
     system.start_minion("real").await;

@@ -1,5 +1,5 @@
-//! A Salt master and its minions go over to Brine and back, by the very steps of docs/migrating.md: the commands of the
-//! document run here, each machine being a folder with a stand-in for `systemctl`.
+//! Migrates a Salt master and its minions to Brine and back, by the steps of docs/migrating.md: the commands of the
+//! document are executed, with a directory and a stand-in for `systemctl` as each machine.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use salt::{PythonEvents, environment, outcome};
 use support::{BRINE, Events, LONG, free_port, stderr, stdout, text, within_limit};
 
-/// The commands below a heading of the document.
+/// Returns the commands below a heading of the document.
 fn steps(heading: &str) -> String {
     let document = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/migrating.md")).unwrap();
     let (_, section) = document.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no '{heading}'"));
@@ -28,14 +28,14 @@ fn steps(heading: &str) -> String {
     steps
 }
 
-/// A machine with Salt installed: a folder with `/etc`, `/usr` and so on, and its services.
+/// A machine with Salt installed: a directory with `/etc`, `/usr` and so on, and its services.
 struct Machine {
     root: PathBuf,
     environment: PathBuf,
 }
 
 impl Machine {
-    /// `daemon` is `salt-master` or `salt-minion`, `config` its configuration beside the paths.
+    /// Creates a machine. `daemon` is `salt-master` or `salt-minion`, `config` its configuration beside the paths.
     fn new(root: PathBuf, version: &str, daemon: &str, config: &str) -> Self {
         let environment = environment(version);
         let machine = Machine { root, environment };
@@ -90,7 +90,7 @@ impl Machine {
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
-    /// Runs the commands below a heading of the document: what they print.
+    /// Runs the commands below a heading of the document. Returns their output.
     async fn follow(&self, heading: &str) -> String {
         let mut steps = steps(heading);
         for folder in ["/etc/", "/usr/local/", "/run/", "/var/"] {
@@ -101,19 +101,19 @@ impl Machine {
         format!("{}{}", stdout(&output), stderr(&output))
     }
 
-    /// What `salt` says, by minion.
+    /// Runs `salt` and returns the results by minion.
     async fn salt(&self, words: &str) -> Map {
         let output = self.run(&format!("salt --static --out=json {words}")).await;
         let said = brine_value::json::from_json(&stdout(&output)).ok();
         said.and_then(|said| said.as_map().cloned()).unwrap_or_default()
     }
 
-    /// What one minion returns to `salt`.
+    /// Runs `salt` and returns the result of one minion.
     async fn salt_one(&self, words: &str) -> Value {
         self.salt(words).await.into_values().next().unwrap_or_else(|| panic!("nothing returned to {words}"))
     }
 
-    /// Waits until these minions, and no others, hear and answer.
+    /// Waits until exactly these minions answer.
     async fn until_back(&self, ids: &[&str]) {
         let all: BTreeSet<String> = ids.iter().map(ToString::to_string).collect();
         let begun = std::time::Instant::now();
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// The keys by state, as `salt-key` lists them.
+    /// Returns the keys by state, as `salt-key` lists them.
     async fn keys(&self) -> Value {
         let output = self.run("salt-key -L --out=json").await;
         let keys = brine_value::json::from_json(&stdout(&output));
@@ -181,7 +181,7 @@ late:
     ("etc/salt/master.d/reactor.conf", "reactor:\n  - my/event:\n    - ROOT/srv/reactor/note.sls\n"),
 ];
 
-/// As masters are configured that have been there for years.
+/// A typical configuration of an old master.
 const MASTER: &str = "interface: 127.0.0.1
 user: USER
 timeout: 20
@@ -208,9 +208,9 @@ enable_fqdns_grains: False
 tcp_keepalive: True
 ";
 
-/// A master with minions: `web1` and `web2`, which are enrolled, and `bad`, which was rejected.
+/// A master with minions: `web1` and `web2`, which are accepted, and `bad`, which is rejected.
 struct Fleet {
-    // In the order in which they end.
+    // In the order of their end.
     bad: std::process::Child,
     web1: Machine,
     _web2: Machine,
@@ -226,7 +226,7 @@ impl Drop for Fleet {
 }
 
 impl Fleet {
-    /// All of Salt, in this release, with these lines more in the configurations of the master and of minions.
+    /// Starts a Salt master and minions of this release, with these additional lines of configuration.
     async fn start(version: &str, master: &str, minion: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("takeover").tempdir().unwrap();
         let (publish, ret) = (free_port(), free_port());
@@ -251,7 +251,7 @@ impl Fleet {
         std::fs::write(bad.join("minion"), config.replace("USER", &user)).unwrap();
         master.start("salt-master").await;
         if config.contains("verify_master_pubkey_sign") {
-            // What an operator copies to minions, who are to know their master by it.
+            // The public key that an operator copies to minions, for verifying their master.
             let signer = master.path("etc/salt/pki/master/master_sign.pub");
             support::until("the master makes the key that signs", || signer.exists()).await;
             for minion in [&web1, &web2] {
@@ -277,7 +277,7 @@ impl Fleet {
         }
         let decided = fleet.master.run("salt-key -y -a 'web*' && salt-key -y -r bad").await;
         assert!(decided.status.success(), "{}{}", stdout(&decided), stderr(&decided));
-        // One that nobody has decided about, and one of somebody who took another's name.
+        // A pending key, and a denied one with a known id.
         let pki = fleet.master.path("etc/salt/pki/master");
         let own = fleet.web1.path("etc/salt/pki/minion/minion.pub");
         std::fs::copy(&own, pki.join("minions_pre/new")).unwrap();
@@ -285,10 +285,10 @@ impl Fleet {
         fleet
     }
 
-    /// Minions answer, states and pillar come from the master, events lead to reactions.
+    /// Asserts that minions answer, states and pillar work, and events lead to reactions.
     async fn works(&self) {
         self.master.until_back(&["web1", "web2"]).await;
-        // Only the first time is there something to do.
+        // Only the first run has changes.
         let first = !self.master.path("out").exists();
         let returned = self.master.salt("'*' state.apply").await;
         assert_eq!(returned.len(), 2, "{returned:?}");
@@ -312,7 +312,7 @@ impl Machine {
         assert!(started.status.success(), "{}", stderr(&started));
     }
 
-    /// The events of the Brine master on this machine.
+    /// Subscribes to the events of the Brine master on this machine.
     async fn brine_events(&self, prefix: &str) -> Events {
         support::until("the Brine master serves", || self.path("run/brine/master.pid").exists()).await;
         Events::follow(&self.path("var/run/salt/master"), prefix).await
@@ -325,7 +325,7 @@ async fn there_and_back(version: &str) {
     fleet.works().await;
     let keys = master.keys().await;
 
-    // The master goes to Brine.
+    // Migrates the master to Brine.
     master.follow("## The binary").await;
     let said = master.follow("### Prepare").await;
     for told in
@@ -349,7 +349,7 @@ async fn there_and_back(version: &str) {
         master.log("brine-master")
     );
     fleet.works().await;
-    // Nobody had to be let in anew, and who was rejected stays so.
+    // No key has to be accepted again, and rejected ones stay rejected.
     master.salt("web1 test.arg done").await;
     let mut acts = BTreeSet::new();
     loop {
@@ -366,7 +366,7 @@ async fn there_and_back(version: &str) {
     }
     assert!(acts.contains(&("bad".into(), "reject".into())), "{acts:?}");
 
-    // A minion goes to Brine.
+    // Migrates a minion to Brine.
     web1.follow("## The binary").await;
     let said = web1.follow("### Prepare a minion").await;
     for told in ["the minion 'web1' of the master 127.0.0.1", "'tcp_keepalive' has no effect", "the master's key"] {
@@ -377,7 +377,7 @@ async fn there_and_back(version: &str) {
     assert!(master.salt_one("web1 test.versions_report").await.to_string().contains("Brine"));
     assert_eq!(master.keys().await, keys);
 
-    // The master goes back to Salt, with a minion of each kind, and then the minion.
+    // Migrates the master back to Salt, with a minion of each kind, and then the minion.
     master.follow("### Switch back to Salt").await;
     fleet.works().await;
     assert_eq!(master.keys().await, keys);
@@ -391,7 +391,7 @@ async fn there_and_back(version: &str) {
 async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
     let master = "key_pass: one\nmaster_sign_pubkey: True\nsigning_key_pass: another\n";
     let minion = "verify_master_pubkey_sign: True\nalways_verify_signature: True\n";
-    // Older releases answer nobody with such keys.
+    // Older releases do not work with such keys.
     let fleet = Fleet::start("3008.3", master, minion).await;
     fleet.works().await;
     let pki = fleet.master.path("etc/salt/pki/master");
@@ -403,7 +403,7 @@ async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
     fleet.master.follow("### Prepare").await;
     fleet.master.follow("### Switch to Brine").await;
     fleet.works().await;
-    // A minion that has never seen this master knows it by the signature.
+    // A new minion trusts this master by its signature.
     fleet.web1.follow("## The binary").await;
     fleet.web1.follow("### Prepare a minion").await;
     std::fs::remove_file(fleet.web1.path("etc/salt/pki/minion/minion_master.pub")).unwrap();
@@ -416,16 +416,16 @@ async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_of_salt_3006_goes_there_and_back() {
+async fn a_fleet_of_salt_3006_migrates_there_and_back() {
     there_and_back("3006.28").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_of_salt_3008_goes_there_and_back() {
+async fn a_fleet_of_salt_3008_migrates_there_and_back() {
     there_and_back("3008.3").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fleet_of_salt_3007_goes_there_and_back() {
+async fn a_fleet_of_salt_3007_migrates_there_and_back() {
     there_and_back("3007.15").await;
 }

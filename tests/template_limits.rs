@@ -1,19 +1,19 @@
-//! Templates that never end or that want all memory end with an error, and the process stays small.
+//! Templates with endless loops or unlimited memory end with an error, and the process stays small.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The most memory that a process has ever had, in bytes.
+/// Returns the peak memory of a process, in bytes.
 fn peak(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// Renders an SLS by `state.show_sls`; returns the error and the most memory that the process has had.
+/// Renders an SLS with `state.show_sls`. Returns the error and the peak memory of the process.
 fn render(folder: &Path, source: &str) -> (String, u64) {
-    // The error shows the line, and is longer than a pipe holds: the process waits until it is read.
+    // The error shows the line, and exceeds the size of a pipe: the process waits until it is read.
     let source = format!("{source}{{# {} #}}", "x".repeat(200_000));
     std::fs::write(folder.join("srv/hostile.sls"), source).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));

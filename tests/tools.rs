@@ -1,5 +1,5 @@
-//! The tools as programs: each option of Salt's tools is known, nobody panics when nobody reads, documentation is never
-//! empty, and mistyped names are answered with the nearest one.
+//! The tools as programs: every option of Salt's tools is known, closed pipes cause no panic, documentation is never
+//! empty, and mistyped names get a suggestion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::process::{Output, Stdio};
 
 use support::{BRINE, System, stderr, stdout, within_limit};
 
-/// The long and short options of Salt 3008's tools. `=` marks those that take a value.
+/// The long and short options of Salt 3008's tools. `=` marks options with a value.
 const OPTIONS: &[(&str, &str)] = &[
     (
         "salt",
@@ -71,7 +71,7 @@ fn brine(words: &[&str]) -> Output {
     within_limit(BRINE).args(words).stdin(Stdio::null()).output().unwrap()
 }
 
-/// A value that an option takes.
+/// Returns a valid value of an option.
 fn value_of(option: &str) -> &'static str {
     match option {
         "-t" | "--timeout" | "--subset" | "--batch-safe-limit" | "--out-indent" | "--output-indent"
@@ -89,7 +89,7 @@ fn each_option_of_salts_tools_is_known() {
     for (tool, options) in OPTIONS {
         for option in options.split_whitespace() {
             let (name, takes_value) = option.strip_suffix('=').map_or((option, false), |name| (name, true));
-            // In salt-key, -l lists.
+            // In salt-key, -l is `--list`.
             let value = if *tool == "salt-key" && name == "-l" { "un" } else { value_of(name) };
             let words = if takes_value { vec![*tool, name, value, "--help"] } else { vec![*tool, name, "--help"] };
             let output = brine(&words);
@@ -127,7 +127,7 @@ fn options_that_would_change_the_result_are_refused() {
     }
 }
 
-/// The command lines of each tool whose output is cut off.
+/// The command lines of each tool that are run with a closed pipe.
 const LINES: &[&[&str]] = &[
     &["--help"],
     &["--version"],
@@ -163,13 +163,13 @@ const LINES: &[&[&str]] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_tool_panics_when_nobody_reads_its_output() {
+async fn no_tool_panics_when_its_output_is_closed() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let etc = system.etc();
     system.write("etc/minion", "id: local\nroot_dir: ROOT/local\nfile_client: local\nmaster: 127.0.0.1\n");
     for line in LINES {
-        // The configuration is behind the tool's name.
+        // The configuration follows the tool's name.
         let mut words = line.to_vec();
         if line[0].starts_with("salt") {
             words.splice(1..1, ["-c", etc.as_str()]);
@@ -177,7 +177,7 @@ async fn no_tool_panics_when_nobody_reads_its_output() {
         for stream in ["stdout", "stderr", "both"] {
             for how in ["closed", "pipe", "full"] {
                 let sink = || match how {
-                    // Nobody reads the other end.
+                    // The other end has no reader.
                     "pipe" => Stdio::from(std::io::pipe().unwrap().1),
                     "full" => Stdio::from(File::options().write(true).open("/dev/full").unwrap()),
                     _ => Stdio::null(),
@@ -212,7 +212,7 @@ async fn no_tool_panics_when_nobody_reads_its_output() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn documentation_is_found_or_missed_aloud() {
+async fn missing_documentation_is_reported() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     system.write("etc/minion", "id: local\nroot_dir: ROOT/local\nfile_client: local\nmaster: 127.0.0.1\n");
@@ -245,7 +245,7 @@ async fn documentation_is_found_or_missed_aloud() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn mistyped_names_are_answered_with_the_nearest() {
+async fn mistyped_names_get_the_nearest_as_suggestion() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let output = system.tool_async("salt", &["wbe1", "test.ping"]).await;
@@ -254,7 +254,7 @@ async fn mistyped_names_are_answered_with_the_nearest() {
     let output = system.tool_async("salt-run", &["jobs.lst_jobs"]).await;
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("'jobs.lst_jobs' is not available.\n", Some(0)));
     assert!(stderr(&output).contains("did you mean 'jobs.list_jobs'?"), "{}", stderr(&output));
-    // As Salt: the documentation of what begins so.
+    // As in Salt: the documentation of functions with this prefix.
     let output = system.tool_async("salt-run", &["jobs.list_jo"]).await;
     assert!(stdout(&output).starts_with("jobs.list_job:\n"), "{}", stdout(&output));
 }

@@ -1,4 +1,4 @@
-//! `brine up`: the whole story, as a new user sees it.
+//! `brine up` from start to end, as a new user runs it.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use support::{BRINE, within_limit};
 
 #[test]
-fn up_once_tells_the_whole_story_and_leaves_files() {
+fn up_once_shows_the_first_highstates_and_leaves_files() {
     let folder = tempfile::tempdir().unwrap();
     let output =
         within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
@@ -36,7 +36,7 @@ fn up_once_tells_the_whole_story_and_leaves_files() {
     assert!(site.contains("server_name web1_youshi;"), "{site}");
     assert!(!folder.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
 
-    // A second time, the keys are accepted already and nothing has to change.
+    // In the second run, the keys are accepted already and nothing changes.
     let output =
         within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -84,12 +84,12 @@ fn up_with_web_serves_the_api_with_a_login_of_its_own() {
     let login = within_limit("curl").args(["-ksSf", "-d", &fields, &format!("{address}login")]).output().unwrap();
     assert!(login.status.success(), "{login:?}");
     assert!(String::from_utf8_lossy(&login.stdout).contains("\"user\": \"admin\""), "{login:?}");
-    // The password is in it.
+    // It contains the password.
     let mode = std::fs::metadata(folder.path().join(".brine/etc/master")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(up.id().cast_signed()), nix::sys::signal::Signal::SIGTERM)
         .unwrap();
-    // Reads on, so that the end is not held up by a full pipe.
+    // Keeps reading, so that a full pipe does not block the end.
     lines.for_each(drop);
     up.wait().unwrap();
     assert!(!folder.path().join(".brine/run/api.pid").exists(), "the API is stopped");

@@ -1,4 +1,4 @@
-//! Who sends a request: sessions of `/login`, tokens of the master, and what users may see.
+//! Authenticates requests: sessions of `/login`, tokens of the master, and the events that users may see.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,18 +22,18 @@ use crate::metrics;
 pub(crate) const TOKEN_HEADER: &str = "x-auth-token";
 /// The cookie with a session.
 pub(crate) const COOKIE_NAME: &str = "session_id";
-/// The maximum number of sessions, and of tokens that are known to be valid.
+/// The maximum number of sessions, and of cached valid tokens.
 const MOST: usize = 100_000;
-/// For how long a token that the master has confirmed counts as valid.
+/// How long a token confirmed by the master is cached as valid.
 const CONFIRMED: Duration = Duration::from_secs(10);
 /// The number of characters of a session and of a token.
 const SESSION_LENGTH: usize = 40;
 const TOKEN_LENGTH: usize = 64;
 
-/// A session: what `/login` begins and `/logout` ends.
+/// A session, from `/login` to `/logout`.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The token of the master that the session stands for.
+    /// The master's token of the session.
     pub token: String,
     /// Seconds since the epoch.
     expire: f64,
@@ -44,7 +44,7 @@ pub(crate) struct Session {
 /// A request that has been authenticated.
 #[derive(Debug, Clone)]
 pub(crate) struct Authenticated {
-    /// The token of the master that calls are made with.
+    /// The master's token for calls.
     pub token: String,
     /// The user.
     pub user: Arc<User>,
@@ -57,7 +57,7 @@ pub(crate) struct Authenticated {
 /// The user of a valid token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct User {
-    /// The identity that the token stands for.
+    /// The identity of the token.
     pub identity: Identity,
     /// The time at which the token expires, in seconds since the epoch.
     pub expire: f64,
@@ -102,12 +102,12 @@ pub(crate) struct Auth {
     state: Mutex<State>,
 }
 
-/// Secrets are looked up by their digest, so that the time of a lookup tells nothing about them.
+/// Secrets are looked up by their digest, so that the time of a lookup reveals nothing about them.
 fn key(secret: &str) -> String {
     hex(Digest::Sha256.of(secret))
 }
 
-/// Returns the credential of a request, and whether it came in the cookie. The header wins, as in Salt.
+/// Returns the credential of a request, and whether it was in the cookie. As in Salt, the header has precedence.
 fn credential(headers: &HeaderMap) -> Option<(String, bool)> {
     let header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(token) = header.filter(|token| !token.is_empty()) {
@@ -120,12 +120,12 @@ fn credential(headers: &HeaderMap) -> Option<(String, bool)> {
     (!value.is_empty()).then(|| (value.to_owned(), true))
 }
 
-/// Returns whether a text is hexadecimal, as sessions and tokens are.
+/// Whether a string is hexadecimal, as sessions and tokens are.
 pub(crate) fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Refuses what a page of another site makes the user's browser send. `allowed` are origins of `cors_origin`.
+/// Refuses cross-site requests with the cookie. `allowed` are origins of `cors_origin`.
 fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let is_foreign = match text(ORIGIN.as_str()) {
@@ -207,7 +207,7 @@ impl Auth {
         }
     }
 
-    /// Returns the user of a token, if it is valid. The master is asked every few seconds.
+    /// Returns the user of a token, if it is valid. The master is asked again after [`CONFIRMED`].
     pub async fn user(&self, token: &str) -> Result<Option<Arc<User>>, MasterError> {
         let key = key(token);
         let known = self.state.lock().confirmed.get(&key).cloned();
@@ -238,7 +238,7 @@ impl Auth {
         authenticated.ended.cancel();
     }
 
-    /// Returns the entries of a user: texts sorted, then maps, as Salt's `perms`.
+    /// Returns the entries of a user: strings sorted, then mappings, as Salt's `perms`.
     pub fn permissions(&self, user: &User) -> Vec<Value> {
         let all = self.external.entries(&user.identity).unwrap_or_default();
         let (mut texts, mut others): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_wins_over_the_cookie() {
+    fn the_header_has_precedence_over_the_cookie() {
         for (pairs, expected) in [
             (&[("x-auth-token", "abc"), ("cookie", "session_id=def")][..], Some(("abc", false))),
             (&[("x-auth-token", ""), ("cookie", "a=b; session_id=def")], Some(("def", true))),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn sessions_stand_for_tokens_until_they_end() {
+    async fn sessions_refer_to_tokens_until_they_end() {
         let auth = auth();
         let peer = IpAddr::from([10, 0, 0, 1]);
         let secret = "a".repeat(TOKEN_LENGTH);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn permissions_are_texts_first_and_each_once() {
+    fn permissions_are_deduplicated_with_strings_first() {
         let auth = auth();
         let user = User::of_token(&token("x")).unwrap();
         let expected = list![".*", "@jobs", "network.*", map! {"web*" => list!["test.ping"]}];

@@ -1,4 +1,4 @@
-//! Checks of the options of the API, before it starts and by `salt-api --check`.
+//! Checks the options of the API: at its start and for `salt-api --check`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use brine_config::{MasterConfig, RestConfig};
 use crate::lowstate::Client;
 use crate::{Api, routes, tls};
 
-/// Checks all that the API with this configuration needs to start. Changes nothing.
+/// Checks that the API with this configuration can start. Changes nothing.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
     let (options, without_effect) = match RestConfig::new(config) {
         Ok(read) => read,
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found_before_the_start() {
+    fn invalid_options_are_found_before_the_start() {
         for (section, expected) in [
             (map! {"port" => 8000}, None),
             (map! {"port" => "x"}, Some("error: option 'rest_cherrypy.port' is invalid")),

@@ -1,4 +1,4 @@
-//! The console: static files that are part of the program, and the headers that they are served with.
+//! The console: static files embedded in the program, and their response headers.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use axum::response::Response;
 use brine_digest::{Digest, hex};
 use bytes::Bytes;
 
-/// The policy of the console: scripts, styles and requests of its own server alone, no frames, no inline code.
+/// The policy of the console: scripts, styles and requests only of its own server, no frames, no inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 const HTML: &str = "text/html; charset=utf-8";
@@ -49,7 +49,7 @@ const ASSETS: &[Asset] = assets! {
     "value.js" SCRIPT;
 };
 
-/// The entity tag of all files: they belong together, so a changed one makes browsers load all of them.
+/// The entity tag of all files: they belong together, so that a change makes browsers reload all of them.
 static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
     let mut all = Vec::new();
     for asset in ASSETS {
@@ -76,7 +76,7 @@ pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
     headers.insert(header::ETAG, TAG.clone());
     for (name, value) in [
         (header::CONTENT_TYPE, asset.content_type),
-        // A browser asks whether its copy is current, so an update of the program takes effect with the next load.
+        // Browsers revalidate their copy, so that an update of the program takes effect with the next load.
         (header::CACHE_CONTROL, "no-cache"),
         (header::CONTENT_SECURITY_POLICY, POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_current_copy_is_not_sent_again() {
+    fn a_current_copy_is_not_resent() {
         let tag = get("app.js", None).unwrap().headers()[header::ETAG].to_str().unwrap().to_owned();
         for (sent, status) in [
             (tag.clone(), StatusCode::NOT_MODIFIED),
@@ -147,7 +147,7 @@ mod tests {
             for word in forbidden {
                 assert!(!text.contains(word), "{} has {word}", asset.name);
             }
-            // The names of XML namespaces are no addresses.
+            // The names of XML namespaces are not addresses.
             assert!(!text.replace("http://www.w3.org/2000/svg", "").contains("http://"), "{}", asset.name);
         }
     }

@@ -1,4 +1,4 @@
-//! A request with everything that its handler needs.
+//! A request with all data that its handler needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,11 @@ pub(crate) struct Context {
     pub api: Arc<Api>,
     pub client: Client,
     pub parts: Parts,
-    /// Never locked: a body alone cannot be shared between threads, which the futures of handlers need.
+    /// Never locked: the body is not `Sync`, which the futures of handlers need.
     body: Mutex<Body>,
     /// The variable part of the path.
     pub param: Option<String>,
-    /// The sender, where the resource needs one.
+    /// The authenticated sender, if the resource requires one.
     authenticated: Option<Authenticated>,
 }
 
@@ -53,7 +53,7 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the sender of a request to a resource that needs one.
+    /// Returns the sender of a request to a resource that requires one.
     pub fn sender(&self) -> Result<&Authenticated, ApiError> {
         self.authenticated.as_ref().ok_or_else(ApiError::no_session)
     }
@@ -63,7 +63,7 @@ impl Context {
         self.param.as_deref().unwrap_or_default()
     }
 
-    /// Returns the parameters of the query, in their order.
+    /// Returns the parameters of the query, in order.
     pub fn query(&self) -> Vec<(String, String)> {
         let query = self.parts.uri.query().unwrap_or_default();
         form_urlencoded::parse(query.as_bytes()).into_owned().collect()

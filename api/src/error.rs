@@ -1,15 +1,15 @@
-//! Errors as clients see them: a status and a message in the format that the client accepts.
+//! Error responses: a status and a message in the format that the client accepts.
 
 use axum::http::StatusCode;
 use brine_zmtp::TransportError;
 
-/// A request that failed.
+/// The error of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
     /// The status of the response.
     pub status: StatusCode,
-    /// The message of the response. Salt's, where clients know one.
+    /// The message of the response. Salt's, if clients depend on it.
     pub message: String,
 }
 
@@ -34,19 +34,19 @@ impl ApiError {
         Self::unauthorized("No permission -- see authorization schemes")
     }
 
-    /// Returns the error of an internal failure, whose cause is in the log alone.
+    /// Returns the error of an internal failure; its cause is only logged.
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "An unexpected error occurred")
     }
 }
 
-/// The errors of requests to the master.
+/// The error of a request to the master.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterError {
     /// The master does not answer.
     #[error("reaching the master failed: {0}")]
     Unreachable(#[from] TransportError),
-    /// The user is not known or not permitted. The message is the master's.
+    /// The user is unknown or not permitted. The message is the master's.
     #[error("{0}")]
     Denied(String),
     /// The master refuses the request with this message.
@@ -55,10 +55,10 @@ pub enum MasterError {
     /// The reply does not decode.
     #[error("decoding the master's reply failed: {0}")]
     Reply(String),
-    /// The result did not come in time.
+    /// The timeout of the result expired.
     #[error("the result of {0} did not come in time")]
     TimedOut(String),
-    /// The key for calls of the API itself cannot be read.
+    /// The key for the API's own calls cannot be read.
     #[error("reading the root key failed: {0}; run salt-api as the user that the master runs as")]
     NoKey(String),
 }

@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 
-/// The number of large or YAML bodies that are parsed at a time.
+/// The number of large or YAML bodies parsed concurrently.
 static PARSERS: Semaphore = Semaphore::const_new(2);
-/// The size from which bodies are parsed on a thread of their own, in bytes.
+/// The size from which bodies are parsed on another thread, in bytes.
 const LARGE: usize = 64 << 10;
 
 /// The format of a response.
@@ -67,7 +67,7 @@ fn media_range(text: &str) -> Option<(f32, &str)> {
     (quality > 0.0).then_some((quality, name))
 }
 
-/// Returns whether a client prefers a page to data: its `Accept` admits `text/html` and is not exactly `*/*`.
+/// Whether a client prefers a page to data: its `Accept` admits `text/html` and is not exactly `*/*`.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let mut ranges = lines.flat_map(|line| line.split(',')).filter_map(media_range);
@@ -77,7 +77,7 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
 /// The body of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Payload {
-    /// As it came.
+    /// The received bytes.
     pub raw: Bytes,
     /// Its data; `None` if it is empty.
     pub data: Option<Value>,
@@ -89,7 +89,7 @@ enum Kind {
     Json,
     Form,
     Yaml,
-    /// JSON, or else text.
+    /// JSON, or else a string.
     Text,
 }
 
@@ -120,7 +120,7 @@ impl Payload {
             let data = read(kind, &raw)?;
             return Ok(Payload { raw, data: Some(data) });
         }
-        // Unauthenticated clients can send any, and aliases of YAML take memory.
+        // Unauthenticated clients can send any body, and YAML aliases take memory.
         let _turn = PARSERS.acquire().await.map_err(|_| ApiError::internal())?;
         let body = raw.clone();
         let parsed = tokio::task::spawn_blocking(move || read(kind, &body)).await;
@@ -128,7 +128,7 @@ impl Payload {
         Ok(Payload { raw, data: Some(data) })
     }
 
-    /// Returns the chunks of a lowstate: one map is a list of one.
+    /// Returns the chunks of a lowstate: a single mapping is a list of one.
     pub fn lowstate(self) -> Result<Vec<Map>, ApiError> {
         let no_list = || ApiError::bad_request("Lowstates must be a list");
         let chunks = match self.data {
@@ -138,7 +138,7 @@ impl Payload {
         };
         let chunk = |chunk: Value| match chunk {
             Value::Map(mut chunk) => {
-                // An `arg` that is no list is a list of one.
+                // An `arg` that is not a list becomes a list of one.
                 if let Some(arg) = chunk.get_mut("arg").filter(|arg| arg.as_list().is_none()) {
                     *arg = if arg.is_nil() { Value::List(Vec::new()) } else { Value::List(vec![arg.clone()]) };
                 }
@@ -166,11 +166,11 @@ fn read(kind: Kind, raw: &[u8]) -> Result<Value, ApiError> {
     }
 }
 
-/// Reads a form. Repeated fields are lists; `arg` and `kwarg` are read as on a command line.
+/// Parses a form. Repeated fields become lists; `arg` and `kwarg` are parsed as on a command line.
 fn form(text: &str) -> Map {
     let mut fields: Map = Map::new();
     for (name, value) in form_urlencoded::parse(text.as_bytes()) {
-        // As in Salt, fields without a value are left out.
+        // As in Salt, fields without a value are skipped.
         if value.is_empty() {
             continue;
         }
@@ -186,7 +186,7 @@ fn form(text: &str) -> Map {
     fields
 }
 
-/// Returns whether an argument is `name=value`, which stays text here.
+/// Whether an argument is `name=value`, which stays a string here.
 fn is_keyword(text: &str) -> bool {
     let parsed = brine_function::arguments::parse(&[text.to_owned()], &[]);
     !parsed.keyword.is_empty()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_what_the_client_accepts() {
+    fn the_format_follows_the_accept_header() {
         for (accept, format) in [
             (None, Some(Format::Json)),
             (Some("*/*"), Some(Format::Json)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_are_read_by_their_content_type() {
+    async fn bodies_are_parsed_by_their_content_type() {
         let json = r#"{"a": [1, "x"]}"#;
         let data: Value = map! {"a" => list![1, "x"]}.into();
         for (kind, body, expected) in [
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_read_arguments_as_command_lines_do() {
+    fn forms_parse_arguments_like_command_lines() {
         for (text, expected) in [
             ("client=local&tgt=*&fun=test.ping", map! {"client" => "local", "tgt" => "*", "fun" => "test.ping"}),
             ("arg=1", map! {"arg" => list![1]}),

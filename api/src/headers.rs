@@ -1,4 +1,4 @@
-//! Headers of all responses: which pages may read them, and what browsers may do with them.
+//! Headers of all responses: cross-origin access, and restrictions for browsers.
 
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
@@ -14,8 +14,8 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
     headers.entry(name).or_insert(HeaderValue::from_static(value));
 }
 
-/// Adds the headers of all responses. Any page may read responses to requests with a token in the header; only those of
-/// `allowed` origins may use the cookie.
+/// Adds the headers of all responses. Pages of any origin may read responses to requests with a token in the header;
+/// only `allowed` origins may use the cookie.
 pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String]) {
     let headers = response.headers_mut();
     let is_allowed = |origin: &HeaderValue| allowed.iter().any(|one| one == "*" || one.as_bytes() == origin.as_bytes());
@@ -34,7 +34,7 @@ pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, al
     set(headers, "content-security-policy", DATA_POLICY);
 }
 
-/// Returns the answer to a preflight request of a browser.
+/// Returns the response to a preflight request of a browser.
 pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD).filter(|_| *method == Method::OPTIONS)?;
     let mut response = Response::default();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preflight_request_has_an_answer_of_its_own() {
+    fn preflight_requests_are_answered() {
         let headers: HeaderMap =
             [(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"))].into_iter().collect();
         let response = preflight(&Method::OPTIONS, &headers).unwrap();

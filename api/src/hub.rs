@@ -1,8 +1,8 @@
 //! Events for any number of subscribers: one connection to the bus, a ring of the last events, and a cursor for each
 //! subscriber.
 //!
-//! An event is serialized once, and subscribers share it. A subscriber that is behind the ring, or that begins in the
-//! past, reads from the journal, so it misses nothing and costs nothing while it does not read.
+//! An event is serialized once, and subscribers share it. A subscriber that lags behind the ring, or that starts in the
+//! past, reads from the journal: it misses no event, and uses no resources while it does not read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -24,14 +24,14 @@ use crate::metrics;
 const RING_EVENTS: usize = 4096;
 /// The maximum number of bytes of events in the ring.
 const RING_BYTES: usize = 4 << 20;
-/// The number of events that a subscriber takes from the ring at a time.
+/// The number of events that a subscriber takes from the ring at once.
 const TAKEN: usize = 64;
 /// The number of events in one request to the journal.
 const PAGE: usize = 500;
-/// The number of requests to the journal at a time.
+/// The maximum number of concurrent requests to the journal.
 const READERS: usize = 2;
 
-/// An event that subscribers share.
+/// An event shared by all subscribers.
 pub(crate) struct Item {
     pub seq: u64,
     pub event: Event,
@@ -42,7 +42,7 @@ pub(crate) struct Item {
 struct Text {
     /// `id: N`, `tag: T` and `data: JSON`, each a line, and an empty line.
     whole: Bytes,
-    /// Where `data: ` begins.
+    /// The offset of `data: `.
     data: usize,
 }
 
@@ -55,7 +55,7 @@ impl Item {
         self.text.get_or_init(|| {
             let tag = self.event.tag();
             let body = json::to_json(&map! {"tag" => tag, "data" => self.event.data()}.into());
-            // A line of a server-sent event ends at a carriage return, too.
+            // A carriage return also ends a line of a server-sent event.
             let shown: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             let head = format!("id: {}\ntag: {shown}\n", self.seq);
             Text { data: head.len(), whole: format!("{head}data: {body}\n\n").into() }
@@ -85,7 +85,7 @@ impl Item {
 struct Ring {
     items: VecDeque<Arc<Item>>,
     bytes: usize,
-    /// How often the numbers have begun anew.
+    /// How often the sequence numbers have restarted.
     epoch: u64,
 }
 
@@ -113,12 +113,12 @@ impl Ring {
     }
 }
 
-/// Where a subscription begins.
+/// The position at which a subscription begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Start {
-    /// With the next event.
+    /// At the next event.
     Now,
-    /// With a sequence number or a time, as `event_bus.since` takes them.
+    /// At a sequence number or a time, as in `event_bus.since`.
     Since(Value),
 }
 
@@ -136,7 +136,7 @@ impl Hub {
         Hub { master, ring: RwLock::default(), changed: watch::Sender::new(()), readers: Semaphore::new(READERS) }
     }
 
-    /// Receives events for as long as the process runs. Connects again when the connection ends.
+    /// Receives events for as long as the process runs. Reconnects when the connection ends.
     pub async fn run(self: Arc<Self>) {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
         loop {
@@ -190,7 +190,7 @@ impl Hub {
         let Some(seq) = seq_of(&event) else { return };
         let mut ring = self.ring.write();
         if before.is_some_and(|before| seq <= before) && ring.last().is_some_and(|last| seq < last) {
-            // The numbers begin anew: the master has another store.
+            // The numbers restart: the master has a new store.
             *ring = Ring { epoch: ring.epoch + 1, ..Ring::default() };
         } else if ring.last().is_some_and(|last| seq <= last) {
             return;
@@ -217,7 +217,7 @@ impl Hub {
         Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
     }
 
-    /// Subscribes. Events that are published after the return of this function are received.
+    /// Subscribes. Events published after this function returns are received.
     pub fn subscribe(self: &Arc<Self>, start: Start) -> Subscription {
         let mut changed = self.changed.subscribe();
         // Events that the ring holds already are searched first.
@@ -244,21 +244,21 @@ fn seq_of(event: &Event) -> Option<u64> {
     seq
 }
 
-/// A subscriber's place.
+/// The state of a subscriber.
 pub(crate) struct Subscription {
     hub: Arc<Hub>,
     changed: watch::Receiver<()>,
     /// The last event that was taken; `None` while there has been none.
     cursor: Option<u64>,
-    /// The numbering that the cursor belongs to.
+    /// The epoch of the cursor.
     epoch: u64,
-    /// Where in the journal the next events are, for a subscriber behind the ring.
+    /// The position of the next events in the journal, for a subscriber behind the ring.
     past: Option<Value>,
     taken: VecDeque<Arc<Item>>,
 }
 
 impl Subscription {
-    /// Returns the next event. Cancel safe, but for a page of the journal, which is read again.
+    /// Returns the next event. Cancel safe; a cancelled page of the journal is read again.
     pub async fn next(&mut self) -> Arc<Item> {
         loop {
             if let Some(item) = self.taken.pop_front() {
@@ -277,7 +277,7 @@ impl Subscription {
         }
     }
 
-    /// Takes what the ring has, or finds out that the journal has it.
+    /// Takes events from the ring, or switches to the journal.
     fn take(&mut self) {
         let ring = self.hub.ring.read();
         let Some(first) = ring.first() else { return };
@@ -307,7 +307,7 @@ impl Subscription {
             }
         };
         let Some(last) = page.last().map(|item| item.seq) else {
-            // Nothing is left there: the rest is in the ring, or comes.
+            // The journal has no more: the rest is in the ring, or not yet published.
             self.past = None;
             let ring = self.hub.ring.read();
             let from = u64::from_value(since).and_then(|since| since.checked_sub(1));
@@ -358,7 +358,7 @@ mod tests {
         let mut early = hub.subscribe(Start::Now);
         fill(&hub, 5..=7);
         let mut late = hub.subscribe(Start::Now);
-        // Events that arrive twice, as after a new connection, are dropped.
+        // Duplicate events, as after a reconnect, are dropped.
         fill(&hub, 6..=9);
         assert_eq!(take(&mut early, 5).await, [5, 6, 7, 8, 9]);
         assert_eq!(take(&mut late, 2).await, [8, 9]);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn subscribers_go_on_after_the_numbers_begin_anew() {
+    async fn subscribers_continue_after_sequence_numbers_restart() {
         let hub = hub();
         fill(&hub, 100..=101);
         let mut subscription = hub.subscribe(Start::Now);

@@ -1,11 +1,11 @@
-//! The REST API: what Salt's rest_cherrypy and rest_tornado offer, as a client of the master.
+//! The REST API, compatible with Salt's rest_cherrypy and rest_tornado, as a client of the master.
 //!
-//! It holds no state of the master and opens none of its files: jobs, calls and tokens are requests to the master in the
-//! name of the user, and events come from the bus. The one thing that it does in its own name, with the key that
-//! authorizes local tools, is to read the journal for subscribers and to revoke tokens at a logout.
+//! It holds no state of the master and opens none of its files: jobs, calls and tokens are requests to the master in
+//! the name of the user, and events come from the bus. In its own name, with the key that authorizes local tools, it
+//! only reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` are their
-//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` knows sessions.
+//! `listener.rs` accepts connections within limits, `routes.rs` has the table of resources, `resources/` their
+//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` manages sessions.
 
 mod auth;
 mod check;
@@ -37,10 +37,10 @@ use brine_config::{MasterConfig, RestConfig, RestOptionError};
 pub use check::check;
 pub use listener::Server;
 
-/// The errors of starting the API.
+/// The error of starting the API.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The configuration is refused.
+    /// The configuration is invalid.
     #[error("{0}")]
     Refused(String),
     /// An option is invalid.
@@ -57,7 +57,7 @@ pub enum StartError {
     /// The certificate or its key cannot be used.
     #[error("loading the certificate of the API failed: {0}")]
     Certificate(String),
-    /// The port cannot be listened on.
+    /// Listening on the port failed.
     #[error("listening on {address} failed: {error}; is another salt-api running?")]
     Listen {
         /// The address.
@@ -67,7 +67,7 @@ pub enum StartError {
     },
 }
 
-/// The parts that the handlers of requests use.
+/// The shared parts of the API.
 pub(crate) struct Api {
     pub options: RestConfig,
     pub master: Arc<master::Master>,
@@ -82,7 +82,7 @@ pub(crate) struct Api {
     pub gather: Duration,
     /// The timeout of runner and wheel functions.
     pub call_timeout: Duration,
-    /// The largest event that the master takes, in bytes.
+    /// The maximum size of an event that the master accepts, in bytes.
     pub max_event_size: usize,
     pub is_tls: bool,
     pub started: Instant,

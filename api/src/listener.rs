@@ -1,4 +1,4 @@
-//! The listening socket: connections within limits, TLS, and the deadlines of requests.
+//! The listening socket: connection limits, TLS, and timeouts of requests.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,14 +30,14 @@ const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const HEAD_TIME: Duration = Duration::from_secs(30);
 /// The maximum size of a request's head, in bytes.
 const HEAD_SIZE: usize = 64 << 10;
-/// The time that open connections have to end at a stop.
+/// The time that open connections have to end at shutdown.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// The client of a request.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub address: IpAddr,
-    /// A web socket keeps the place of its connection for as long as it is open.
+    /// A web socket occupies its connection's slot for as long as it is open.
     _place: Arc<Place>,
 }
 
@@ -59,7 +59,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// The places for connections.
+/// The slots for connections.
 struct Places {
     counts: Mutex<Counts>,
     most: usize,
@@ -67,11 +67,11 @@ struct Places {
 }
 
 impl Places {
-    /// Takes a place; `None` if there are too many connections.
+    /// Takes a slot; `None` if there are too many connections.
     fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let mut counts = self.counts.lock();
         let of_address = counts.by_address.get(&address).copied().unwrap_or(0);
-        // A proxy on this host is one address for all its clients.
+        // A proxy on this host has one address for all its clients.
         let is_full = counts.all >= self.most || (of_address >= self.most_of_address && !address.is_loopback());
         if is_full {
             return None;
@@ -83,7 +83,7 @@ impl Places {
     }
 }
 
-/// The place of an open connection.
+/// The slot of an open connection.
 pub(crate) struct Place {
     places: Arc<Places>,
     address: IpAddr,
@@ -152,14 +152,14 @@ impl Server {
         format!("{scheme}://{host}:{}/", self.address.port())
     }
 
-    /// Stops the API. Requests that still run are dropped.
+    /// Stops the API. Running requests are dropped.
     pub async fn stop(self) {
         self.tasks.stop(STOP_TIME).await;
         self.connections.stop(STOP_TIME).await;
     }
 }
 
-/// What a connection is served with.
+/// The shared data of connections.
 #[derive(Clone)]
 struct Entry {
     api: Arc<Api>,
@@ -194,7 +194,7 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>, connec
 }
 
 async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<(), String> {
-    // Events are small, and each is awaited.
+    // Events are small and latency matters.
     _ = stream.set_nodelay(true);
     let Some(acceptor) = entry.acceptor.clone() else { return serve_http(stream, entry, client).await };
     let handshake = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await;
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_limited_in_all_and_by_address() {
+    fn connections_are_limited_in_total_and_by_address() {
         let places = Arc::new(Places { counts: Mutex::default(), most: 5, most_of_address: 2 });
         let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
         let own = IpAddr::from([127, 0, 0, 1]);

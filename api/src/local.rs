@@ -1,4 +1,4 @@
-//! Jobs for minions: published in the user's name, with their returns in the shapes of Salt's local client.
+//! Jobs for minions: published in the user's name, with results in the forms of Salt's local client.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct LocalJob<'a> {
     pub api: &'a Api,
     pub request: PublishRequest,
     pub times: Times,
-    /// Whether returns have their retcode and job id.
+    /// Whether results include retcode and job id.
     pub is_full: bool,
 }
 
@@ -61,7 +61,7 @@ impl LocalJob<'_> {
 
     /// Publishes the job and returns the returns by minion.
     pub async fn run(self) -> Result<Value, ApiError> {
-        // Before the job is published: no return is missed.
+        // Subscribed before the publish: no return is missed.
         let mut events = self.subscribe();
         let published = self.publish(&self.request).await?;
         let Some(jid) = published.jid else { return Ok(Value::map()) };
@@ -120,7 +120,7 @@ impl LocalJob<'_> {
         Ok(())
     }
 
-    /// Runs the job on so many minions of its target that have its function, chosen at random.
+    /// Runs the job on this many random minions of its target that have its function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
         let list = PublishRequest {
             fun: "sys.list_functions".into(),
@@ -152,7 +152,7 @@ impl LocalJob<'_> {
         self.run().await
     }
 
-    /// Runs the job on a few minions at a time, of those that answer a ping. Returns the returns in order of arrival.
+    /// Runs the job in batches, on the minions that answer a ping. Returns the results in order of arrival.
     pub async fn batch(
         self,
         size: &str,
@@ -211,7 +211,7 @@ impl LocalJob<'_> {
     }
 }
 
-/// Waits for the next event, until this time at most. Returns the return of a minion, if it is one.
+/// Waits for the next event, until this time at the latest. Returns the minion's return, if it is one.
 async fn wait(driver: &mut Driver, events: &mut Subscription, until: Instant) -> Option<Outcome> {
     let item = tokio::time::timeout_at(until, events.next()).await.ok()?;
     let (id, data) = driver.take(&item.event, Instant::now())?;

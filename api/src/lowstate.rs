@@ -1,4 +1,4 @@
-//! Lowstates: chunks that name a client, a function and its arguments, and their answers in Salt's shapes.
+//! Lowstates: chunks with a client, a function and its arguments, and their results in Salt's form.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// All clients with their names, in the order of Salt's answer to `GET /`.
+    /// All clients with their names, in the order of Salt's response to `GET /`.
     pub const ALL: &[(&str, Client)] = &[
         ("local", Client::Local),
         ("local_async", Client::LocalAsync),
@@ -53,7 +53,7 @@ impl Client {
     }
 }
 
-/// Fields of a chunk of a runner or wheel that are no arguments of the function.
+/// Fields of a runner or wheel chunk that are not arguments of the function.
 const OWN_FIELDS: &[&str] = &[
     "client",
     "fun",
@@ -69,11 +69,11 @@ const OWN_FIELDS: &[&str] = &[
     "token_expire",
 ];
 
-/// Fields of a chunk for minions that go along with the job, under Salt's names.
+/// Fields of a minion chunk that are passed on with the job, under Salt's names.
 const JOB_OPTIONS: &[&str] =
     &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event"];
 
-/// A chunk that has been checked.
+/// A validated chunk.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Chunk {
     pub client: Client,
@@ -82,7 +82,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Checks a chunk. `token` is that of the session, which takes the place of credentials in the chunk.
+    /// Validates a chunk. `token` is that of the session, which replaces credentials in the chunk.
     pub fn new(mut fields: Map, token: Option<&str>, enabled: &[String]) -> Result<Self, ApiError> {
         if let Some(token) = token {
             fields.insert("token".into(), token.into());
@@ -121,7 +121,7 @@ impl Chunk {
         fun.ok_or_else(|| ApiError::bad_request("The chunk lacks 'fun': name a function"))
     }
 
-    /// Returns `timeout` or another field in seconds.
+    /// Returns a field such as `timeout`, in seconds.
     fn seconds(&self, name: &str) -> Result<Option<Duration>, ApiError> {
         let Some(value) = self.field(name) else { return Ok(None) };
         let number = value.as_f64().or_else(|| i64::from_value(value).map(|n| n as f64));
@@ -141,7 +141,7 @@ impl Chunk {
     /// Returns the job of a chunk for minions.
     fn request(&self) -> Result<PublishRequest, ApiError> {
         let tgt = self.field("tgt").ok_or_else(|| ApiError::bad_request("The chunk lacks 'tgt': name a target"))?;
-        // pepper's library sends `expr_form`.
+        // The library `pepper` sends `expr_form`.
         let tgt_type = self.field("tgt_type").or_else(|| self.field("expr_form"));
         let tgt_type = tgt_type.map_or_else(|| TargetKind::Glob.name().to_owned(), ToString::to_string);
         let tgt = match tgt {
@@ -174,7 +174,7 @@ impl Chunk {
             jid: jid.map_err(|error| ApiError::bad_request(format!("'jid' is invalid: {error}")))?,
             key: None,
             proof: Some(self.proof.clone()),
-            // The master replaces it by the authenticated name.
+            // The master replaces it by the authenticated user.
             user: String::new(),
             kwargs: options.collect(),
         })
@@ -206,7 +206,7 @@ impl Chunk {
     }
 }
 
-/// Returns arguments in their wire format. Words such as `name=value` are keyword arguments, as on Salt's minions.
+/// Returns arguments in their wire format. Strings such as `name=value` are keyword arguments, as on Salt's minions.
 fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
     let mut args = Args::from_wire(&[]);
     for value in arg {
@@ -230,7 +230,7 @@ fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
 }
 
 impl Api {
-    /// Runs the chunks of a lowstate one after the other and returns their answers. The first error ends it, as in Salt.
+    /// Runs the chunks of a lowstate in sequence and returns their results. The first error ends it, as in Salt.
     pub(crate) async fn run(&self, lowstate: Vec<Map>, token: Option<&str>) -> Result<Vec<Value>, ApiError> {
         let mut answers = Vec::with_capacity(lowstate.len());
         for fields in lowstate {
@@ -245,7 +245,7 @@ impl Api {
             Client::Local => self.local(chunk)?.run().await?,
             Client::LocalAsync => self.local(chunk)?.publish_only().await?,
             Client::LocalSubset => {
-                // `batch` and `sub` come as text from forms.
+                // Forms send `batch` and `sub` as strings.
                 let count = chunk.field("sub").or_else(|| chunk.field("subset")).map_or(Some(3), usize::from_value);
                 let count = count.ok_or_else(|| ApiError::bad_request("'sub' is invalid: expected a number"))?;
                 self.local(chunk)?.subset(count).await?
@@ -282,7 +282,7 @@ impl Api {
         Ok(LocalJob { api: self, request: chunk.request()?, times, is_full: chunk.is_full_return() })
     }
 
-    /// Calls a function of the master and returns the answer in Salt's shape.
+    /// Calls a function of the master and returns the result in Salt's form.
     async fn call(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
         let time = chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.call_timeout);
         let call = chunk.call(false)?;
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_checked_in_salts_order() {
+    fn chunks_are_validated_in_salts_order() {
         let password = map! {"client" => "local", "eauth" => "file", "username" => "fred", "password" => "x"};
         for (fields, token, expected) in [
             (map! {"client" => "local"}, Some("abc"), Ok(Proof::Token("abc".into()))),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_bounded_numbers() {
+    fn timeouts_are_bounded_numbers() {
         for (value, expected) in [
             (5.into(), Some(5)),
             (1e300.into(), Some(86_400)),

@@ -17,7 +17,7 @@ use crate::error::MasterError;
 
 /// The timeout of a publish or a token.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// The user of calls that the API makes for itself.
+/// The user of the API's own calls.
 const OWN_USER: &str = "salt-api";
 
 /// A published job.
@@ -115,10 +115,10 @@ impl Master {
         }
     }
 
-    /// Calls a runner function in the name of the API itself and returns its result.
+    /// Calls a runner function in the API's own name and returns its result.
     pub async fn own_runner(&self, fun: &str, args: Args) -> Result<Value, MasterError> {
         let no_key = |error: &dyn std::fmt::Display| MasterError::NoKey(error.to_string());
-        // Read each time: the master may have been started, or started anew, since.
+        // Read each time: the master may have been started or restarted since.
         let key = files::read_if_exists(&self.key_file).map_err(|error| no_key(&error))?;
         let key = key.ok_or_else(|| no_key(&self.key_file.display()))?;
         let call = Call {
@@ -138,7 +138,7 @@ impl Master {
         }
     }
 
-    /// Returns a new token with the fields that Salt has for it; `None` if the credentials are wrong.
+    /// Returns a new token with Salt's fields; `None` if the credentials are wrong.
     pub async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, MasterError> {
         let reply = self.ask(TokenRequest { proof, expire }.to_map(), REQUEST_TIME).await?;
         Ok(reply.as_map().filter(|token| token.contains_key("token")).cloned())

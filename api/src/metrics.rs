@@ -1,4 +1,4 @@
-//! The metrics that this crate counts.
+//! The metrics of this crate, and the registration of all metrics of the API.
 
 brine_metrics::metrics! {
     counter REQUESTS = "brine_api_requests_total", "Requests of the REST API.";
@@ -12,7 +12,7 @@ brine_metrics::metrics! {
     counter EVENTS_REPLAYED = "brine_api_events_replayed_total", "Events that subscribers of the REST API got from the journal.";
 }
 
-/// Registers the metrics of all crates that count in the API.
+/// Registers the metrics of all crates of the API.
 pub fn register() {
     brine_metrics::register(&[
         METRICS,

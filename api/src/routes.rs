@@ -1,4 +1,4 @@
-//! The table of resources. The router and the OpenAPI document are made from it.
+//! The table of resources, from which the router and the OpenAPI document are created.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ use At::{App, Fixed, Static, Webhook};
 
 type Handler = fn(Context) -> BoxFuture<'static, Answer>;
 
-/// What a request needs.
+/// The authentication of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -112,7 +112,7 @@ const RESOURCES: &[Resource] = resources! {
     GET Fixed("/console/{*path}"), Nothing, "Returns a file of the console.", console::asset;
 };
 
-/// Resources that there are not without sessions, as in Salt.
+/// Resources that do not exist without sessions, as in Salt.
 const OF_SESSIONS: &[&str] = &["/login", "/logout", "/minions", "/minions/{id}", "/jobs", "/jobs/{jid}"];
 
 fn resources(options: &RestConfig) -> impl Iterator<Item = (&'static Resource, String)> {
@@ -178,7 +178,7 @@ async fn handle(api: Arc<Api>, handler: Handler, needs: Needs, request: Request)
     answered.await.unwrap_or_else(|error| failed(&headers, &error))
 }
 
-/// Answers a request: what concerns all resources stands here.
+/// Handles a request, with the checks and headers of all resources.
 pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request) -> Response {
     metrics::REQUESTS.add(1);
     api.requests.fetch_add(1, Ordering::Relaxed);
@@ -214,7 +214,7 @@ fn bad_address(api: &Api, request: &Request) -> Option<ApiError> {
     Some(ApiError::new(StatusCode::FORBIDDEN, "Bad IP"))
 }
 
-/// Removes slashes at the end of the path, which Salt accepts.
+/// Removes trailing slashes of the path, which Salt accepts.
 fn without_trailing_slash(request: &mut Request) {
     let path = request.uri().path();
     let short = path.trim_end_matches('/');
@@ -228,7 +228,7 @@ fn without_trailing_slash(request: &mut Request) {
     }
 }
 
-/// Returns whether a client gets the page of the single-page application in place of a resource.
+/// Whether a client gets the page of the single-page application instead of a resource.
 fn is_for_application(api: &Api, request: &Request) -> bool {
     let path = request.uri().path();
     let own = [api.options.app_path.as_str(), &api.options.static_path, "/console", "/events", "/openapi.json"];
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn statuses_are_salts() {
+    async fn statuses_match_salt() {
         let api = api(RestConfig::default());
         for (method, uri, headers, status) in [
             ("GET", "/", &[][..], 200),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_options_must_not_be_taken() {
+    fn configured_urls_must_not_conflict_with_resources() {
         for url in ["/run", "/", "/{x}", "/events/x"] {
             let options = RestConfig { webhook_url: url.to_owned(), ..RestConfig::default() };
             assert!(matches!(router(&api(options)), Err(StartError::Invalid { name: "webhook_url", .. })), "{url}");

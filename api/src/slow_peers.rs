@@ -1,4 +1,5 @@
-//! A stream that ends when its peer does not read for too long, so that a slow client holds nothing for ever.
+//! A stream that ends when its peer does not read for too long, so that slow clients cannot occupy resources
+//! indefinitely.
 
 use std::io;
 use std::pin::Pin;
@@ -8,10 +9,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The time that a peer may take to read what was written.
+/// The timeout of a blocked write.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 
-/// A stream with a limit on blocked writes.
+/// A stream with a timeout of blocked writes.
 pub(crate) struct Bounded<S> {
     stream: S,
     limit: Duration,
@@ -24,7 +25,7 @@ impl<S> Bounded<S> {
         Bounded { stream, limit: WRITE_TIME, blocked: None }
     }
 
-    /// Passes on the result of a write, or the end of the patience with a blocked one.
+    /// Returns the result of a write, or an error if it was blocked until the timeout.
     fn limited<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.blocked = None;
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let mut read = [0; 8];
         far.read_exact(&mut read).await.unwrap();
-        // A peer that reads again has the whole time again.
+        // A peer that reads resets the timeout.
         near.blocked = None;
         near.write_all(b"9").await.unwrap();
     }

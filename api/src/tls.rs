@@ -1,4 +1,4 @@
-//! The certificate of the API: the configured one, or one that signs itself and is made at the first start.
+//! The certificate of the API: the configured one, or a self-signed one, generated at the first start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::StartError;
 
-/// The names of the files of the certificate that is made here, in `pki_dir`.
+/// The file names of the generated certificate, in `pki_dir`.
 const OWN_CERTIFICATE: &str = "api.crt";
 const OWN_KEY: &str = "api.key";
 
-/// Returns the configuration of TLS; `None` if it is disabled.
+/// Returns the TLS configuration; `None` if TLS is disabled.
 pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option<Arc<ServerConfig>>, StartError> {
     if options.disable_ssl {
         return Ok(None);
@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<String, StartError> {
         .map_err(|error| StartError::Certificate(format!("reading {} failed: {error}", path.display())))
 }
 
-/// Reads the certificate that signs itself and its key, and makes them if they are missing.
+/// Reads the self-signed certificate and its key, and generates missing ones.
 fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
     let (certificate, key) = (config.pki_dir.join(OWN_CERTIFICATE), config.pki_dir.join(OWN_KEY));
     if !(certificate.exists() && key.exists()) {
@@ -55,7 +55,7 @@ fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
         names.extend(host_name());
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;
         files::create_private_dir(&config.pki_dir).map_err(|error| failed(&error))?;
-        // The key comes first: a certificate without its key would be used by nobody.
+        // The key comes first: a certificate without its key would be useless.
         files::write_atomic(&key, made.signing_key.serialize_pem().as_bytes(), 0o600)
             .map_err(|error| failed(&error))?;
         files::write_atomic(&certificate, made.cert.pem().as_bytes(), 0o644).map_err(|error| failed(&error))?;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_made_once_and_its_key_is_private() {
+    fn a_certificate_is_generated_once_and_its_key_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let config = MasterConfig { pki_dir: folder.path().join("pki"), ..MasterConfig::default() };
         assert!(load(&config, &RestConfig::default()).unwrap().is_some());
@@ -89,7 +89,7 @@ mod tests {
         let first = std::fs::read(&key).unwrap();
         load(&config, &RestConfig::default()).unwrap();
         assert_eq!(std::fs::read(&key).unwrap(), first);
-        // The files that were made are good as configured ones, too.
+        // The generated files are also valid as configured ones.
         let named = RestConfig {
             ssl_crt: Some(config.pki_dir.join(OWN_CERTIFICATE)),
             ssl_key: Some(key),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_and_disabled_configurations_are_told_apart() {
+    fn incomplete_and_disabled_configurations_are_distinguished() {
         let config = MasterConfig::default();
         let half = RestConfig { ssl_crt: Some("/nonexistent".into()), ..RestConfig::default() };
         assert!(load(&config, &half).is_err());

@@ -1,4 +1,4 @@
-//! Secrets of webhooks: the sender of a request proves with an HMAC of its body that it knows the secret of the path.
+//! Secrets of webhooks: the sender proves knowledge of the path's secret by an HMAC of the body.
 
 use axum::http::HeaderMap;
 use base64::Engine as _;
@@ -7,25 +7,25 @@ use brine_digest::{Digest, hex};
 use brine_text::glob::Glob;
 use brine_value::Map;
 
-/// The headers with a signature: GitHub's and others', and one of our own.
+/// The headers with a signature: GitHub's, common ones, and our own.
 const HEADERS: &[&str] = &["x-hub-signature-256", "x-signature-256", "x-signature"];
 
 /// Secrets by glob of the path.
 pub(crate) struct Secrets(Vec<(Glob, String)>);
 
-/// The outcome of checking a request.
+/// The result of checking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signature {
     /// The path has no secret.
     NotNeeded,
-    /// The signature is the body's.
+    /// The signature is valid.
     Valid,
     /// It is missing or wrong.
     Invalid,
 }
 
 impl Secrets {
-    /// Reads `webhook_secrets`.
+    /// Parses `webhook_secrets`.
     pub fn new(configured: &Map) -> Result<Self, String> {
         let secret = |(pattern, secret): (&brine_value::Value, &brine_value::Value)| {
             let pattern = pattern.to_string();
@@ -37,13 +37,13 @@ impl Secrets {
         configured.iter().map(secret).collect::<Result<_, String>>().map(Secrets)
     }
 
-    /// Returns whether a path has a secret, which takes the place of a login.
+    /// Whether a path has a secret, which replaces a login.
     pub fn has(&self, path: &str) -> bool {
         self.0.iter().any(|(glob, _)| glob.is_match(path))
     }
 
-    /// Checks the signature of a request for a path below the URL of webhooks. Of several patterns that match, one
-    /// secret has to fit.
+    /// Checks the signature of a request for a path below the webhook URL. If several patterns match, any of their
+    /// secrets is valid.
     pub fn check(&self, path: &str, headers: &HeaderMap, body: &[u8]) -> Signature {
         let mut secrets = self.0.iter().filter(|(glob, _)| glob.is_match(path)).peekable();
         if secrets.peek().is_none() {

@@ -1,5 +1,5 @@
-//! Rules that decide about keys without an operator: `autosign_file`, `autoreject_file`, the directory `minions_autosign`,
-//! and `autosign_grains_dir`. `keys` applies them.
+//! Rules that accept or reject keys without an operator: `autosign_file`, `autoreject_file`, the directory
+//! `minions_autosign`, and `autosign_grains_dir`. `keys` applies them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
@@ -252,7 +252,7 @@ mod tests {
             (0o646, true, false),
             (0o600, false, true),
         ] {
-            // What is read is kept by version of the file, and `permissive_pki_access` does not change while running.
+            // Files are cached by version, and `permissive_pki_access` does not change at run time.
             autosign.files.clear();
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             let config = MasterConfig {
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn grains_are_compared_as_text_with_safe_files_alone() {
+    fn grains_are_compared_as_strings_with_safe_files_only() {
         let (folder, mut autosign) = folder();
         let grains = folder.path().join("grains");
         fs::create_dir(&grains).unwrap();

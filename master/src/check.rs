@@ -18,7 +18,7 @@ use crate::admission::identity::Identity;
 use crate::keys::KeyState;
 use crate::{StartError, runner};
 
-/// Checks all that a master with this configuration needs to start. Changes nothing.
+/// Checks that a master with this configuration can start. Changes nothing.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = configuration(config);
     findings.extend(parts(config));
@@ -27,7 +27,7 @@ pub fn check(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks the configuration and the files that it names. The start reports these findings, each once.
+/// Checks the configuration and the files that it names. The start reports each of these findings once.
 pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let refused = |error: StartError| Finding::refused(error);
     let mut findings = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks what the parts of a running master log themselves.
+/// Checks options whose errors the parts of a running master log themselves.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
     let mut findings = brine_check::schedule(&config.schedule, |function| runners.get(function).is_some());
@@ -125,10 +125,10 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
 /// Reports the findings of the start, each once.
 ///
 /// # Errors
-/// The first one that refuses the start.
+/// The first finding that prevents the start.
 pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) -> Result<(), StartError> {
     let examined = Arc::clone(config);
-    // A panic, which is logged: the start goes on and meets it again.
+    // A panic, which is logged: the start continues and runs into it again.
     let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
     brine_check::report(findings).map_err(StartError::Invalid)
 }

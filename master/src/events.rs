@@ -1,4 +1,4 @@
-//! Publishes the master's own events, and tracks how far the job cache has followed those about jobs.
+//! Publishes the master's own events, and tracks which job events the job cache has stored.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,12 +20,12 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Creates the events of a bus. `cached` follows the job cache.
+    /// Creates the events of a bus. `cached` is the progress of the job cache.
     pub fn new(bus: Bus, cached: watch::Receiver<u64>) -> Self {
         Events { bus, last_job: Arc::default(), cached }
     }
 
-    /// Publishes an event. A failure is logged: the cause of the event goes on.
+    /// Publishes an event. A failure is only logged.
     pub async fn fire(&self, tag: &str, body: &Map) {
         if let Err(error) = self.bus.fire(tag, body).await {
             tracing::error!(tag, %error, "publishing an event failed");
@@ -68,7 +68,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn the_job_cache_is_waited_for_until_it_has_the_last_job() {
+    async fn catching_up_waits_for_the_last_job_event() {
         let (events, progress) = in_memory();
         let hour = Duration::from_secs(3600);
         events.fire("other", &map! {}).await;

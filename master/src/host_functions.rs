@@ -24,8 +24,8 @@ pub trait HostFunctions: Send + Sync {
     /// is rendered.
     fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions>;
 
-    /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the
-    /// master's file roots and a pillar of the master's own, and states that may ask the master.
+    /// Runs a function of the state system, such as `state.sls`, as the job of an orchestration: with the master's file
+    /// roots and its own pillar, and with state functions that can call the master.
     fn orchestrate(
         &self,
         function: &str,

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_those_of_every_pattern_that_the_id_starts_with() {
+    fn all_patterns_that_match_at_the_start_apply() {
         let option =
             map! {"web" => list!["a"], ".*" => list!["b"], "db" => list!["c"], "(" => list!["d"], "web1" => "e"};
         let id: MinionId = "web1".parse().unwrap();

@@ -230,8 +230,8 @@ struct Unstored {
 }
 
 /// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Events that are not stored are
-/// retried: without end if the master's own store has failed, which recovers with the disk, and for about a minute with
-/// other returners. Meanwhile the journal keeps the following events.
+/// retried: indefinitely if the master's own store has failed, which recovers with the disk, and for about a minute
+/// with other returners. Meanwhile the journal retains the following events.
 async fn deliver(
     events: &mut Subscription,
     disk: &Executor,
@@ -245,7 +245,7 @@ async fn deliver(
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
             _ = passes.tick() => {
-                // The cursor passes other events, too: the journal need not keep them for this subscriber.
+                // The cursor passes other events, too: the journal need not retain them for this subscriber.
                 let reached = events.position() - 1;
                 if reached > passed {
                     passed = reached;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_are_stored_whole_and_without_fields_of_the_message() {
+    fn loads_are_stored_whole_and_without_message_fields() {
         let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
         let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};

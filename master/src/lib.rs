@@ -5,15 +5,15 @@
 //!
 //! | part | owns |
 //! |---|---|
-//! | [`events::Events`] | the bus, and how far the job cache has followed |
-//! | [`storage::Storage`] | keys, files and tables: what blocks on a disk |
+//! | [`events::Events`] | the bus, and the progress of the job cache |
+//! | [`storage::Storage`] | keys, files and tables: the parts that block on a disk |
 //! | [`facts::Facts`] | grains, mines and presence of minions, and the targets that they resolve |
 //! | [`admission::Admission`] | authentication of minions, session keys |
 //! | [`access::Access`] | users: keys, passwords, tokens, and what they may do |
 //! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
 //! | [`pillars::Pillars`] | rendered pillars |
-//! | [`runner_calls::RunnerCalls`] | runner and wheel functions, which use all parts above |
-//! | [`requests::Requests`], `reactions` | the users of the parts: minions and tools, and the reactor |
+//! | [`runner_calls::RunnerCalls`] | runner and wheel functions, with access to all parts above |
+//! | [`requests::Requests`], `reactions` | the callers of the parts: minions and tools, and the reactor |
 
 mod access;
 mod admission;

@@ -1,4 +1,4 @@
-//! The metrics that this crate counts, and those that a master shows.
+//! The metrics of this crate, and the registration of all metrics of a master.
 
 brine_metrics::metrics! {
     counter PUBLISHES = "brine_publishes_total", "Jobs published.";
@@ -12,7 +12,7 @@ brine_metrics::metrics! {
     counter REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
 }
 
-/// Registers the metrics of all crates that count in a master.
+/// Registers the metrics of all crates of a master.
 pub fn register() {
     brine_metrics::register(&[
         METRICS,

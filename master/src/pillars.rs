@@ -68,7 +68,7 @@ impl Pillars {
             let ticket = pillars.storage.get(thread).minion_data.put(&query.id, query.grains, pillar.clone());
             (pillar, ticket)
         });
-        // A panic: the minion must not take an empty pillar for its own.
+        // A panic: the minion must not mistake an empty pillar for its own.
         let Ok((pillar, ticket)) = rendered.await else {
             return map! {"_errors" => brine_value::list!["The pillar could not be rendered: see the master's log"]}
                 .into();
@@ -92,7 +92,7 @@ impl Pillars {
         let lifetime = Duration::from_secs(self.config.pillar_cache_ttl);
         let cached = self.cache.get(&query.id, query.pillarenv.as_deref(), lifetime);
         let mut pillar = cached.unwrap_or_else(|| {
-            // The override is of this request alone.
+            // The override is for this request only.
             let plain = PillarQuery { pillar_override: Map::new(), ..query.clone() };
             let pillar = self.render(&plain, master);
             if !pillar.contains_key("_errors") {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn pillar_files_call_functions_of_the_master_alone_without_a_host() {
+    fn without_a_host_pillar_files_call_only_master_functions() {
         let functions = pillar_host(None, &Host::new(), &Arc::default());
         for (name, has) in [("saltutil.runner", true), ("saltutil.wheel", true), ("test.ping", false)] {
             assert_eq!(functions.has(name), has, "{name}");

@@ -29,7 +29,7 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
             let mut parts = key.split("_|-");
             let module = parts.next().unwrap_or_default();
             let function = parts.last().unwrap_or(module);
-            // The name becomes a tag: only the name of a state function may, as a minion chooses it.
+            // The name becomes a tag: it must be the name of a state function, as the minion chooses it.
             if !is_identifier(module) || !is_identifier(function) {
                 tracing::warn!(minion = %id, %jid, state = %key, "state error not published: the key of the state is invalid: expected module_|-id_|-name_|-function");
                 continue;
@@ -50,7 +50,7 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
     events
 }
 
-/// Returns whether a text is an identifier of Python, as names of modules and functions are.
+/// Whether a string is a Python identifier, as names of modules and functions are.
 fn is_identifier(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_states_cannot_choose_tags() {
+    fn state_keys_cannot_inject_tags() {
         let load = |key: &str| map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => map! {key => map! {"result" => false}}, "retcode" => 2};
         for key in [
             "salt/job/1/ret/web1_|-example.com",

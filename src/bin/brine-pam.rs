@@ -1,7 +1,7 @@
-//! Asks PAM about one user, for `external_auth: pam` of a master: a process of its own, because modules of PAM block, leak
-//! and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and answers.
+//! Asks PAM about one user, for `external_auth: pam` of a master: a process of its own, because modules of PAM block,
+//! leak and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and answers.
 //!
-//! Not for people: it has no arguments, and passwords come on standard input alone.
+//! Not for people: it has no arguments, and passwords are only read from standard input.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -27,7 +27,7 @@ fn run() -> io::Result<()> {
     nix::sys::prctl::set_dumpable(false)?;
     let mut request = String::new();
     io::stdin().take(MAX_REQUEST).read_to_string(&mut request)?;
-    // Modules may write to standard output: the answer has a descriptor that they do not know.
+    // Modules may write to standard output: the response goes to a descriptor that they do not know.
     let mut answer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;
@@ -42,7 +42,7 @@ fn run() -> io::Result<()> {
     answer.write_all(format!("{decided}end\n").as_bytes())
 }
 
-/// Answers the questions of modules: with the name where the text is shown as it is typed, else with the password.
+/// Answers the prompts of modules: with the name if the input is echoed, else with the password.
 struct Conversation {
     user: OsString,
     password: OsString,
@@ -62,7 +62,7 @@ impl ConversationAdapter for Conversation {
     fn info_msg(&self, _: impl AsRef<OsStr>) {}
 }
 
-/// Returns the lines of the answer but the last one. Without a password only the account is examined.
+/// Returns the lines of the response except for the last one. Without a password only the account is checked.
 fn decide(service: &str, user: &str, password: Option<&str>) -> String {
     let ask = || {
         let conversation = Conversation { user: user.into(), password: password.unwrap_or_default().into() };
@@ -84,7 +84,7 @@ fn decide(service: &str, user: &str, password: Option<&str>) -> String {
     }
 }
 
-/// Returns whether an error is one of PAM or its configuration, and not of the user.
+/// Whether an error is about PAM or its configuration, and not about the user.
 fn is_about_pam(error: ErrorCode) -> bool {
     matches!(
         error,
@@ -101,7 +101,7 @@ fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// Returns the names of all groups of a user of this host. Users that PAM alone knows have none.
+/// Returns the names of all groups of a local user. Users that only PAM knows have none.
 fn groups(user: &str) -> io::Result<Vec<String>> {
     let Some(account) = User::from_name(user)? else { return Ok(Vec::new()) };
     let ids = getgrouplist(&CString::new(user)?, account.gid)?;

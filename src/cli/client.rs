@@ -87,12 +87,12 @@ impl MasterClient {
         Ok(Self::of(config, Some(key), None))
     }
 
-    /// The master of this configuration, for a user who shows a password or a token.
+    /// Creates a client for a user with a password or a token.
     pub fn with_proof(config: &MasterConfig, proof: Proof) -> Self {
         Self::of(config, None, Some(proof))
     }
 
-    /// What the user shows in the place of a key.
+    /// Returns the user's proof of identity that replaces a key.
     pub fn proof(&self) -> Option<&Proof> {
         self.proof.as_ref()
     }
@@ -163,7 +163,7 @@ impl MasterClient {
         Call { fun: fun.into(), args, key, proof, user: user(), asynchronous: false }
     }
 
-    /// Returns a token for a user who shows a password.
+    /// Returns a token for a user with a password.
     pub async fn token(&self, request: TokenRequest) -> Result<String, ClientError> {
         let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
         match answer.get("token").and_then(Value::as_str) {
@@ -186,7 +186,7 @@ impl MasterClient {
         push.send(event.frame()).await.map_err(ClientError::NoMaster)
     }
 
-    /// Subscribes to events with this prefix of their tags. Events after the return of this function are received.
+    /// Subscribes to events with this prefix of their tags. Events published after this function returns are received.
     pub async fn events(&self, prefix: &str) -> Result<Events, ClientError> {
         self.events_of(&[prefix]).await
     }

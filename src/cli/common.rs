@@ -16,7 +16,7 @@ use super::privileges::{self, Owned};
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
 
-/// The options that every tool logs at level debug: paths and addresses. None contains a secret.
+/// The options that every tool logs at level debug: paths and addresses, no secrets.
 const SHOWN: &[&str] = &[
     "id",
     "user",
@@ -50,7 +50,7 @@ pub enum Role {
     Tool,
     /// A daemon: lines on stderr have the time, the log file is created, options without effect are reported.
     Daemon,
-    /// `--check`, or the process that starts a daemon in the background. It logs to stderr alone.
+    /// `--check`, or the process that starts a daemon in the background. It logs only to stderr.
     BeforeDaemon,
 }
 
@@ -299,8 +299,7 @@ fn report<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     for warning in &warnings {
         match warning {
             Warning::NoDirectory(_) => print_plain_error(format_args!("WARNING: {warning}")),
-            // An option of the operator's own, such as one for pillar: a tool says so with each command only if a known
-            // name is near.
+            // An option of the operator's own, such as one for pillar: tools warn only if a known name is similar.
             Warning::Unknown { nearest: None, .. } if role == Role::Tool => tracing::debug!("{warning}"),
             Warning::Unknown { .. } => tracing::warn!("{warning}"),
             Warning::Unused { .. } if role == Role::Tool => {}

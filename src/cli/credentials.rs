@@ -1,5 +1,5 @@
-//! Credentials of the tools' users for the master: the key of a user of this machine, a password of a system of
-//! `external_auth` (`-a`), or the token of an earlier authentication (`-T`).
+//! Credentials of the tools' users for the master: the key of a local user, a password of an `external_auth` backend
+//! (`-a`), or the token of an earlier authentication (`-T`).
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    /// Returns whether the user names a system of `external_auth`.
+    /// Whether the user names a backend of `external_auth`.
     pub fn is_given(&self) -> bool {
         self.eauth.is_some()
     }
 
-    /// Returns the way to the master in the user's name. Asks for what is missing. Without `-a` that is the key of the
-    /// user, or else the token that is kept.
+    /// Creates a client in the user's name, and prompts for missing credentials. Without `-a` it uses the key of the
+    /// user, or else a stored token.
     pub async fn client(&self, config: &MasterConfig) -> Result<MasterClient, ClientError> {
         let kept = || Ok::<_, ClientError>(kept_token(config).map(Proof::Token));
         let Some(eauth) = &self.eauth else {
@@ -68,7 +68,7 @@ impl Credentials {
     }
 }
 
-/// Asks on the terminal; without one reads a line of the input.
+/// Prompts on the terminal; without one reads a line of the input.
 fn prompt(question: &str, is_secret: bool) -> Result<String, ClientError> {
     let read = || {
         let mut line = String::new();
@@ -87,7 +87,8 @@ fn prompt(question: &str, is_secret: bool) -> Result<String, ClientError> {
     })
 }
 
-/// The file with the token: `token_file`, or `salt_token` in the user's configuration of Salt, or `.salt_token`.
+/// Returns the file with the token: `token_file`, or `salt_token` in the user's configuration directory of Salt, or
+/// `.salt_token`.
 fn token_file(config: &MasterConfig) -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(PathBuf::from);
     if let Some(named) = &config.token_file {
@@ -101,7 +102,7 @@ fn token_file(config: &MasterConfig) -> Option<PathBuf> {
     Some(if folder.is_dir() { folder.join("salt_token") } else { home()?.join(".salt_token") })
 }
 
-/// Returns the kept token, unless it has expired for sure.
+/// Returns the stored token, unless it has certainly expired.
 fn kept_token(config: &MasterConfig) -> Option<String> {
     let path = token_file(config)?;
     let age = std::fs::metadata(&path).ok()?.modified().ok()?.elapsed().unwrap_or_default();

@@ -91,7 +91,7 @@ impl DaemonOptions {
         Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Makes this process the one that serves: goes to the background as `-d` asks, and changes to the user of the
+    /// Makes this process the one that serves: goes to the background with `-d`, and changes to the user of the
     /// configuration. Returns an exit status if this process is to end.
     pub fn detach(&self, tool: &str, words: &[OsString], paths: &DaemonPaths<'_>) -> anyhow::Result<Option<ExitCode>> {
         if let Some(status) = self.go_to_background(words, tool, paths.pid_file, paths.log_file)? {
@@ -120,7 +120,7 @@ impl DaemonOptions {
             return Ok(None);
         }
         let pid_file = self.pid_file(pid_file);
-        // The PID file of an earlier daemon would end the wait below.
+        // The PID file of an earlier daemon would end the wait below prematurely.
         _ = std::fs::remove_file(pid_file);
         let mut command = Command::new(std::env::current_exe().context("finding the path of this program failed")?);
         command.arg(tool).args(words).env(IN_BACKGROUND, "1");

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn events_stand_in_columns() {
+    fn events_have_columns() {
         insta::assert_snapshot!(lines(Some(80)));
         insta::assert_snapshot!(lines(Some(120)));
     }

@@ -1,5 +1,5 @@
-//! Detects that stdout has no reader any more. A tool that waits for events would otherwise notice this only when it
-//! prints the next line.
+//! Detects that stdout has no reader any more: a tool that waits for events would otherwise only notice when it prints
+//! the next line.
 
 use std::fs::File;
 use std::io;

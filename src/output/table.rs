@@ -1,7 +1,7 @@
-//! The outputter `table`: each list of rows as a table with lines around it, below the keys that lead to it.
+//! The outputter `table`: each list of rows as a table with borders, below the keys of its path.
 //!
-//! Mirrors Salt's outputter with its default options. Where a cell of a row is wrapped, all of its lines are shown;
-//! Salt shows as many as the shortest cell of the row has.
+//! Mirrors Salt's outputter with its default options. All lines of a wrapped cell are shown; Salt shows only as many as
+//! the shortest cell of the row has.
 
 use brine_value::{Map, Value};
 
@@ -9,13 +9,13 @@ use super::text::sorted_items;
 use crate::escape::escape_control;
 use crate::ui::{Colour, Colours};
 
-/// The number of columns from which the text of a cell continues on the next line.
+/// The width from which a cell is wrapped.
 const CELL_WIDTH: usize = 50;
 
-/// Formats a value; `None` if it has a list that cannot be shown as rows of text.
+/// Formats a value; `None` if it has a list that cannot be shown as rows.
 ///
-/// Rows are mappings (their keys are the heading), texts (one column), or lists of texts. Lists whose rows are of
-/// different kinds, and values that are neither list nor mapping, are not shown, as in Salt.
+/// Rows are mappings (their keys are the heading), strings (one column), or lists of strings. As in Salt, lists whose
+/// rows are of different types, and scalars, are not shown.
 pub fn render(value: &Value, colours: Colours) -> Option<String> {
     let mut out = Tables { colours, lines: Vec::new() };
     out.value(value, 0)?;
@@ -70,7 +70,7 @@ impl Tables {
             lines.map(|line| line.chars().count()).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        // Two characters before the first column, two behind the last, three between two of them.
+        // Two characters before the first column, two after the last, three between columns.
         let rule = "-".repeat(4 + widths.iter().sum::<usize>() + 3 * (columns - 1));
         self.line(indent, Colour::LightGray, &rule, "");
         for row in &rows {
@@ -92,7 +92,7 @@ fn heading(row: &Map) -> Vec<String> {
     sorted_items(row).into_iter().map(|(key, _)| title(&key.to_string().replace('_', " "))).collect()
 }
 
-/// Returns the cells of a row; `None` if it has none, or one of a list is not a text.
+/// Returns the cells of a row; `None` if it has none, or an item of a list is not a string.
 fn row_of(row: &Value) -> Option<Vec<String>> {
     let cells: Vec<String> = match row {
         Value::Map(map) => sorted_items(map).into_iter().map(|(_, value)| value.to_string()).collect(),
@@ -103,7 +103,7 @@ fn row_of(row: &Value) -> Option<Vec<String>> {
     Some(cells.into_iter().map(|cell| escape_control(&cell).into_owned()).collect())
 }
 
-/// Returns the text with a capital at the start of each word, as Python's `str.title` does.
+/// Capitalises each word, as Python's `str.title` does.
 fn title(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut within = false;
@@ -118,7 +118,7 @@ fn title(text: &str) -> String {
     out
 }
 
-/// Splits the text of a cell into lines, at the space before the word that would reach beyond its width.
+/// Wraps the text of a cell at spaces.
 fn wrap(text: &str) -> Vec<String> {
     let mut words = text.split(' ');
     let mut out = words.next().unwrap_or_default().to_owned();
@@ -132,7 +132,7 @@ fn wrap(text: &str) -> Vec<String> {
     out.split('\n').map(str::to_owned).collect()
 }
 
-/// Centres a text as Python's `str.center` does: the odd space is on the left where the width is odd.
+/// Centres a text as Python's `str.center` does: the odd space is on the left if the width is odd.
 fn centred(text: &str, width: usize) -> String {
     let pad = width.saturating_sub(text.chars().count());
     let left = pad / 2 + (pad & width & 1);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn centring_is_pythons() {
+    fn centring_matches_python() {
         for (text, width, want) in [("ab", 5, "  ab "), ("a", 4, " a  "), ("abc", 3, "abc"), ("a", 2, "a ")] {
             assert_eq!(centred(text, width), want);
         }

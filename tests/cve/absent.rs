@@ -1,5 +1,5 @@
-//! CVEs of features that Brine does not have. Each row names the feature and the issue that would bring it, and fails
-//! when the feature is there: then the row becomes a test of the defect.
+//! CVEs of features that Brine does not have. Each row names the feature and the issue that would add it, and fails
+//! when the feature exists: then the row has to become a test of the defect.
 
 use brine_value::{Map, map};
 
@@ -8,15 +8,15 @@ use crate::{ask, error_of, salt_call};
 
 /// A feature of Salt that Brine does not have.
 enum Feature {
-    /// Command lines that `brine` does not know.
+    /// Command names that `brine` does not have.
     Tools(&'static [&'static str]),
-    /// A system of `external_auth`.
+    /// A backend of `external_auth`.
     Login(&'static str),
     /// Execution functions.
     Functions(&'static [&'static str]),
     /// Wheel functions.
     Wheel(&'static [&'static str]),
-    /// Any system but Unix.
+    /// Any operating system except Unix.
     Windows,
 }
 
@@ -73,7 +73,7 @@ fn with(mut load: Map, more: &Map) -> Map {
     load
 }
 
-/// One test a row: the CVE, the feature that has the defect in Salt, the issue that would bring it.
+/// One test per row: the CVE, the feature that has the defect in Salt, the issue that would add it.
 macro_rules! absent {
     ($($(#[doc = $doc:literal])* $name:ident: $feature:expr, $issue:literal;)*) => {
         $(
@@ -87,30 +87,30 @@ macro_rules! absent {
 }
 
 absent! {
-    /// Wheel functions on files of the master, by paths.
+    /// Wheel functions on files of the master, by path.
     cve_2020_11652_wheel_functions_leave_no_directory:
         Feature::Wheel(&["file_roots.read", "file_roots.write", "pillar_roots.read", "config.update_config"]), "#17";
-    /// Python modules: `restartcheck` and names of processes. `local` tries the functions that there are.
+    /// Python modules: `restartcheck` and process names. `local` tests the existing functions.
     cve_2020_28243_restartcheck_runs_no_process_names: Feature::Functions(&["restartcheck.restartcheck"]), "#16";
-    /// Python modules: `vmware` and certificates. `tls` tries the functions that there are.
+    /// Python modules: `vmware` and certificates. `tls` tests the existing functions.
     cve_2020_28972_vmware_verifies_certificates: Feature::Functions(&["vsphere.get_service_instance_via_proxy"]), "#16";
-    /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tries the functions that there are.
+    /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tests the existing functions.
     cve_2020_35662_modules_verify_certificates:
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
     /// salt-ssh: quotes in `thin.gen_thin`.
     cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
     /// Wheel functions: `pillar_roots.write` by paths.
     cve_2021_25282_pillar_roots_write_stays_inside: Feature::Wheel(&["pillar_roots.write"]), "#17";
-    /// Python modules: `snapper`. `local` tries the functions that there are.
+    /// Python modules: `snapper`. `local` tests the existing functions.
     cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
-    /// The installer for Windows takes a directory that others have placed.
+    /// The installer for Windows accepts a directory planted by other users.
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
     /// Syndics: the same.
     cve_2022_22941_syndics_publish_nothing: SYNDIC, "#18";
-    /// salt-ssh: a script at a path that others can guess.
+    /// salt-ssh: a script at a predictable path.
     cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
-    /// Logins: `auth.pki` takes a certificate for a proof.
+    /// Logins: `auth.pki` accepts a certificate as a proof.
     cve_2024_38825_pki_logins_prove_possession: Feature::Login("pki"), "#15";
-    /// Python modules: `junos` and unsafe YAML. `content` tries the loader that there is.
+    /// Python modules: `junos` and unsafe YAML. `content` tests the existing loader.
     cve_2025_62348_junos_loads_safe_yaml: Feature::Functions(&["junos.get_table"]), "#16";
 }

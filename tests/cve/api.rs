@@ -1,4 +1,4 @@
-//! CVEs of the REST API. Most concern its ssh client, which Brine refuses: whatever a request holds, nothing runs.
+//! CVEs of the REST API. Most concern its ssh client, which Brine refuses: no request can execute a command with it.
 
 use brine_value::{Map, Value, list, map};
 
@@ -15,7 +15,7 @@ external_auth:
 rest_cherrypy: {host: 127.0.0.1, port: PORT, disable_ssl: True}
 ";
 
-/// An API whose log-ins are in a file, and the path of a file that only an executed command creates.
+/// Starts an API with logins in a file. Returns it, and the path of a file that only an executed command would create.
 async fn api() -> (Api, String) {
     let api = Api::start(CONFIG, &[("users", "fred:one\n")], &[]).await;
     let canary = api.system.path("canary").display().to_string();
@@ -28,7 +28,7 @@ fn ssh(more: Map) -> Value {
     chunk.into()
 }
 
-/// Sends a chunk with a session, and without one to `/run`; both are refused, and no command runs.
+/// Sends a chunk with a session, and without one to `/run`; both are refused, and no command is executed.
 fn assert_refused(api: &Api, canary: &str, chunk: &Value) {
     let token = api.login("fred", "one");
     let with = api.post("/", &token, &list![chunk.clone()]);
@@ -38,7 +38,7 @@ fn assert_refused(api: &Api, canary: &str, chunk: &Value) {
     assert!(!std::path::Path::new(canary).exists(), "{chunk} ran a command");
 }
 
-/// `raw_shell` without a log-in.
+/// `raw_shell` without a login.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2019_17361_the_api_runs_no_raw_shell() {
     let (api, canary) = api().await;
@@ -56,7 +56,7 @@ async fn cve_2020_16846_the_ssh_client_has_no_shell() {
     }
 }
 
-/// Any value of `eauth` and `token` counts as a log-in.
+/// Any value of `eauth` and `token` counted as a login.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2020_25592_every_client_needs_a_login() {
     let (api, canary) = api().await;

@@ -9,7 +9,7 @@ use brine_zmtp::{Limits, RequestClient};
 use crate::support::{LONG, System, stdout};
 use crate::{REFUSED, ask, error_of, send};
 
-/// Commands of minions, of Salt's masters, and names of methods that Salt's dispatch once reached.
+/// Commands of minions, of Salt's masters, and names of methods that Salt's dispatcher exposed.
 const COMMANDS: &[&str] = &[
     "_prep_auth_info",
     "_send_pub",
@@ -62,7 +62,7 @@ const COMMANDS: &[&str] = &[
     "",
 ];
 
-/// Whether an answer says that it is not known who asks: publishes and calls have names of their own for it in Salt.
+/// Whether a reply is an authentication error: in Salt publishes and calls have different ones.
 fn is_denied(answer: &Value) -> bool {
     ["AuthenticationError", "UserAuthenticationError"].contains(&error_of(answer).as_str())
 }
@@ -71,7 +71,7 @@ fn holds(answer: &[u8], secret: &str) -> bool {
     answer.windows(secret.len()).any(|window| window == secret.as_bytes())
 }
 
-/// Every method of `ClearFuncs` could be called without a login, and gave the root key away.
+/// Every method of `ClearFuncs` could be called without authentication, and revealed the root key.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2020_11651_clear_commands_do_and_tell_nothing() {
     let mut system = System::start("").await;
@@ -106,7 +106,7 @@ async fn cve_2020_11651_clear_commands_do_and_tell_nothing() {
     assert!(!system.path("owned").exists());
 }
 
-/// `wheel_async` asked for no login.
+/// `wheel_async` required no login.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25281_asynchronous_calls_need_the_key() {
     let system = System::start("").await;
@@ -120,7 +120,7 @@ async fn cve_2021_25281_asynchronous_calls_need_the_key() {
     assert!(!stdout(&system.tool("salt-key", &["-L"])).contains("forged"));
 }
 
-/// Packages of SUSE had an API without a login: the defaults serve nobody.
+/// Packages of SUSE had an API without a login: the defaults admit nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25315_the_defaults_let_nobody_in() {
     let mut system = System::new("");
@@ -136,7 +136,7 @@ async fn cve_2021_25315_the_defaults_let_nobody_in() {
     }
 }
 
-/// As many bad packets as there are workers left the master deaf.
+/// One bad packet per worker made the master unresponsive.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2023_20897_bad_packets_do_not_stop_the_master() {
     const PEERS: usize = 4;
@@ -166,7 +166,7 @@ async fn cve_2023_20897_bad_packets_do_not_stop_the_master() {
                 let all = chunk.iter().map(|number| {
                     client.request(packets[(number + peer) % packets.len()].clone(), Duration::from_secs(2))
                 });
-                // Whether one is answered or cut off makes no difference.
+                // It does not matter whether a request is answered or its connection closed.
                 futures::future::join_all(all).await;
             }
         }));

@@ -1,11 +1,11 @@
-//! Templates and YAML: they build data, and reach nothing else.
+//! Templates and YAML produce data, and reach nothing else.
 
 use brine_jinja::{Context, Host, Template};
 use brine_value::map;
 
 use crate::support::{System, stdout, text};
 
-/// Templates reached Python's objects, and by them any command.
+/// Templates could access Python's objects, and execute commands through them.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25283_templates_reach_no_objects_and_data_is_no_template() {
     let host = Host::new();
@@ -52,7 +52,7 @@ async fn cve_2021_25283_templates_reach_no_objects_and_data_is_no_template() {
     assert_eq!(text(&data, "text"), hostile);
 }
 
-/// An unsafe loader of YAML made any object.
+/// An unsafe YAML loader created arbitrary objects.
 #[test]
 fn cve_2025_62348_yaml_makes_data_alone() {
     for source in [

@@ -1,4 +1,4 @@
-//! Events that minions fire: under their own name, their own tags, the master's time.
+//! Events that minions publish: only under their own name and tags, with the master's time.
 
 use brine_crypt::Cipher;
 use brine_value::{Map, Value, list, map};
@@ -8,10 +8,10 @@ use crate::raw::Raw;
 use crate::support::{System, text};
 
 const JID: &str = "20261120235852025555";
-/// The tag of the event that ends a test: all others come before it.
+/// The tag of the last event of a test: all others are published before it.
 const LAST: &str = "mine/last";
 
-/// Tags that are the master's, another minion's, or a syndic's.
+/// Returns tags that belong to the master, another minion, or a syndic.
 fn forbidden() -> Vec<String> {
     let fixed = [
         "salt/auth",
@@ -51,7 +51,7 @@ fn forbidden() -> Vec<String> {
     tags
 }
 
-/// Sends events as one minion; returns all events that reach the bus, and the answers.
+/// Sends events as one minion. Returns all events on the bus, and the replies.
 async fn fired(requests: Vec<Map>) -> (Vec<(String, Map)>, Vec<Value>) {
     let system = System::start("").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
@@ -80,21 +80,21 @@ async fn assert_refused(requests: Vec<Map>) {
     assert!(taken.is_empty() && forged.is_empty(), "taken: {taken:?}\non the bus: {forged:?}");
 }
 
-/// `_minion_event` put any tag onto the master's bus.
+/// `_minion_event` published any tag on the master's bus.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22239_minions_fire_no_tags_of_others() {
     let one = |tag: String| map! {"cmd" => "_minion_event", "events" => list![map! {"tag" => tag, "data" => map! {"x" => "FORGED"}}]};
     assert_refused(forbidden().into_iter().map(one).collect()).await;
 }
 
-/// Salt's deny list is not asked for a load with `tag` and `data` beside each other.
+/// Salt does not apply its deny list to a load with `tag` and `data` of a single event.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22239_a_single_event_is_checked_too() {
     let one = |tag: String| map! {"cmd" => "_minion_event", "tag" => tag, "data" => map! {"x" => "FORGED"}};
     assert_refused(forbidden().into_iter().map(one).collect()).await;
 }
 
-/// Salt fires an event below `pretag` before it asks its deny list.
+/// Salt publishes an event below `pretag` before it checks its deny list.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22239_pretag_is_refused() {
     let mut requests = Vec::new();
@@ -113,7 +113,7 @@ async fn cve_2025_22239_pretag_is_refused() {
     assert_refused(requests).await;
 }
 
-/// Tags that are not on Salt's deny list name other minions: each is taken from its own minion alone.
+/// Tags outside Salt's deny list can name other minions: each is only accepted from its own minion.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22239_own_and_free_tags_are_fired_as_the_sender() {
     let tags = [
@@ -147,7 +147,7 @@ async fn cve_2025_22239_own_and_free_tags_are_fired_as_the_sender() {
     }
 }
 
-/// A crafted message on the event bus ran a job on other minions.
+/// A crafted message on the event bus started a job on other minions.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22236_events_become_no_jobs() {
     let mut system = System::start("").await;
@@ -172,12 +172,12 @@ async fn cve_2025_22236_events_become_no_jobs() {
             .await;
         rogue.ask(map! {"cmd" => "_minion_event", "tag" => tag, "data" => job.clone()}).await;
     }
-    // Jobs are in order: when this one is done, the forged ones would be.
+    // Jobs run in order: when this one has returned, forged ones would have too.
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
     assert!(!system.path("owned").exists());
 }
 
-/// Names of failed states choose the tags of events (Salt has no CVE for it).
+/// Names of failed states become tags of events (there is no CVE for it in Salt).
 #[tokio::test(flavor = "multi_thread")]
 async fn tags_of_a_returns_content_name_nobody_else() {
     let system = System::start("").await;

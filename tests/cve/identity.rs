@@ -1,4 +1,4 @@
-//! A peer acts under its authenticated identity alone.
+//! A peer can only act under its authenticated identity.
 
 use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Map, list, map, msgpack};
@@ -10,7 +10,7 @@ use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal};
 
 const JID: &str = "20261120235852025555";
 
-/// A command of each kind that does or tells something in the name of its minion.
+/// Returns a command of each kind that acts or returns data in the name of its minion.
 fn commands() -> Vec<Map> {
     vec![
         map! {"cmd" => "_return", "jid" => JID, "fun" => "test.ping", "return" => "forged", "retcode" => 0},
@@ -29,7 +29,7 @@ fn commands() -> Vec<Map> {
     ]
 }
 
-/// Many methods did not ask for the minion's token: one minion spoke for another.
+/// Many methods did not check the minion's token: one minion could impersonate another.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2024_38822_no_command_is_taken_for_another_minion() {
     let mut system = System::start("file_recv: True\npeer: {web1: [test.ping]}\npeer_run: {web1: ['.*']}\n").await;
@@ -41,7 +41,7 @@ async fn cve_2024_38822_no_command_is_taken_for_another_minion() {
             for token in [Some(rogue.key.sign_x931(b"salt").unwrap()), Some(other.sign_x931(b"salt").unwrap()), None] {
                 let mut load = rogue.proven(command.clone());
                 load.extend(map! {"id" => "web1", "tok" => token});
-                // Its own session; then the other minion's name on the envelope.
+                // Its own session; then with the other minion's name on the envelope.
                 assert_eq!(rogue.send(&rogue.sealed(&load), "").await, REFUSED.into(), "{cipher} {command:?}");
                 let sealed =
                     rogue.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&"web1".parse().unwrap()));
@@ -76,7 +76,7 @@ async fn grains_choose_no_other_minions_pillar() {
     assert!(!targets.contains("rogue"), "{targets}");
 }
 
-/// The load of a job is the master's: a forged one gives no returns away (Salt keeps it in files of its own).
+/// The load of a job belongs to the master: a forged one reveals no returns (Salt stores it in files of its own).
 #[tokio::test(flavor = "multi_thread")]
 async fn returns_are_for_whoever_published_the_job() {
     let system = System::start("peer: {rogue: [test.ping]}\n").await;
@@ -102,7 +102,7 @@ async fn returns_are_for_whoever_published_the_job() {
     assert!(!told.to_string().contains(SECRET), "{told}");
 }
 
-/// The cache of a syndic was a path of its id.
+/// The cache of a syndic was a path derived from its id.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2024_22231_ids_of_syndics_are_no_paths() {
     let system = System::start("order_masters: True\n").await;
@@ -126,7 +126,7 @@ async fn cve_2024_22231_ids_of_syndics_are_no_paths() {
     assert_nothing_escaped(&system);
 }
 
-/// A new key under an old id inherited the cached data of the old minion.
+/// A new key under an old id inherited the cached data of the previous minion.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2016_9639_a_new_key_inherits_nothing() {
     let system = System::start("").await;
@@ -137,7 +137,7 @@ async fn cve_2016_9639_a_new_key_inherits_nothing() {
     assert!(reader.ask(query()).await.to_string().contains(SECRET));
     assert!(system.tool_async("salt-key", &["-y", "-d", "web1"]).await.status.success());
     let start = std::time::Instant::now();
-    // The master hears of it by an event.
+    // The master is notified by an event.
     while reader.ask(query()).await.to_string().contains(SECRET) {
         assert!(start.elapsed() < LONG, "the data of the old minion stays");
     }

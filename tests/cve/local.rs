@@ -1,4 +1,4 @@
-//! Local users: modes of files, secrets in logs, commands in arguments.
+//! Local users: file modes, secrets in logs, commands in arguments.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use brine_value::map;
 use crate::support::{BRINE, Events, System, stdout, until};
 use crate::{SECRET, salt_call, walk};
 
-/// A daemon with the most careless umask and the most talkative log, ended on drop.
+/// A daemon with the most permissive umask and the most verbose log, killed on drop.
 struct Daemon(Child);
 
 impl Daemon {
@@ -35,7 +35,7 @@ impl Drop for Daemon {
     }
 }
 
-/// A master and a minion `web1` that have met.
+/// Starts a master and a connected minion `web1`.
 async fn fleet(system: &System) -> (Daemon, Daemon, Events) {
     let master = Daemon::start(system, "salt-master", "etc", "logged-master");
     until("the master serves", || system.path("master.pid").exists()).await;
@@ -46,7 +46,7 @@ async fn fleet(system: &System) -> (Daemon, Daemon, Events) {
     (master, minion, events)
 }
 
-/// Private keys were readable by everybody.
+/// Private keys were world-readable.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2020_17490_keys_sockets_and_logs_are_private_whatever_the_umask() {
     let system = System::new("auto_accept: True\n");
@@ -58,7 +58,7 @@ async fn cve_2020_17490_keys_sockets_and_logs_are_private_whatever_the_umask() {
         .output()
         .unwrap();
     assert!(made.status.success());
-    // A name's end, and the bits that its mode may have.
+    // Path suffixes, and the permitted mode bits.
     let allowed = [
         ("pki/master.pem", 0o400),
         ("minion.pem", 0o400),
@@ -103,7 +103,7 @@ async fn cve_2021_25284_secrets_are_in_no_log_event_or_process_list() {
     let root_key = system.root_key();
     let run = stdout(&system.tool_async("salt", &["web1", "state.apply", "use"]).await);
     assert!(run.contains("Succeeded: 1") && run.contains("Failed:    1") && !run.contains(SECRET), "{run}");
-    // Arguments of a job are in its events, as in Salt; in no log.
+    // As in Salt, arguments of a job are in its events; they are in no log.
     let env = format!("env={{PASSWORD: '{SECRET}'}}");
     assert!(
         stdout(&system.tool_async("salt", &["web1", "cmd.run", "echo $PASSWORD | wc -c", &env]).await).contains("15")
@@ -127,7 +127,7 @@ async fn cve_2021_25284_secrets_are_in_no_log_event_or_process_list() {
     }
 }
 
-/// Functions that hand an argument to a program, with their other arguments. They read only.
+/// Functions that pass an argument to a program, with their other arguments. They only read.
 const CALLS: &[&[&str]] = &[
     &["service.status", "X"],
     &["service.available", "X"],
@@ -175,7 +175,7 @@ const CALLS: &[&[&str]] = &[
     &["apache.config", "X", "[]", "edit=False"],
 ];
 
-/// Asserts that no function runs a command that stands in its arguments.
+/// Asserts that no function executes a command in its arguments.
 fn assert_runs_nothing(calls: &[&[&str]], argument: impl Fn(&str) -> Vec<String>) {
     let system = System::new("");
     let target = system.path("escaped").display().to_string();
@@ -193,17 +193,17 @@ fn assert_runs_nothing(calls: &[&[&str]], argument: impl Fn(&str) -> Vec<String>
     }
 }
 
-/// A process's name was run by a shell.
+/// The name of a process was executed by a shell.
 #[test]
 fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
     let system = System::new("");
     let target = system.path("escaped").display().to_string();
-    // A process whose own name is a command.
+    // A process whose name is a command.
     let name = format!(";touch ${{IFS}}{};", target.replace('/', "|"));
     let program = system.path(&name);
     std::fs::copy("/bin/sleep", &program).unwrap();
     let mut child = loop {
-        // A process that another test starts may hold the file open for writing for a moment.
+        // A process started by another test may briefly hold the file open for writing.
         match Command::new(&program).arg("60").spawn() {
             Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
             spawned => break spawned.unwrap(),
@@ -225,7 +225,7 @@ fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
     assert_runs_nothing(&CALLS[..20], |target| vec![format!("-x;touch {target}"), format!("--help --output={target}")]);
 }
 
-/// Arguments of `snapper` were run by a shell: no function that Brine has does so.
+/// Arguments of `snapper` were executed by a shell: none of Brine's functions does so.
 #[test]
 fn cve_2021_31607_arguments_run_no_commands() {
     assert_runs_nothing(CALLS, |target| {
@@ -235,7 +235,7 @@ fn cve_2021_31607_arguments_run_no_commands() {
     });
 }
 
-/// `status` evaluated names of functions as Python.
+/// `status` evaluated function names as Python.
 #[test]
 fn cve_2021_33226_nothing_is_evaluated() {
     let evaluated = |target: &str| {

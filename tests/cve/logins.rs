@@ -36,7 +36,7 @@ async fn token(system: &System) -> Value {
     ask(system, load).await.get("load").and_then(|load| load.get("token")).cloned().unwrap_or_default()
 }
 
-/// A token is good for nothing from the moment on in which it expires.
+/// A token is invalid from the moment it expires.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_3144_tokens_end() {
     for (expire, error) in [(3600, ""), (0, "AuthenticationError")] {
@@ -54,7 +54,7 @@ async fn cve_2021_3144_tokens_end() {
     }
 }
 
-/// Calls of every kind need a proof of who asks and an entry for the function.
+/// Calls of every kind require authentication and an entry for the function.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25281_calls_need_a_login_and_an_entry() {
     let system = System::start(CONFIG).await;
@@ -87,8 +87,7 @@ async fn cve_2021_25281_calls_need_a_login_and_an_entry() {
     assert_eq!(error_of(&answer), "");
 }
 
-/// A target that reaches no minion known here is permitted by no entry for a target: a master below this one might know
-/// minions for it.
+/// A target without known minions is permitted by no entry for a target: a syndic might have minions for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22941_publisher_acl_denies_unknown_targets() {
     let mut system = System::start(CONFIG).await;
@@ -104,8 +103,8 @@ async fn cve_2022_22941_publisher_acl_denies_unknown_targets() {
     }
 }
 
-/// The account management of PAM decides, too: locked and expired accounts, and those that have to change their password
-/// first, log in with no password.
+/// PAM's account management is checked, too: locked and expired accounts, and those that have to change their password,
+/// cannot log in.
 #[cfg(feature = "pam")]
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22967_pam_refuses_locked_accounts() {

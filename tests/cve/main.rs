@@ -1,7 +1,7 @@
-//! Salt's security history: each CVE since 2019 as a test of the same class of defect, named after it.
+//! Salt's security history: a test for each CVE since 2019, of the same class of defect and named after it.
 //!
-//! One module an area. `absent` lists the CVEs of features that Brine does not have, and fails when one comes without
-//! a test of its own.
+//! One module for each area. `absent` lists the CVEs of features that Brine does not have, and fails when one is added
+//! without a test of its own.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod absent;
@@ -31,27 +31,27 @@ use brine_wire::Envelope;
 use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, LONG, System, within_limit};
 
-/// The answer to a request that is refused.
+/// The reply to a refused request.
 const REFUSED: &str = "bad load";
 const SECRET: &str = "S3CRET-of-web1";
 
-/// Sends packed bytes as an unauthenticated peer; returns the packed answer.
+/// Sends packed bytes as an unauthenticated peer. Returns the packed reply.
 async fn send(system: &System, request: Vec<u8>) -> Vec<u8> {
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     client.request(request, LONG).await.unwrap().to_vec()
 }
 
-/// Sends a command in clear as an unauthenticated peer.
+/// Sends an unencrypted command as an unauthenticated peer.
 async fn ask(system: &System, load: Map) -> Value {
     msgpack::unpack(&send(system, Envelope::clear(load)).await).unwrap()
 }
 
-/// Whether an answer says that nothing was done.
+/// Whether a reply is a refusal.
 fn is_refusal(answer: &Value) -> bool {
     !answer.is_truthy() || *answer == REFUSED.into()
 }
 
-/// The name of the error in an answer to a client's command.
+/// Returns the name of the error in a reply to a client's command.
 fn error_of(answer: &Value) -> String {
     let error = answer.get("load").and_then(|load| load.get("error"));
     error.and_then(|error| error.get("name")).map(ToString::to_string).unwrap_or_default()
@@ -70,7 +70,7 @@ fn salt_call(system: &System, words: &[&str]) -> Output {
         .unwrap()
 }
 
-/// All files and directories below a directory.
+/// Returns all files and directories below a directory.
 fn walk(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -82,7 +82,7 @@ fn walk(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Asserts that nothing below the system's directory, or at its parent, has a name that attacks write to.
+/// Asserts that no file with a name that attacks write to exists below the system's directory, or in its parent.
 fn assert_nothing_escaped(system: &System) {
     let escaped: Vec<PathBuf> =
         walk(&system.path("")).into_iter().filter(|path| path.to_string_lossy().contains("escaped")).collect();

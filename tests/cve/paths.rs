@@ -1,4 +1,4 @@
-//! Paths, ids and names that peers choose: they never leave the directory that they are for.
+//! Paths, ids and names chosen by peers cannot leave their directories.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use crate::raw::Raw;
 use crate::support::{LONG, System, stderr, stdout};
 use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal, salt_call, walk};
 
-/// Names that lead elsewhere in one way or another.
+/// Returns names that traverse directories in different ways.
 fn traversals(system: &System) -> Vec<String> {
     let absolute = system.path("escaped").display().to_string();
     let fixed = [
@@ -39,7 +39,7 @@ fn traversals(system: &System) -> Vec<String> {
     all
 }
 
-/// `salt://` URLs and `_serve_file` left the file roots.
+/// `salt://` URLs and `_serve_file` could leave the file roots.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2024_22232_the_file_server_stays_in_its_roots() {
     let system = System::start("fileserver_followsymlinks: False\n").await;
@@ -106,7 +106,7 @@ async fn cve_2024_38824_pushed_files_stay_in_their_directory() {
     }
 }
 
-/// Banks and keys of the minions' data were paths.
+/// Banks and keys of minion data were used as paths.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22238_names_of_kept_data_are_no_paths() {
     let system = System::start("").await;
@@ -124,7 +124,7 @@ async fn cve_2025_22238_names_of_kept_data_are_no_paths() {
     assert_nothing_escaped(&system);
 }
 
-/// An id that was not checked chose the file of a key.
+/// An unchecked id selected the file of a key.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22241_ids_choose_no_files() {
     let system = System::start("autosign_grains_dir: ROOT/autosign\nautosign_file: ROOT/autosign.conf\n").await;
@@ -153,7 +153,7 @@ async fn cve_2025_22241_ids_choose_no_files() {
     assert_nothing_escaped(&system);
 }
 
-/// `pub_ret` built a path of the job id, and waited for ever at a pipe.
+/// `pub_ret` built a path from the job id, and blocked on a pipe.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22242_job_ids_open_no_files() {
     let system = System::start("").await;
@@ -180,7 +180,7 @@ async fn cve_2025_22242_job_ids_open_no_files() {
     assert_nothing_escaped(&system);
 }
 
-/// A URL chose where a downloaded file is written, as root.
+/// A URL selected the destination of a downloaded file, as root.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_21996_urls_choose_no_paths() {
     let system = System::new("");
@@ -218,7 +218,7 @@ async fn cve_2021_21996_urls_choose_no_paths() {
     }
 }
 
-/// A repository with one file.
+/// Creates a repository with one file.
 fn repository(system: &System, directory: &str, file: &str) -> String {
     let path = system.path(directory);
     std::fs::create_dir_all(&path).unwrap();
@@ -230,7 +230,7 @@ fn repository(system: &System, directory: &str, file: &str) -> String {
     path.display().to_string()
 }
 
-/// Environments of minions chose directories of gitfs, to create and to delete.
+/// Environments of minions selected directories of gitfs to create and delete.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22240_environments_choose_no_directories() {
     let mut system =
@@ -255,7 +255,7 @@ async fn cve_2025_22240_environments_choose_no_directories() {
     assert_nothing_escaped(&system);
 }
 
-/// Remotes of the same name shared one cache.
+/// Remotes with the same name shared one cache.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2023_20898_repositories_share_no_cache() {
     let mut system = System::new(
@@ -274,7 +274,7 @@ async fn cve_2023_20898_repositories_share_no_cache() {
     }
 }
 
-/// A minion's pillar request named a repository, and that ran commands on the master.
+/// A pillar request could name a repository, and thereby execute commands on the master.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22237_minions_choose_no_pillar_sources() {
     let system = System::start("").await;

@@ -17,10 +17,10 @@ use crate::raw::Raw;
 use crate::support::{LONG, System, stdout, until};
 use crate::{REFUSED, SECRET, is_refusal};
 
-/// Changes a reply: gets the request's envelope and the master's reply.
+/// Changes a reply, given the request's envelope and the master's reply.
 type Change = Box<dyn Fn(&Map, Bytes) -> Bytes + Send + Sync>;
 
-/// Forwards requests to a master and changes the replies.
+/// A man in the middle: forwards requests to a master and changes the replies.
 struct Between {
     master: RequestClient,
     change: Change,
@@ -34,7 +34,7 @@ impl Handler for Between {
     }
 }
 
-/// Listens at an address for a master's minions.
+/// Listens on an address for a master's minions.
 async fn between(system: &System, host: &str, port: u16, change: Change) {
     let listener = Listener::bind(&Endpoint::Tcp(host.into(), port)).await.unwrap();
     let master = RequestClient::new(system.request_endpoint(), Limits::default());
@@ -42,7 +42,7 @@ async fn between(system: &System, host: &str, port: u16, change: Change) {
     tokio::spawn(Router::serve(listener, between, 4, Limits::default(), Bounds::default(), CancellationToken::new()));
 }
 
-/// A minion of this cipher whose master is at that port.
+/// Creates a minion with this cipher whose master is at that port.
 fn channel(system: &System, cipher: Cipher, port: u16) -> Arc<Channel> {
     let config = MinionConfig {
         pki_dir: system.path(&format!("{cipher}/pki")),
@@ -68,7 +68,7 @@ enum Attack {
     Replay,
 }
 
-/// Returns a minion behind a man in the middle, and the handle to choose his attack.
+/// Returns a minion behind a man in the middle, and the handle to select the attack.
 async fn attacked(system: &System, cipher: Cipher) -> (Arc<Channel>, Arc<Mutex<Attack>>) {
     let attack = Arc::new(Mutex::new(Attack::None));
     let (told, last) = (Arc::clone(&attack), Mutex::new(None::<Bytes>));
@@ -97,7 +97,7 @@ async fn attacked(system: &System, cipher: Cipher) -> (Arc<Channel>, Arc<Mutex<A
     (channel, attack)
 }
 
-/// Asserts that a reply is taken as it is, and neither changed nor a second time.
+/// Asserts that a reply is accepted once and only unchanged.
 async fn assert_bound(channel: &Arc<Channel>, attack: &Mutex<Attack>, load: Map) {
     *attack.lock() = Attack::None;
     let honest = channel.request(load.clone()).await.unwrap();
@@ -114,7 +114,7 @@ async fn assert_bound(channel: &Arc<Channel>, attack: &Mutex<Attack>, load: Map)
     assert_eq!(channel.request(load).await.unwrap(), honest);
 }
 
-/// Pillar was not bound to the request: it could be replaced by another one.
+/// Pillar was not bound to the request: another one could be substituted.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22934_pillar_of_a_man_in_the_middle_is_refused() {
     let system = System::start("").await;
@@ -127,12 +127,12 @@ async fn cve_2022_22934_pillar_of_a_man_in_the_middle_is_refused() {
     }
 }
 
-/// Replies to `_auth` were not signed: anybody could stop minions in the master's name.
+/// Replies to `_auth` were not signed: anyone could stop minions in the master's name.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
     const FORGED: usize = 4;
     let mut system = System::start("").await;
-    // First contact without the man in the middle: the master's key is known afterwards.
+    // First contact without the man in the middle: the master's key is known from then on.
     system.start_minion("web1").await;
     system.kill_minion("web1");
     let known = std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap();
@@ -178,7 +178,7 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
     until("the minion does jobs", || system.salt_json(&["web1", "test.ping"]) == map! {"web1" => true}.into()).await;
 }
 
-/// Jobs and replies of the file server could be sent again.
+/// Jobs and replies of the file server could be replayed.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22936_publishes_and_replies_are_taken_once() {
     let system = System::start("").await;
@@ -202,7 +202,7 @@ async fn cve_2022_22936_publishes_and_replies_are_taken_once() {
     }
 }
 
-/// Requests could be sent again.
+/// Requests could be replayed.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2024_38823_requests_are_taken_once() {
     let system = System::start("request_server_ttl: 60\n").await;
@@ -212,7 +212,7 @@ async fn cve_2024_38823_requests_are_taken_once() {
     let envelope = new.sealed(&load);
     assert!(!is_refusal(&new.send(&envelope, load["nonce"].as_str().unwrap()).await));
     assert_eq!(new.send(&envelope, "").await, REFUSED.into());
-    // Salt's cipher has no number in its requests: they end with `request_server_ttl`.
+    // Requests with Salt's cipher have no serial number: they expire after `request_server_ttl`.
     let mut old = Raw::join(&system, "old", Cipher::AesCbcHmac).await;
     for ts in [Value::from(jiff::Timestamp::now().as_second() - 61), Value::Nil, "now".into()] {
         let mut load = old.proven(event());
@@ -222,7 +222,7 @@ async fn cve_2024_38823_requests_are_taken_once() {
     assert!(!is_refusal(&old.ask(event()).await));
 }
 
-/// An older version of the protocol got around the token of CVE-2024-38822.
+/// An older protocol version circumvented the token of CVE-2024-38822.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_62349_older_protocols_are_refused() {
     let system = System::start("").await;

@@ -13,7 +13,7 @@ use crate::support::{System, stderr, stdout};
 
 const BODY: &str = "{\"answer\": \"of the server\"}";
 
-/// A web server whose certificate nobody has signed; returns its URL.
+/// Starts a web server with an untrusted certificate. Returns its URL.
 fn server() -> String {
     let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/key.pem")).unwrap();
@@ -44,7 +44,7 @@ fn server() -> String {
     format!("https://localhost:{port}/x")
 }
 
-/// Certificates were not verified where files and pages are fetched.
+/// Certificates were not verified when files and pages were fetched.
 #[test]
 fn cve_2020_28972_certificates_are_verified_by_functions() {
     let (system, url) = (System::new(""), server());
@@ -63,7 +63,7 @@ fn cve_2020_28972_certificates_are_verified_by_functions() {
     assert!(asked.contains("of the server"), "an option leaves it out: {asked}");
 }
 
-/// The same of other things that ask servers: sources of pillar.
+/// The same for sources of pillar.
 #[test]
 fn cve_2020_35662_certificates_are_verified_by_pillar() {
     let (system, url) = (System::new(""), server());

@@ -1,4 +1,4 @@
-//! Generates the page of the command lines from the tools' own `--help`.
+//! Generates the reference of the command lines from the tools' own `--help`.
 
 use std::process::{Command, Stdio};
 

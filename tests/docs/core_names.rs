@@ -1,4 +1,4 @@
-//! The crates in `core` name no function of Salt: what they need to know of one is handed down by the crate that has it.
+//! The crates in `core` name no function of Salt: data about functions is passed in by the crate that has them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ const REMAINING: &[(&str, &[&str])] = &[
             "test.kwarg",
         ],
     ),
-    // The question to minions whether a job still runs, part of Salt's protocol.
+    // The query whether a job is still running, part of Salt's protocol.
     ("job", &["saltutil.find_job"]),
     ("sls", &["cmd.run", "cmd.run_stdout", "grains.get", "http.query", "pillar.get"]),
 ];
@@ -42,7 +42,7 @@ fn full_names<C>(modules: &[&[Function<C>]]) -> Vec<String> {
     modules.iter().flat_map(|module| module.iter()).map(Function::full_name).collect()
 }
 
-/// Returns the sources below a directory without those of tests and benches.
+/// Returns the sources below a directory except for tests and benches.
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
@@ -56,7 +56,7 @@ fn sources(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the pieces of a source between two quotes, without comments and without its tests at the end.
+/// Returns the string literals of a source, without comments and without its tests at the end.
 fn literals(text: &str) -> BTreeSet<String> {
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(text);
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

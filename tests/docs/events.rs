@@ -1,10 +1,10 @@
-//! docs/reference/events.md names every event that Salt was recorded to publish, with its fields.
+//! docs/reference/events.md documents every event that was recorded from Salt, with its fields.
 
 use std::collections::BTreeSet;
 
 use brine_value::{Value, json};
 
-/// A row of a table about events: its tags, and all words in code.
+/// A row of a table of events: its tags, and all words in code.
 struct Row<'a> {
     tags: Vec<&'a str>,
     words: BTreeSet<&'a str>,
@@ -22,7 +22,7 @@ fn rows(page: &str) -> Vec<Row<'_>> {
     page.lines().filter_map(one).filter(|row| !row.tags.is_empty()).collect()
 }
 
-/// Returns whether a documented tag, such as `salt/job/<jid>/new`, stands for a recorded one.
+/// Whether a documented tag, such as `salt/job/<jid>/new`, matches a recorded one.
 fn matches(documented: &str, recorded: &str) -> bool {
     let is_open = documented.ends_with("/<name>");
     let (known, parts): (Vec<&str>, Vec<&str>) = (documented.split('/').collect(), recorded.split('/').collect());
@@ -30,7 +30,7 @@ fn matches(documented: &str, recorded: &str) -> bool {
     is_long_enough && known.iter().zip(&parts).all(|(known, part)| part_matches(known, part))
 }
 
-/// Returns whether a part of a documented tag, such as `MWorker-<n>`, stands for a part of a recorded one.
+/// Whether a part of a documented tag, such as `MWorker-<n>`, matches a part of a recorded one.
 fn part_matches(known: &str, part: &str) -> bool {
     let mut rest = part;
     let literals = known.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, literal)| literal));
@@ -53,7 +53,7 @@ fn every_recorded_event_is_documented() {
     let mut missing = BTreeSet::new();
     for event in recorded.as_list().unwrap() {
         let tag = event.get("tag").unwrap().to_string();
-        // Those are the recording's own, and those of beacons have a page of their own.
+        // Events of the recording itself, and of beacons, which have their own page.
         if tag.starts_with("try/") || tag.starts_with("salt/beacon/") {
             continue;
         }

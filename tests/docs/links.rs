@@ -1,4 +1,4 @@
-//! Links between documents, and paths that they name, exist.
+//! Links between documents, and paths named in them, exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Returns the documents: those of the root directory, and all below docs/.
+/// Returns the documents: those in the root directory, and all below docs/.
 fn documents() -> Vec<PathBuf> {
     let mut documents = vec![root().join("reactor.d/README.md")];
     let mut directories = vec![root(), root().join("docs")];
@@ -52,7 +52,7 @@ fn anchors(document: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn links_lead_to_documents_and_headings() {
+fn links_refer_to_existing_documents_and_headings() {
     let mut broken = Vec::new();
     for document in documents() {
         let text = prose(&document);

@@ -124,7 +124,7 @@ fn minion() -> String {
     options("Options of the minion", introduction, MinionConfig::docs(), &MinionConfig::default().opts)
 }
 
-/// What holds for the options of both daemons.
+/// The notes about the options of both daemons.
 const OPTIONS: &str = "\
 Later files override earlier ones; mappings are merged, and entries of `reactor` and `reactor_rules` are
 appended. A misspelt option is a warning that names the nearest known one. A value of the wrong type stops the start with
@@ -165,7 +165,7 @@ fn option(doc: &OptionDoc, defaults: &Map) -> String {
     row(&[&code(doc.name), doc.expected, &code(&default(defaults.get(doc.name))), &lines(doc.doc)])
 }
 
-/// Returns the lines of a doc comment as one.
+/// Returns the lines of a doc comment on one line.
 fn lines(doc: &[&str]) -> String {
     doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Jumps of the master's wall clock, by a preloaded library that is built when it is needed.
+//! Jumps of the master's wall clock, by a preloaded library that is built on demand.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -32,7 +32,7 @@ impl Clock {
         Ok(clock)
     }
 
-    /// Returns the variables under which a process has this clock.
+    /// Returns the environment variables that activate the clock.
     pub fn environment(&self) -> Vec<(String, PathBuf)> {
         vec![("LD_PRELOAD".to_owned(), self.library.clone()), ("FAULT_CLOCK".to_owned(), self.shift.clone())]
     }

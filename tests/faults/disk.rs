@@ -29,7 +29,7 @@ impl SmallDisk {
         let filler = self.0.join("filler");
         let refused = record.refused();
         let full = async {
-            // What the master frees meanwhile is taken, too.
+            // Includes the space that the master frees meanwhile.
             let (mut file, zeros) = (std::fs::File::create(&filler).unwrap(), vec![0; 65_536]);
             while record.refused() < refused + 5 {
                 while file.write_all(&zeros).is_ok() {}

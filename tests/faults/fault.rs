@@ -1,4 +1,4 @@
-//! The faults: their names, how each is brought about, and what the master then owes.
+//! The faults: their names, their injection, and the guarantees of the master.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::record::{Record, now};
 use super::world::{Start, World};
 use super::{clock, disk, network, store, subscribers};
 
-/// How long the master may take after a fault until it accepts events again.
+/// The maximum time after a fault until the master accepts events again.
 pub const RECOVERY: Duration = Duration::from_secs(40);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +55,13 @@ impl Fault {
         }
     }
 
-    /// Whether pushed events, which nothing acknowledges, may be lost in flight.
+    /// Whether pushed events, which are not acknowledged, may be lost in flight.
     pub fn may_lose_pushes(self) -> bool {
         matches!(self, Fault::MasterKilled | Fault::MasterTerminated | Fault::StoreDamaged | Fault::DiskFull)
     }
 
-    /// Prepares the world before the master starts. Returns what has to live as long as the round, or the reason
-    /// to skip the round.
+    /// Prepares the world before the master starts. Returns resources to hold during the round, or the reason to skip
+    /// it.
     pub fn prepare(self, world: &mut World) -> Result<Prepared, String> {
         match self {
             Fault::DiskFull => return disk::SmallDisk::mount(&world.path("cache")).map(Prepared::Disk),
@@ -76,7 +76,7 @@ impl Fault {
         Ok(Prepared::Nothing)
     }
 
-    /// Brings the fault about at a random moment and waits until the master accepts events again.
+    /// Injects the fault at a random moment and waits until the master accepts events again.
     pub async fn inject(
         self,
         world: &mut World,
@@ -125,20 +125,20 @@ impl FromStr for Fault {
     }
 }
 
-/// What has been prepared for a fault and is taken back when the round ends.
+/// The preparations of a fault, undone at the end of the round.
 pub enum Prepared {
     Nothing,
     Disk(disk::SmallDisk),
     Clock(clock::Clock),
 }
 
-/// What a fault leaves behind for the ledger.
+/// The outcome of a fault, for the ledger.
 #[derive(Default)]
 pub struct Outcome {
-    /// When the daemons ran again, in milliseconds since 1970.
+    /// The time of recovery, in milliseconds since 1970.
     pub recovered: u64,
-    /// When the store was damaged so that the master began an empty one.
+    /// The time of the damage, if the master has started with an empty store.
     pub damage: Option<u64>,
-    /// The sequence numbers that each slow subscriber has received, in order.
+    /// The received sequence numbers of each slow subscriber, in order.
     pub received: Vec<Vec<u64>>,
 }

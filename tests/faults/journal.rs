@@ -11,7 +11,7 @@ use super::world::{MINION, World};
 /// A page with fewer events is the last one.
 const END: usize = 50;
 
-/// Numbers with the times (milliseconds since 1970) of their events.
+/// Numbers with the times of their events, in milliseconds since 1970.
 pub type Seen = HashMap<u64, Vec<u64>>;
 
 #[derive(Default)]
@@ -21,19 +21,19 @@ pub struct Journal {
     pub returns: Seen,
     pub reacted: Seen,
     pub pushed: Seen,
-    /// Jobs of the minion that it was running when it was killed, and reported so.
+    /// Interrupted jobs that the minion reported after it was killed.
     pub interrupted: Seen,
     /// The sequence numbers of all events below `fault/`, in order.
     pub seqs: Vec<u64>,
 }
 
 impl Journal {
-    /// Reads the journal until everything expected is there, or nothing new comes for `quiet`.
+    /// Reads the journal until it is complete, or has no new events for `quiet`.
     pub async fn read(world: &World, quiet: Duration, complete: impl Fn(&Journal) -> bool) -> Result<Self, String> {
         let mut journal = Journal::default();
         let (mut found, mut last) = (0, Instant::now());
         loop {
-            // Each call adds events of its own to the journal, so that no page is empty.
+            // Each call adds its own events to the journal, so that no page is empty.
             let at_end = journal.read_page(world).await? < END;
             if journal.found() > found {
                 (found, last) = (journal.found(), Instant::now());
@@ -47,12 +47,12 @@ impl Journal {
         }
     }
 
-    /// Returns the count of different things found so far.
+    /// Returns the number of distinct items found so far.
     fn found(&self) -> usize {
         self.events.len() + self.returns.len() + self.reacted.len() + self.pushed.len()
     }
 
-    /// Reads the next page and returns the count of its events.
+    /// Reads the next page and returns the number of its events.
     async fn read_page(&mut self, world: &World) -> Result<usize, String> {
         let from = self.next.max(1).to_string();
         let page = world.runner(&["event_bus.since", &from, "limit=2000"]).await?;

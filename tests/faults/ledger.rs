@@ -1,4 +1,4 @@
-//! The ledger: what was acknowledged, lost, doubled and late, by round, by kind and by fault.
+//! The ledger: counts of acknowledged, lost, duplicated and late items by round, kind and fault.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fault::Fault;
 use super::record::{Ack, Kind};
 
-/// How long after the recovery something acknowledged may take before it counts as late.
+/// The time after the recovery from which an acknowledged item counts as late.
 pub const LATE: u64 = 10_000;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Count {
 
 impl Count {
     /// Compares acknowledgements with the times (milliseconds since 1970) at which each number was seen. Without a
-    /// time of recovery nothing is late.
+    /// recovery time nothing counts as late.
     pub fn of<'a>(acks: impl Iterator<Item = &'a Ack>, seen: &HashMap<u64, Vec<u64>>, recovered: Option<u64>) -> Self {
         let mut count = Count::default();
         for ack in acks {
@@ -56,7 +56,7 @@ pub struct Round {
     pub fault: Fault,
     pub seed: u64,
     pub counts: Vec<(Kind, Count)>,
-    /// Acknowledged before the store was damaged; they are in the file that was moved aside.
+    /// Items acknowledged before the store was damaged; they are in the file that was moved aside.
     pub set_aside: u64,
     pub verdict: Verdict,
     pub took: Duration,

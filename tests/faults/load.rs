@@ -1,4 +1,4 @@
-//! The load of every round: minions that bring events and returns, a pusher, and `salt --async`.
+//! The load of every round: minions that send events and returns, a pusher, and `salt --async`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::record::{Kind, Record};
 use super::world::{DAEMON, MINION, World, run};
 use crate::support::stdout;
 
-/// The simulated minion that brings returns.
+/// The simulated minion that sends returns.
 pub const RETURNER: &str = "returner";
 /// Pause after a failure, so that an absent master does not make the load spin.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -56,7 +56,7 @@ impl Load {
         });
     }
 
-    /// Publishes jobs one after the other. A command line that has begun is waited for: its job may go out.
+    /// Publishes jobs in sequence. A started command is awaited, because its job may be published.
     fn spawn_jobs(&mut self, world: &World, record: Arc<Record>) {
         let (root, stop) = (world.path(""), self.stop.clone());
         let etc = world.system.etc();
@@ -68,7 +68,7 @@ impl Load {
         });
     }
 
-    /// Stops all parts. What a part has sent but not yet got an answer to is not acknowledged.
+    /// Stops all parts. Unanswered items are not acknowledged.
     pub async fn stop(mut self) -> Result<(), String> {
         self.stop.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -100,7 +100,7 @@ pub async fn join(world: &World, id: &str, cipher: &str) -> Result<Arc<Channel>,
     Ok(channel)
 }
 
-/// Whether the master has acknowledged a request; any other answer than success is counted as a refusal.
+/// Whether the master has acknowledged a request; any other answer counts as a refusal.
 async fn acknowledged(channel: &Arc<Channel>, load: Map, record: &Record) -> bool {
     match channel.request(load).await {
         Ok(Value::Bool(true)) => return true,

@@ -1,4 +1,4 @@
-//! Rounds: which fault and seed each has, how long it may take, and what its result is.
+//! Rounds: the fault and the seed of each, its timeout, and its result.
 
 mod clock;
 mod disk;
@@ -21,10 +21,10 @@ use std::time::Duration;
 use fault::Fault;
 use ledger::{Ledger, Round, Verdict};
 
-/// Longer than any round takes; a round that exceeds it has failed.
+/// The timeout of a round.
 const ROUND: Duration = Duration::from_secs(240);
 
-/// What to run, from the environment that `tests/faults/run` sets.
+/// The rounds to run, from the environment that `tests/faults/run` sets.
 struct Plan {
     rounds: u64,
     /// The seed of the first round; the next round has the next number.

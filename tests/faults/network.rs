@@ -10,7 +10,7 @@ use super::proxy::Mode;
 use super::random::Random;
 use super::world::World;
 
-/// No byte goes through for five seconds; connections stay.
+/// Stalls all traffic for five seconds; connections stay open.
 pub async fn stall(world: &World) {
     set(world, Mode::Stall);
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -32,12 +32,12 @@ fn set(world: &World, mode: Mode) {
     world.publishes.set(mode);
 }
 
-/// Opens 200 silent connections to each port of a master that may have 64 files open, and closes them again.
+/// Opens 200 silent connections to each port of a master with at most 64 open files, and closes them again.
 pub async fn exhaust_descriptors(world: &World) -> Result<(), String> {
     let mut connections = Vec::new();
     for port in [world.system.ret_port, world.system.publish_port] {
         for _ in 0..200 {
-            // The kernel completes these whether or not the master accepts; its queue may be full.
+            // The kernel completes these whether or not the master accepts them; its queue may be full.
             let connecting = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
             if let Ok(Ok(connection)) = tokio::time::timeout(Duration::from_millis(50), connecting).await {
                 connections.push(connection);

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Pass,
-    /// Connections stay, but no byte goes through.
+    /// Connections stay open without traffic.
     Stall,
     /// Connections are refused.
     Refuse,
@@ -19,7 +19,7 @@ pub enum Mode {
 pub struct Proxy {
     pub port: u16,
     mode: watch::Sender<Mode>,
-    /// Counts the cuts: a connection that was made before the last one ends.
+    /// Counts the cuts: connections older than the last cut are closed.
     cuts: watch::Sender<u64>,
     shutdown: CancellationToken,
 }
@@ -46,7 +46,7 @@ impl Proxy {
         self.mode.send_replace(mode);
     }
 
-    /// Ends all connections that exist.
+    /// Closes all open connections.
     pub fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }

@@ -1,4 +1,4 @@
-//! What the load has been promised: every acknowledgement, with its kind, number and time.
+//! The acknowledgements that the load has received, each with its kind, number and time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// What is counted in the ledger.
+/// The kinds of items in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// An event of a minion, answered once it is durable.
@@ -17,9 +17,9 @@ pub enum Kind {
     RunnerReaction,
     /// The `local` reaction to an acknowledged event, run by the minion.
     LocalReaction,
-    /// A job that `salt --async` has printed the id of, run by the minion.
+    /// A job whose id `salt --async` has printed, run by the minion.
     Job,
-    /// An event pushed into `master_event_pull.ipc`, which acknowledges nothing.
+    /// An event pushed into `master_event_pull.ipc`, without acknowledgement.
     Push,
     /// A journaled event that a slow subscriber has to receive.
     Subscriber,
@@ -42,7 +42,7 @@ impl Kind {
     }
 }
 
-/// One acknowledgement. An event with a reaction is two: the event and its reaction.
+/// An acknowledgement. An event with a reaction counts twice: as an event and as a reaction.
 #[derive(Debug, Clone, Copy)]
 pub struct Ack {
     pub kind: Kind,
@@ -55,13 +55,13 @@ pub struct Ack {
 pub struct Record {
     numbers: AtomicU64,
     acks: Mutex<Vec<Ack>>,
-    /// Events that were answered, but not with success.
+    /// Events that were answered with an error.
     refused: AtomicU64,
     changed: Notify,
 }
 
 impl Record {
-    /// Returns a number that no other thing of this round has.
+    /// Returns a number that is unique in this round.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -96,7 +96,7 @@ impl Record {
             .map_err(|()| format!("the master accepts no events {} s after the fault", limit.as_secs()))
     }
 
-    /// Waits until this holds; looked at after each answer.
+    /// Waits until the condition holds; it is evaluated after each answer.
     pub async fn wait(&self, limit: Duration, holds: impl Fn() -> bool) -> Result<(), ()> {
         let waiting = async {
             loop {

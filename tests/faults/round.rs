@@ -1,4 +1,4 @@
-//! One round: load, fault, recovery, and the comparison of what was acknowledged with what is there.
+//! One round: load, fault, recovery, and the comparison of acknowledged items with the actual state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use super::random::Random;
 use super::record::{Ack, Kind, Record};
 use super::world::World;
 
-/// How long jobs may take after the load has ended.
+/// The timeout of jobs after the load has ended.
 const JOBS: Duration = Duration::from_secs(60);
-/// How long the journal may stand still while something is missing in it.
+/// The maximum time without progress of the journal while items are missing in it.
 const JOURNAL: Duration = Duration::from_secs(15);
 
 pub async fn run(fault: Fault, seed: u64) -> Round {
@@ -65,7 +65,7 @@ async fn compare(
         record.acks().into_iter().partition(|ack| outcome.damage.is_none_or(|damage| ack.at > damage));
     let of = |kind: Kind| owed.iter().filter(move |ack| ack.kind == kind);
     let (reactions, jobs) = (world.path("reactions"), world.path("jobs"));
-    // Reactions that failed for longer than the reactor retries are dead letters, which an operator runs again.
+    // Reactions that failed for longer than the reactor retries are dead letters, which an operator retries.
     world.runner(&["reactor.retry", "all"]).await?;
     let start = Instant::now();
     loop {
@@ -86,9 +86,9 @@ async fn compare(
             && of(Kind::RunnerReaction).all(|ack| journal.reacted.contains_key(&ack.number))
     };
     let journal = Journal::read(world, JOURNAL, everything).await?;
-    // Times in the journal are the master's: with a clock that jumps they mean nothing.
+    // Times in the journal are the master's, and meaningless if its clock jumps.
     let by_master = (fault != Fault::ClockJumps).then_some(outcome.recovered);
-    // A job that is killed in its middle does not run twice: its minion reports it as interrupted.
+    // A killed job does not run again: its minion reports it as interrupted.
     let ran_or_reported = |file| {
         let mut all = ran(file);
         for (number, times) in &journal.interrupted {
@@ -115,7 +115,7 @@ async fn compare(
     Ok((counts, set_aside.iter().filter(|ack| ack.kind != Kind::Push).count() as u64, failures))
 }
 
-/// Compares what slow subscribers have received with the journal, from the first event of each to its last.
+/// Compares the events received by slow subscribers with the journal, from the first event of each to its last.
 fn received(journal: &Journal, all: &[Vec<u64>]) -> Count {
     let mut count = Count::default();
     for seqs in all {
@@ -133,7 +133,7 @@ fn received(journal: &Journal, all: &[Vec<u64>]) -> Count {
     count
 }
 
-/// Returns what of a round's counts is a failure.
+/// Returns the failures among a round's counts.
 fn failures(fault: Fault, counts: &[(Kind, Count)]) -> Vec<String> {
     let mut failures = Vec::new();
     for (kind, count) in counts {
@@ -149,7 +149,7 @@ fn failures(fault: Fault, counts: &[(Kind, Count)]) -> Vec<String> {
             failures.push(format!("{} of {} {} doubled", count.doubled, count.acknowledged, kind.name()));
         }
     }
-    // A load that did nothing would pass every comparison.
+    // Without load, every comparison would succeed.
     for kind in [Kind::Event, Kind::Return, Kind::RunnerReaction, Kind::LocalReaction, Kind::Job, Kind::Push] {
         if !counts.iter().any(|(of, count)| *of == kind && count.acknowledged > 0) {
             failures.push(format!("no {} were acknowledged", kind.name()));

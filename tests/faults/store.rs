@@ -1,4 +1,4 @@
-//! A store that is damaged while the master is down.
+//! Damage to the store while the master is down.
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use super::world::World;
 
 const STORE: &str = "brine.redb";
 
-/// Kills the master, damages its store, and starts it again. Returns the time of the damage if the master has moved
-/// the store aside; otherwise it has to hold everything.
+/// Kills the master, damages its store, and starts it again. Returns the time of the damage if the master has moved the
+/// store aside; otherwise nothing may be missing.
 pub async fn damage(world: &mut World, random: &mut Random) -> Result<Option<u64>, String> {
     world.kill_master();
     let time = now();

@@ -10,13 +10,13 @@ use brine_zmtp::{Limits, Push, Subscriber};
 use super::record::Record;
 use super::world::World;
 
-/// The event after which all subscribers have read enough.
+/// The event after which all subscribers may stop reading.
 const MARK: &str = "fault/mark/1";
 const FLOOD: usize = 3000;
-/// How long the subscriber that reads at once may be behind.
+/// The maximum lag of the subscriber that reads at once.
 const PROMPT: Duration = Duration::from_secs(10);
 
-/// Floods the bus while subscribers lag. Returns the sequence numbers that each slow reader has received.
+/// Floods the bus while subscribers lag. Returns the received sequence numbers of each slow reader.
 pub async fn slow(world: &World, record: &Arc<Record>) -> Result<Vec<Vec<u64>>, String> {
     let failed = |error: brine_zmtp::TransportError| format!("a subscriber failed: {error}");
     let endpoint = world.publish_endpoint();

@@ -14,7 +14,7 @@ use crate::support::{BRINE, System};
 
 /// The minion that runs the jobs.
 pub const MINION: &str = "real";
-/// Longer than any daemon takes to start or to stop on a busy machine.
+/// The timeout for starting or stopping a daemon on a busy machine.
 pub const DAEMON: Duration = Duration::from_secs(60);
 
 const MASTER: &str = "auto_accept: True
@@ -37,7 +37,7 @@ run:
     - tag: {{ again | yaml_encode }}
 ";
 
-/// How the master is started.
+/// The settings of the master's start.
 #[derive(Default)]
 pub struct Start {
     /// The limit of file descriptors.
@@ -48,9 +48,9 @@ pub struct Start {
 
 pub struct World {
     pub system: System,
-    /// In front of the request port.
+    /// The proxy of the request port.
     pub requests: Proxy,
-    /// In front of the publish port.
+    /// The proxy of the publish port.
     pub publishes: Proxy,
     master: Option<Daemon>,
     minion: Option<Daemon>,
@@ -85,7 +85,7 @@ impl World {
         self.system.path(relative)
     }
 
-    /// Sets how the master is started from now on.
+    /// Sets the settings of further starts of the master.
     pub fn start_with(&mut self, start: Start) {
         self.start = start;
     }
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// Returns an error if the master has ended without being told to.
+    /// Returns an error if the master has ended unexpectedly.
     pub fn check_master(&mut self) -> Result<(), String> {
         match self.master.as_mut().and_then(Daemon::ended) {
             Some(status) => Err(format!("the master ended by itself: {status}")),
@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Ends both daemons at once.
+    /// Kills both daemons at once.
     pub fn kill_all(&mut self) {
         self.kill_minion();
         self.kill_master();
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// Copies the daemons' logs to where they outlive the round.
+    /// Copies the daemons' logs to a place outside of the round's directory.
     pub fn keep_logs(&self, name: &str) -> PathBuf {
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults").join(name);
         let _exists = std::fs::create_dir_all(&kept);
@@ -199,7 +199,7 @@ fn logging_to<'a>(command: &'a mut Command, log: &Path) -> &'a mut Command {
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log)
 }
 
-/// Runs a command without keeping the test's runtime from running.
+/// Runs a command without blocking the test's runtime.
 pub async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! The real salt-api beside a master and minions, asked by curl as its documentation shows it.
+//! The real salt-api with a master and minions, used with curl as in its documentation.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -41,7 +41,8 @@ impl Response {
 }
 
 impl Api {
-    /// Starts a master with this configuration, in which `PORT` is the port of the API, its minions, and the API.
+    /// Starts a master with this configuration, in which `PORT` is replaced by the port of the API, its minions, and
+    /// the API.
     pub async fn start(config: &str, files: &[(&str, &str)], minions: &[&str]) -> Self {
         let port = free_port();
         let scheme = if config.contains("disable_ssl") { "http" } else { "https" };
@@ -57,7 +58,7 @@ impl Api {
         Api { system, child, url: format!("{scheme}://127.0.0.1:{port}") }
     }
 
-    /// Returns the status of a response, if there is one.
+    /// Returns the status of a response; `None` without a response.
     pub fn curl_status(&self, path: &str) -> Option<u16> {
         let words = ["-ks", "-o", "/dev/null", "-w", "%{http_code}", &format!("{}{path}", self.url)];
         let output = within_limit("curl").args(words).output().unwrap();
@@ -80,7 +81,7 @@ impl Api {
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        // An interim response such as 100 Continue comes first.
+        // An interim response such as 100 Continue may come first.
         let text = text.split("\r\n\r\nHTTP/1.1 ").last().unwrap().trim_start_matches("HTTP/1.1 ").to_owned();
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response to {path}: {text}"));
         let status = head.split(' ').next().unwrap().parse().unwrap();
@@ -137,7 +138,7 @@ impl Drop for Api {
     }
 }
 
-/// Returns a list or mapping in the order of its texts.
+/// Returns a list or mapping sorted by its items' text.
 pub fn sorted(value: Value) -> Value {
     match value {
         Value::List(mut all) => {
@@ -148,7 +149,7 @@ pub fn sorted(value: Value) -> Value {
     }
 }
 
-/// Publishes an event by salt-run.
+/// Publishes an event with salt-run.
 pub fn fire(api: &Api, tag: &str) {
     let sent = api.system.tool("salt-run", &["event.send", tag, "{a: 1}"]);
     assert!(sent.status.success(), "{}", super::stderr(&sent));

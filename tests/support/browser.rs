@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// The timeout of a condition in a page, in milliseconds.
 const PATIENCE: u64 = 60_000;
 
-/// A browser with one page, ended on drop.
+/// A browser with one page, closed on drop.
 pub struct Browser {
     driver: Child,
     session: String,
@@ -110,7 +110,7 @@ impl Browser {
         severe.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Stores a picture of the page below this path without extension, if `BRINE_SHOTS` names a directory.
+    /// Stores a screenshot of the page below this path without extension, if `BRINE_SHOTS` names a directory.
     pub fn shoot(&self, name: &str) {
         use base64::Engine as _;
         let Ok(folder) = std::env::var("BRINE_SHOTS") else { return };

@@ -11,18 +11,18 @@ use super::support::{Events, System, stderr, stdout};
 /// The id of the Brine minion in each fleet.
 pub const BRINE_ID: &str = "brine";
 
-/// Longer than a fleet of Python processes takes for anything on a busy machine.
+/// The timeout for a fleet of Python processes on a busy machine.
 pub const FLEET_TIME: Duration = Duration::from_secs(120);
 
-/// A Brine master with a minion of each release of Salt, and one of Brine.
+/// A Brine master with a Salt minion of each release, and a Brine minion.
 pub struct Fleet {
-    // Ends before the system's folder goes.
+    // Dropped before the system's directory.
     pub python: Vec<PythonMinion>,
     pub system: System,
 }
 
 impl Fleet {
-    /// A fleet that has joined; `master` and `minion` are more of the configurations.
+    /// Starts a fleet and waits until it has joined; `master` and `minion` are additional configuration.
     pub async fn start(master: &str, minion: &str, files: &[(&str, &str)]) -> Self {
         let system = System::new(&format!("auto_accept: True\n{master}"));
         for (path, text) in files {
@@ -63,7 +63,7 @@ impl Fleet {
         self.python_ids().into_iter().chain([BRINE_ID.to_owned()]).collect()
     }
 
-    /// What `salt` says: by minion, what it returned.
+    /// Runs `salt` and returns the results by minion.
     pub async fn salt(&self, words: &[&str]) -> Map {
         let all = [&["--static", "--out=json", "-t", "30"], words].concat();
         let output = self.system.tool_async("salt", &all).await;
@@ -73,14 +73,14 @@ impl Fleet {
         }
     }
 
-    /// What `salt` says, which may be nothing.
+    /// Runs `salt`, which may return nothing.
     pub async fn salt_or_nothing(&self, words: &[&str]) -> Map {
         let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
         let said = brine_value::json::from_json(&stdout(&output));
         said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
     }
 
-    /// What all Python minions return to `salt`, who must all return it.
+    /// Runs `salt` and returns the results of all Python minions, which must all return.
     pub async fn python(&self, words: &[&str]) -> Vec<Value> {
         let answers = self.salt(&[&["salt*"], words].concat()).await;
         let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ impl Fleet {
         answers.into_values().collect()
     }
 
-    /// Every Python minion returns this.
+    /// Asserts that every Python minion returns this.
     pub async fn python_says(&self, words: &[&str], wanted: impl Into<Value>) {
         let wanted = wanted.into();
         for answer in self.python(words).await {
@@ -96,7 +96,7 @@ impl Fleet {
         }
     }
 
-    /// Everybody answers.
+    /// Asserts that all minions answer.
     pub async fn all_answer(&self) {
         let answers = self.salt(&["*", "test.ping"]).await;
         let answered: BTreeSet<String> = answers.keys().map(ToString::to_string).collect();
@@ -106,7 +106,7 @@ impl Fleet {
 }
 
 impl Events {
-    /// Waits until there was an event of each of these minions, as `whose` reads it off tag and body.
+    /// Waits for an event of each of these minions; `whose` returns the minion of a tag and body.
     pub async fn until_all(&mut self, ids: &BTreeSet<String>, whose: impl Fn(&str, &Map) -> Option<String>) {
         let mut missing = ids.clone();
         let wait = async {
@@ -122,7 +122,7 @@ impl Events {
     }
 }
 
-/// Whose start an event tells of.
+/// Returns the minion of a start event.
 pub fn started(tag: &str, _: &Map) -> Option<String> {
     Some(tag.strip_prefix("salt/minion/")?.strip_suffix("/start")?.to_owned())
 }

@@ -1,4 +1,4 @@
-//! A master and minions for tests: the real binary, on free ports, in a folder of its own, ended on drop.
+//! A master and minions for tests: the real binary, on free ports, in its own directory, killed on drop.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 pub mod api;
@@ -17,10 +17,10 @@ use brine_value::{Map, Value};
 use brine_zmtp::{Endpoint, Limits, Subscriber};
 
 pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
-/// Longer than anything takes on a busy machine; nothing waits for it that goes well.
+/// The timeout of all waits, for busy machines; successful tests never reach it.
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// The executor of a channel. Must be called within a runtime.
+/// Returns the executor of a channel. Must be called within a runtime.
 pub fn crypto() -> Executor {
     Executor::new("crypto", 2, 100)
 }
@@ -36,8 +36,7 @@ pub const START: &str = "highstate_run:
     - tgt: {{ data['id'] }}
 ";
 
-/// A port that is free and stays so: below those that the kernel gives to outgoing connections, and another
-/// one each time and in each process.
+/// Returns a port that stays free: below those for outgoing connections, and different in each call and process.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -49,7 +48,7 @@ pub fn free_port() -> u16 {
     }
 }
 
-/// One system below a folder.
+/// A system below one directory.
 pub struct System {
     folder: tempfile::TempDir,
     pub publish_port: u16,
@@ -60,7 +59,7 @@ pub struct System {
 }
 
 impl System {
-    /// A folder with a master's configuration; `extra` is more of it.
+    /// Creates a directory with a master's configuration; `extra` is added to it.
     pub fn new(extra: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
         let ports = (free_port(), free_port());
@@ -76,7 +75,7 @@ impl System {
         system
     }
 
-    /// A running master that accepts every key.
+    /// Starts a master that accepts every key.
     pub async fn start(extra: &str) -> Self {
         let mut system = System::new(&format!("auto_accept: True\n{extra}"));
         system.start_master().await;
@@ -122,7 +121,7 @@ impl System {
             .spawn()
             .unwrap();
         self.master = Some(child);
-        // The pid file says that all sockets are served.
+        // The PID file means that all sockets are served.
         let pid = self.master.as_ref().unwrap().id().to_string();
         let file = self.path("master.pid");
         until("the master serves", || {
@@ -152,7 +151,7 @@ impl System {
         child.wait().unwrap();
     }
 
-    /// The process of the running master.
+    /// Returns the PID of the running master.
     pub fn master_pid(&self) -> u32 {
         self.master.as_ref().unwrap().id()
     }
@@ -162,7 +161,7 @@ impl System {
         end(self.master.take().unwrap());
     }
 
-    /// Hands the master's process over: the caller ends it.
+    /// Returns the master's process: the caller ends it.
     pub fn take_master(&mut self) -> Child {
         self.master.take().unwrap()
     }
@@ -213,7 +212,7 @@ impl System {
         end(self.minions.remove(at).1);
     }
 
-    /// Follows the master's events under a prefix.
+    /// Subscribes to the master's events with a tag prefix.
     pub async fn events(&self, prefix: &str) -> Events {
         Events::follow(&self.path("run"), prefix).await
     }
@@ -231,20 +230,20 @@ impl System {
         within_limit(BRINE).arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null()).output().unwrap()
     }
 
-    /// As [`System::tool`], without keeping the test's runtime from running.
+    /// Runs like [`System::tool`], without blocking the test's runtime.
     pub async fn tool_async(&self, tool: &str, words: &[&str]) -> Output {
         let mut command = within_limit(BRINE);
         command.arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null());
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 
-    /// What one of the master's metrics says.
+    /// Returns one of the master's metrics.
     pub fn counter(&self, name: &str) -> i64 {
         let shown = stdout(&self.tool("salt-run", &["metrics.show", "--out=json"]));
         brine_value::json::from_json(&shown).unwrap().get(name).and_then(Value::as_i64).unwrap()
     }
 
-    /// The JSON that `salt --static --out=json` prints.
+    /// Returns the JSON of `salt --static --out=json`.
     pub fn salt_json(&self, words: &[&str]) -> Value {
         let all: Vec<&str> = [&["--static", "--out=json"], words].concat();
         let output = self.tool("salt", &all);
@@ -285,7 +284,7 @@ fn end(mut child: Child) {
     assert!(std::thread::panicking(), "a daemon did not end on SIGTERM");
 }
 
-/// Waits until something is so that no event tells of.
+/// Polls a condition that no event announces.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
@@ -294,11 +293,11 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Events as they come.
+/// A subscription to events.
 pub struct Events(Subscriber);
 
 impl Events {
-    /// Follows the events of the master whose sockets are in this folder.
+    /// Subscribes to the events of the master with sockets in this directory.
     pub async fn follow(sock_dir: &Path, prefix: &str) -> Self {
         let endpoint = SocketNames::master().publish_endpoint(sock_dir);
         Events(Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await.unwrap())
@@ -310,7 +309,7 @@ impl Events {
         (event.tag().to_owned(), event.data())
     }
 
-    /// The first event whose tag matches this glob.
+    /// Returns the first event whose tag matches this glob.
     pub async fn until(&mut self, pattern: &str) -> (String, Map) {
         loop {
             let (tag, data) = self.next().await;
@@ -321,7 +320,7 @@ impl Events {
     }
 }
 
-/// A program that is ended when it does not end by itself, so that a test fails rather than hangs.
+/// Returns a command that is killed after a time limit, so that a test fails rather than hangs.
 pub fn within_limit(program: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "120", program]);
@@ -340,7 +339,7 @@ pub fn text(map: &Map, key: &str) -> String {
     map.get(key).map(ToString::to_string).unwrap_or_default()
 }
 
-/// Runs a Python script with pyzmq and msgpack: what it printed.
+/// Runs a Python script with pyzmq and msgpack. Returns its output.
 pub fn python(script: &str, words: &[&Path]) -> String {
     let python = std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run, which installs pyzmq");
     let mut child =

@@ -1,5 +1,5 @@
-//! A master whose PAM has accounts of its own: it sees scratch files in the place of `/etc/passwd`, `/etc/shadow`,
-//! `/etc/group` and `/etc/pam.d`, in a mount namespace that only it is in.
+//! A master with its own PAM accounts: scratch files replace `/etc/passwd`, `/etc/shadow`, `/etc/group` and
+//! `/etc/pam.d` in its mount namespace.
 
 use std::process::{Child, Command};
 
@@ -21,7 +21,7 @@ const SERVICE: &str = "auth required pam_unix.so nodelay\naccount required pam_u
 const MOUNTS: &str =
     "for name in passwd shadow group pam.d; do mount --bind \"$0/$name\" /etc/$name || exit 1; done; exec \"$@\"";
 
-/// Returns whether this host lets the tests have namespaces: they run as root.
+/// Whether this host allows the tests to create namespaces: they run as root.
 pub fn is_possible() -> bool {
     let is_root = nix::unistd::geteuid().is_root();
     assert!(is_root || std::env::var_os("BRINE_CI").is_none(), "the tests of PAM run as root");
@@ -38,7 +38,7 @@ impl Drop for PamMaster {
     }
 }
 
-/// Writes the accounts and the services `login` and `brine`.
+/// Writes the accounts and the PAM services `login` and `brine`.
 pub fn write_accounts(system: &System) {
     let own = |name: &str| std::fs::read_to_string(format!("/etc/{name}")).unwrap();
     let mut passwd = own("passwd");
@@ -52,7 +52,7 @@ pub fn write_accounts(system: &System) {
     change_account(system, "", "");
 }
 
-/// Writes the shadow file, with other fields for one account.
+/// Writes the shadow file with changed fields of one account.
 pub fn change_account(system: &System, changed: &str, fields: &str) {
     let line = |(name, own): &(&str, &str)| {
         let fields = if *name == changed { fields } else { own };
@@ -61,7 +61,7 @@ pub fn change_account(system: &System, changed: &str, fields: &str) {
     system.write("host/shadow", &ACCOUNTS.iter().map(line).collect::<String>());
 }
 
-/// Starts a master that sees these accounts, and waits until it serves.
+/// Starts a master with these accounts, and waits until it serves.
 pub async fn start_master(system: &System) -> PamMaster {
     let log = std::fs::File::options().create(true).append(true).open(system.path("master.log")).unwrap();
     let mut command = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! A minion that can be made to say anything: a session of which the test has the keys.
+//! A minion with arbitrary messages: the test has the keys of its session.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 
 use crate::support::{LONG, System};
 
-/// Brings a request to the master and returns its reply.
+/// Sends a request to the master and returns its reply.
 pub type Ask = Box<dyn Fn(Vec<u8>) -> BoxFuture<'static, Bytes> + Send + Sync>;
 
 pub struct Raw {
@@ -36,7 +36,7 @@ impl Raw {
         Self::join_by(Box::new(ask), id, PrivateKey::generate(2048).unwrap(), cipher).await
     }
 
-    /// Joins with this key, in this way of bringing requests.
+    /// Joins with this key, over this transport.
     pub async fn join_by(ask: Ask, id: &str, key: PrivateKey, cipher: Cipher) -> Self {
         let request = AuthRequest {
             id: id.parse().unwrap(),
@@ -68,7 +68,7 @@ impl Raw {
         }
     }
 
-    /// A load with all that proves whose it is.
+    /// Returns a load with all proofs of its sender.
     pub fn proven(&mut self, mut load: Map) -> Map {
         self.serial += 1;
         load.extend(map! {
@@ -81,13 +81,13 @@ impl Raw {
         load
     }
 
-    /// An envelope with this load, sealed for the requests of this minion.
+    /// Returns an envelope with this load, encrypted for the requests of this minion.
     pub fn sealed(&self, load: &Map) -> Map {
         let sealed = self.session.seal(&msgpack::pack_map(load), None, &purpose::request(&self.id));
         map! {"enc" => "aes", "load" => sealed, "version" => PROTOCOL_VERSION, "id" => &self.id}
     }
 
-    /// What the master says to an envelope, opened if it is a reply to this nonce.
+    /// Sends an envelope. Returns the master's reply, decrypted if it is for this nonce.
     pub async fn send(&self, envelope: &Map, nonce: &str) -> Value {
         let answer = (self.ask)(msgpack::pack_map(envelope)).await;
         match msgpack::unpack(&answer).unwrap() {
@@ -100,13 +100,13 @@ impl Raw {
         }
     }
 
-    /// What the master says to a load.
+    /// Sends a load and returns the master's reply.
     pub async fn ask(&mut self, load: Map) -> Value {
         let load = self.proven(load);
         self.send(&self.sealed(&load), load["nonce"].as_str().unwrap()).await
     }
 
-    /// Returns the master's answer to a load whose reply is for this minion's key alone, such as a pillar.
+    /// Returns the master's reply to a load whose reply is encrypted for this minion's key, such as a pillar.
     pub async fn private(&mut self, load: Map) -> Value {
         let load = self.proven(load);
         let nonce = load["nonce"].as_str().unwrap().to_owned();

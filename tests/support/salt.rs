@@ -1,5 +1,4 @@
-//! Salt itself, as its authors release it: installed from PyPI below `target/interop`, its daemons run beside
-//! Brine's on loopback.
+//! Unmodified Salt: installed from PyPI below `target/interop`, with daemons beside Brine's on loopback.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::os::unix::process::CommandExt;
@@ -15,16 +14,16 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 
 use crate::support::{BRINE, LONG, System, free_port, stderr, within_limit};
 
-/// One release of each line that is tried.
+/// The tested release of each line.
 pub const RELEASES: &[&str] = &["3008.3", "3007.15", "3006.28"];
 
-/// The environment of a release. Made if it is not there, which takes a minute.
+/// Returns the environment of a release. Creates it if necessary, which takes a minute.
 pub fn environment(version: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _making = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let target = Path::new(BRINE).parent().and_then(Path::parent).unwrap();
     let folder = target.join("interop").join(version);
-    // Written last: an environment that was given up half-way is made anew.
+    // Written last: an incomplete environment is created again.
     let complete = folder.join("complete");
     if complete.exists() {
         return folder;
@@ -45,7 +44,7 @@ pub fn environment(version: &str) -> PathBuf {
     folder
 }
 
-/// A Python minion: unmodified, in a folder of its own below the system's.
+/// An unmodified Python minion, in its own directory below the system's.
 pub struct PythonMinion {
     pub id: String,
     environment: PathBuf,
@@ -56,12 +55,12 @@ pub struct PythonMinion {
 }
 
 impl PythonMinion {
-    /// Configures a minion of this release; `extra` is more of its configuration.
+    /// Configures a minion of this release; `extra` is added to its configuration.
     pub fn new(system: &System, id: &str, version: &str, extra: &str) -> Self {
         let environment = environment(version);
         let root = system.path(id);
         let at = root.display();
-        // Salt looks for its connection on the port that it is configured with, wherever it is connected to.
+        // Salt looks for its connection at the configured port, whatever the actual one is.
         let text = format!(
             "id: {id}\nroot_dir: {at}\npki_dir: {at}/pki\ncachedir: {at}/cache\nsock_dir: {at}/run\nconf_file: {at}/etc/minion\n\
              pidfile: {at}/minion.pid\nlog_file: {at}/log\nmaster: 127.0.0.1\nmaster_port: {}\npublish_port: {}\n\
@@ -79,7 +78,7 @@ impl PythonMinion {
         self.child = Some(daemon(&self.environment.join("bin/salt-minion"), &self.etc, &self.log));
     }
 
-    /// Kills the daemon and whatever it has started, as the end of its host would.
+    /// Kills the daemon and all its children, as a crash of the host would.
     pub fn kill(&mut self) {
         kill_group(&mut self.child);
         for file in ["minion.pid", "process_responsibility_minion.pid"] {
@@ -104,7 +103,7 @@ impl Drop for PythonMinion {
     }
 }
 
-/// A Python master: unmodified, in a folder of its own.
+/// An unmodified Python master, in its own directory.
 pub struct PythonMaster {
     environment: PathBuf,
     pub folder: tempfile::TempDir,
@@ -114,7 +113,7 @@ pub struct PythonMaster {
 }
 
 impl PythonMaster {
-    /// Configures a master of this release; `extra` is more of its configuration.
+    /// Configures a master of this release; `extra` is added to its configuration.
     pub fn new(version: &str, extra: &str) -> Self {
         let environment = environment(version);
         let folder = tempfile::Builder::new().prefix("salt").tempdir().unwrap();
@@ -147,13 +146,13 @@ impl PythonMaster {
         self.child = Some(daemon(&program, &self.path("etc"), &self.path("master.log")));
     }
 
-    /// Kills the daemon and whatever it has started.
+    /// Kills the daemon and all its children.
     pub fn kill(&mut self) {
         kill_group(&mut self.child);
         let _ = std::fs::remove_file(self.path("master.pid"));
     }
 
-    /// Follows the events of this master under a prefix, as soon as it has a bus.
+    /// Subscribes to the events of this master with a tag prefix, as soon as it has a bus.
     pub async fn events(&self, prefix: &str) -> PythonEvents {
         PythonEvents::follow(&self.environment, &self.path("etc/master"), prefix).await
     }
@@ -166,7 +165,7 @@ impl PythonMaster {
     }
 }
 
-/// Follows a Salt master's bus with Salt's own library: a line an event.
+/// Subscribes to a Salt master's bus with Salt's own library: one line for each event.
 const FOLLOW: &str = "import json, sys, time
 import salt.config, salt.utils.event
 opts = salt.config.master_config(sys.argv[1])
@@ -180,14 +179,14 @@ with salt.utils.event.get_event('master', sock_dir=opts['sock_dir'], opts=opts, 
             print(json.dumps([event['tag'], event['data']], default=str), flush=True)
 ";
 
-/// A Salt master's events as they come.
+/// A subscription to a Salt master's events.
 pub struct PythonEvents {
     lines: Lines<BufReader<tokio::process::ChildStdout>>,
     _child: tokio::process::Child,
 }
 
 impl PythonEvents {
-    /// Follows the master with this configuration, by the library of this environment.
+    /// Subscribes to the master with this configuration, by the library of this environment.
     pub async fn follow(environment: &Path, config: &Path, prefix: &str) -> Self {
         let mut child = tokio::process::Command::new(environment.join("bin/python"))
             .args(["-c", FOLLOW, &config.display().to_string(), prefix])
@@ -207,7 +206,7 @@ impl PythonEvents {
         line.unwrap().expect("Salt's library follows its master")
     }
 
-    /// The first event whose tag matches this glob: tag and data.
+    /// Returns tag and data of the first event whose tag matches this glob.
     pub async fn until(&mut self, pattern: &str) -> (String, Map) {
         loop {
             let line = self.line().await;
@@ -229,7 +228,7 @@ impl Drop for PythonMaster {
     }
 }
 
-/// Starts a daemon that logs into this file. Its processes are ended together.
+/// Starts a daemon that logs to this file, in its own process group.
 fn daemon(program: &Path, etc: &Path, log: &Path) -> Child {
     let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
     Command::new(program)
@@ -242,8 +241,8 @@ fn daemon(program: &Path, etc: &Path, log: &Path) -> Child {
         .unwrap()
 }
 
-/// Kills a daemon with all its processes, and waits until they are gone: the next daemon would take the numbers
-/// in the files that they leave for those of one that runs.
+/// Kills a daemon's process group and waits for its end: the next daemon would mistake reused PIDs in leftover files
+/// for running processes.
 fn kill_group(child: &mut Option<Child>) {
     let Some(mut child) = child.take() else { return };
     let group = Pid::from_raw(child.id().cast_signed());
@@ -255,7 +254,7 @@ fn kill_group(child: &mut Option<Child>) {
     }
 }
 
-/// A state tree with a pillar: states that change something once, states that fail, and what they require.
+/// A state tree with a pillar: states that make changes once, failing states, and requisites.
 pub const TREE: &[(&str, &str)] = &[
     ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
     ("srv/pillar/data.sls", "greeting: hello {{ grains.id }}\n"),
@@ -287,7 +286,7 @@ first: test.succeed_without_changes
     ),
 ];
 
-/// What a minion says of a state, by its id: result, and whether there were changes.
+/// Returns result and whether there were changes of a state in a return, by its id.
 pub fn outcome(returned: &Value, state: &str) -> (Value, bool) {
     let states = returned.as_map().unwrap_or_else(|| panic!("no states: {returned}"));
     let found = states.iter().find(|(name, _)| name.to_string().contains(&format!("_|-{state}_|-")));

@@ -1,5 +1,5 @@
-//! A peer that speaks ZMTP byte by byte, so that a test can send halves and read nothing, from an address that it
-//! chooses.
+//! A peer that speaks ZMTP byte by byte, so that a test can send incomplete messages and not read, from a chosen
+//! address.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, UnixStream};
 
-/// An address of this host that is not the master's: to the master its connections come from another host.
+/// An address of this host other than the master's: the master treats its connections as remote.
 pub const REMOTE: &str = "127.0.0.2";
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -49,7 +49,7 @@ impl Peer {
         self.0.write_all(bytes).await.unwrap();
     }
 
-    /// Sends the start of a request of this size, with so much of its content.
+    /// Sends the start of a request of this size, with this many bytes of its content.
     pub async fn begin(&mut self, size: u64, sent: usize) {
         let mut start = vec![1, 0, 2];
         start.extend_from_slice(&size.to_be_bytes());
@@ -76,7 +76,7 @@ impl Peer {
         Some(content)
     }
 
-    /// Sends a heartbeat and returns whether the answer to it comes next.
+    /// Sends a heartbeat and returns whether its answer comes next.
     pub async fn answers_ping(&mut self) -> bool {
         self.write(b"\x04\x0a\x04PING\x00\x00abc").await;
         self.frame().await.as_deref() == Some(b"\x04PONGabc")

@@ -1,4 +1,4 @@
-//! The single-page application and static files of the configuration.
+//! The configured single-page application and static files.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// The policy of applications of others, which may have scripts and styles in their pages.
+/// The policy of third-party applications, which may have inline scripts and styles.
 const POLICY: &str = "frame-ancestors 'self'; object-src 'none'; base-uri 'self'";
 
 fn not_found() -> ApiError {
@@ -43,7 +43,7 @@ pub(crate) async fn static_file(context: Context) -> Answer {
     let root = context.api.options.static_dir.clone().ok_or_else(not_found)?;
     let mut parts = context.parts;
     let below = parts.uri.path().strip_prefix(&context.api.options.static_path).unwrap_or_default();
-    // It is still percent-encoded: the service decodes it, and refuses what leads out of the directory.
+    // It is still percent-encoded: the service decodes it, and refuses paths outside of the directory.
     parts.uri = below.parse().map_err(|_| not_found())?;
     let service = ServeDir::new(root).append_index_html_on_directories(false);
     finished(service.oneshot(Request::from_parts(parts, Body::empty())).await.map(|response| response.map(Body::new)))

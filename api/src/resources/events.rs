@@ -22,22 +22,22 @@ use crate::hub::{Item, Start, Subscription};
 use crate::metrics;
 use crate::routes::{Answer, typed};
 
-/// The pause after which a silent stream shows that it lives, and the token is looked at again.
+/// The interval of keep-alives on a silent stream, after which the token is checked again.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The maximum number of patterns of tags.
 const PATTERNS: usize = 64;
 
-/// What a subscriber asks for.
+/// The query of a subscriber.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub start: Start,
     patterns: Vec<Glob>,
-    /// Whether state is asked for in place of events (`format_events`).
+    /// Whether state is requested instead of events (`format_events`).
     pub is_formatted: bool,
 }
 
 impl Wanted {
-    /// Reads the query and `Last-Event-ID`. As in Salt, a token in the query is refused: queries are logged.
+    /// Parses the query and `Last-Event-ID`. As in Salt, a token in the query is refused: queries are logged.
     pub fn read(context: &Context) -> Result<Self, ApiError> {
         let last = context.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = last.and_then(|last| last.trim().parse::<u64>().ok());
@@ -45,7 +45,7 @@ impl Wanted {
         let mut wanted = Wanted { start, patterns: Vec::new(), is_formatted: false };
         for (name, value) in context.query() {
             match name.as_str() {
-                // A browser that connects again repeats the query: the header is newer.
+                // A browser that reconnects repeats the query: the header is newer.
                 "since" if after.is_some() => {}
                 "since" => wanted.start = Start::Since(point(&value)?),
                 "tag" => {
@@ -80,7 +80,7 @@ impl Wanted {
     }
 }
 
-/// Reads a point in the past: a sequence number, a time, or a span such as `10m` ago.
+/// Parses a point in the past: a sequence number, a time, or a time span such as `10m`.
 fn point(text: &str) -> Result<Value, ApiError> {
     let wrong = || {
         ApiError::bad_request(format!(
@@ -122,9 +122,9 @@ impl Drop for Counted {
 /// The next item of a stream.
 pub(crate) enum Next {
     Event(Arc<Item>),
-    /// Nothing has come for a while.
+    /// No event for a while.
     Silence,
-    /// The user has logged out, or the token is not valid any more.
+    /// The user has logged out, or the token is no longer valid.
     End,
 }
 
@@ -158,7 +158,7 @@ impl Stream {
         }
     }
 
-    /// Returns what comes next. Cancel safe.
+    /// Returns the next item. Cancel safe.
     pub async fn next(&mut self) -> Next {
         loop {
             if self.ended.is_cancelled() || Instant::now() >= self.expires {
@@ -169,7 +169,7 @@ impl Stream {
                 () = self.ended.cancelled() => return Self::end(),
                 () = tokio::time::sleep_until(self.expires) => return Self::end(),
                 _ = self.checks.tick() => {
-                    // Tokens are revoked elsewhere, too. A master that does not answer ends no stream.
+                    // Tokens can be revoked elsewhere. If the master does not answer, the stream continues.
                     if matches!(self.api.auth.user(&self.token).await, Ok(None)) {
                         return Self::end();
                     }
@@ -207,7 +207,7 @@ pub(crate) async fn follow(context: Context) -> Answer {
     });
     let mut response = typed("text/event-stream;charset=utf-8", Body::from_stream(chunks));
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
-    // Proxies such as nginx would hold events back.
+    // Proxies such as nginx would buffer events.
     response.headers_mut().insert("x-accel-buffering", header::HeaderValue::from_static("no"));
     Ok(response)
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_are_numbers_times_and_spans() {
+    fn points_in_the_past_are_numbers_times_and_spans() {
         for same in ["5", "2026-11-21T10:00:00", "2026-11-21T10:00:00Z"] {
             assert_eq!(point(same).unwrap().to_string(), same);
         }

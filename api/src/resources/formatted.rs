@@ -1,9 +1,9 @@
-//! The state of jobs and minions as events change it: what Salt's web sockets send with `format_events`.
+//! The state of jobs and minions, updated by events: sent by Salt's web sockets with `format_events`.
 
 use brine_event::Event;
 use brine_value::{Map, Value, json, map};
 
-/// The maximum number of jobs and of minions; the oldest make room.
+/// The maximum number of jobs and of minions; the oldest are evicted.
 const MOST: usize = 1000;
 
 /// The state of one subscriber.
@@ -14,7 +14,7 @@ pub(crate) struct Formatted {
 }
 
 impl Formatted {
-    /// Takes an event. Returns the changed part of the state as JSON, if it changes anything.
+    /// Applies an event. Returns the changed part of the state as JSON, if any.
     pub fn update(&mut self, event: &Event) -> Option<String> {
         let data = event.data();
         let parts: Vec<&str> = event.tag().split('/').collect();

@@ -1,4 +1,4 @@
-//! Webhooks: a request becomes an event.
+//! Webhooks: publish requests as events.
 
 use axum::http::{HeaderMap, StatusCode};
 use brine_event::Event;
@@ -13,7 +13,7 @@ use crate::webhook::Signature;
 
 /// The prefix of the tags.
 const TAG: &str = "salt/netapi/hook";
-/// Headers that are no part of the event: events are read by many.
+/// Headers that are not part of the event, because many can read events.
 const SECRET_HEADERS: &[&str] = &[
     "authorization",
     "cookie",
@@ -54,7 +54,7 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
     context.reply(&map! {"success" => true}.into())
 }
 
-/// Returns the headers of a request under the names that Salt's events have: `X-My-Header`.
+/// Returns the headers of a request with the names in Salt's events: `X-My-Header`.
 fn headers(headers: &HeaderMap) -> Map {
     let shown = headers.iter().filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
     shown

@@ -8,7 +8,7 @@ use crate::routes::Answer;
 
 /// The maximum number of jobs of a page.
 const MOST: usize = 1000;
-/// The maximum number of jobs whose returns are looked at for one page of failed jobs.
+/// The maximum number of jobs whose returns are read for one page of failed jobs.
 const MOST_LOOKED_AT: usize = 200;
 
 /// `GET /jobs/JID`
@@ -21,8 +21,8 @@ pub(crate) async fn one(context: Context) -> Answer {
     context.reply(&map! {"info" => list![job], "return" => list![returns]}.into())
 }
 
-/// `GET /jobs`. Without a query as in Salt: all jobs, oldest first. `limit` returns the newest ones, and `next`, if there
-/// are more: the `before` of the next page.
+/// `GET /jobs`. Without a query, as in Salt, all jobs, oldest first. With `limit` the newest ones, and if there are
+/// more, `next` is the `before` of the next page.
 pub(crate) async fn list(context: Context) -> Answer {
     let page = Page::read(&context.query())?;
     let found = context.runner("jobs.list_jobs", page.search.clone()).await?;
@@ -97,7 +97,7 @@ impl Page {
                     let limit = value.parse().ok().filter(|limit| (1..=MOST).contains(limit));
                     page.limit = Some(limit.ok_or_else(|| wrong("a number from 1 to 1000"))?);
                 }
-                // As in Salt, which never used it.
+                // Ignored, as in Salt.
                 "timeout" => {}
                 other => {
                     let known = "function, target, user, since, until, failed, limit, before";

@@ -49,7 +49,7 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
         .map_err(|error| ApiError::bad_request(format!("'mid' is invalid: {error}")))?;
     chunk.extend(map! {"client" => "wheel", "fun" => "key.gen_accept", "id_" => &id});
     for name in ["keysize", "force"] {
-        // Forms have text alone.
+        // Forms only have strings.
         if let Some(Value::Str(text)) = chunk.get(name) {
             let read = brine_function::arguments::parse_value(text);
             chunk.insert(name.into(), read);
@@ -81,7 +81,7 @@ fn attachment(archive: Vec<u8>, id: &MinionId) -> Answer {
     Ok(response)
 }
 
-/// Returns a tar archive of files that their owner alone can read.
+/// Returns a tar archive of files that only their owner can read.
 fn archive(files: &[(&str, &str)]) -> std::io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, text) in files {

@@ -16,7 +16,7 @@ use crate::routes::Answer;
 
 const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
-/// The word that stands for the user in the table of failures: those of an address count together.
+/// The user in the table of failures: only the address counts.
 const ANYBODY: &str = "";
 
 /// `GET /login`
@@ -69,7 +69,7 @@ pub(crate) async fn login(mut context: Context) -> Answer {
 pub(crate) async fn logout(context: Context) -> Answer {
     let sender = context.sender()?;
     context.api.auth.end(sender);
-    // The digest: the arguments of calls are events.
+    // Only the digest: the arguments of calls are published as events.
     let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&sender.token));
     if let Err(error) = context.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
         // The session has ended in any case.
@@ -110,13 +110,13 @@ fn password(credentials: &Map) -> Option<(String, Proof)> {
     Some((username.clone(), Proof::Password { eauth: text("eauth")?, username, password }))
 }
 
-/// Returns the cookie of a session. Scripts cannot read it, and browsers do not send it with requests of other sites.
+/// Returns the cookie of a session. Scripts cannot read it, and browsers do not send it with cross-site requests.
 fn cookie(session: &str, seconds: u64, is_tls: bool) -> String {
     let secure = if is_tls { "; Secure" } else { "" };
     format!("{COOKIE_NAME}={session}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// Returns whether `api_acl` permits a user to log in from an address.
+/// Whether `api_acl` permits a user to log in from an address.
 fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
     let Some(users) = acl.get("users").and_then(Value::as_map).filter(|users| !users.is_empty()) else {
         return acl.is_empty();
@@ -127,7 +127,7 @@ fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
 }
 
 impl Context {
-    /// Returns a new token; `None` if the credentials are wrong. Failures of an address make its next attempts wait.
+    /// Returns a new token; `None` if the credentials are wrong. Failures of an address delay its next attempts.
     async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, ApiError> {
         self.check_pause()?;
         let token = self.api.master.make_token(proof, expire).await?;
@@ -139,7 +139,7 @@ impl Context {
         Ok(token)
     }
 
-    /// The address that failures count for. Those of this host are a proxy's, or the user's own.
+    /// Returns the address that failures count for. Addresses of this host belong to a proxy, or to the user.
     fn counted_address(&self) -> Option<IpAddr> {
         Some(self.client.address).filter(|address| !address.is_loopback())
     }
@@ -161,7 +161,8 @@ impl Context {
         }
     }
 
-    /// Returns whether chunks have passwords, whose failures count as those of logins. After failures the address waits.
+    /// Whether chunks contain passwords, whose failures count like those of logins. After failures the address has to
+    /// wait.
     pub(crate) fn login_attempt(&self, lowstate: &[Map]) -> Result<bool, ApiError> {
         let is_attempt = lowstate.iter().any(|chunk| chunk.contains_key("password"));
         if is_attempt {
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_for_this_server_alone() {
+    fn cookies_are_for_this_server_only() {
         let text = cookie("abc", 60, true);
         assert_eq!(text, "session_id=abc; Max-Age=60; Path=/; HttpOnly; SameSite=Strict; Secure");
         assert!(!cookie("abc", 60, false).contains("Secure"));

@@ -16,20 +16,20 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// The message that begins the events, and its answer.
+/// The message after which events are sent, and its reply.
 const READY: &str = "websocket client ready";
 const RECEIVED: &str = "server received message";
 /// The timeout of that message.
 const READY_TIME: Duration = Duration::from_secs(60);
 /// The maximum size of a message of a client, in bytes.
 const MESSAGE: usize = 64 << 10;
-/// The maximum number of bytes that wait for a client.
+/// The maximum number of buffered bytes for a client.
 const BUFFER: usize = 4 << 20;
 
 /// The format of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// `data: JSON` and an empty line, with an answer to [`READY`].
+    /// `data: JSON` and an empty line, with a reply to [`READY`].
     Lines,
     /// JSON.
     Plain,
@@ -84,7 +84,7 @@ async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Ans
     }))
 }
 
-/// Waits until the client is ready. Returns whether it still is there.
+/// Waits until the client is ready. Returns whether it is still connected.
 async fn is_ready(socket: &mut WebSocket) -> Result<bool, axum::Error> {
     while let Some(message) = socket.recv().await {
         match message? {

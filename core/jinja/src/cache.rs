@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::guard::{self, Facts};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 
-/// The templates, and the bytes of their text, that a cache holds.
+/// The maximum number of templates in a cache, and of bytes of their text.
 const MAX_TEMPLATES: u64 = 1024;
 const MAX_BYTES: usize = 16 << 20;
 
@@ -23,11 +23,11 @@ pub struct ImportCache(Arc<Mutex<Cached>>);
 struct Cached {
     /// By environment and path, for guarded renders and others.
     templates: HashMap<(String, String, bool), Arc<Imported>>,
-    /// The engine's environment that has them compiled.
+    /// The engine's environment with the compiled templates.
     environment: Option<Environment<'static>>,
     bytes: usize,
     next: u64,
-    /// The templates, and the prologues of imports, that were compiled since the cache was empty.
+    /// The number of templates and of import prologues compiled since the cache was emptied.
     held: u64,
     /// How often the cache was emptied.
     generation: u64,
@@ -36,12 +36,12 @@ struct Cached {
 
 /// A parsed and rewritten template.
 pub(super) struct Imported {
-    /// Its number in the cache, which is never given to another text.
+    /// Its number in the cache, never reused for another text.
     pub id: u64,
     pub document: Document,
     pub text: Arc<str>,
     pub map: SourceMap,
-    /// What is known of it for guarded renders.
+    /// Its facts for guarded renders.
     pub facts: Option<Arc<Facts>>,
 }
 

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_name_what_has_no_such_key() {
+    fn causes_name_the_container_without_the_key() {
         for (class, name, expression, expected) in [
             ("salt.utils.optsdict.DictProxy object", "nokey", Some("pillar.nokey"), Some("pillar has no key 'nokey'")),
             ("salt.utils.optsdict.DictProxy object", "a", Some("pillar['a']['b']"), Some("pillar has no key 'a'")),

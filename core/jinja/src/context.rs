@@ -9,8 +9,8 @@ use super::containers::Tree;
 use super::limits::Limits;
 use super::value::to_jinja;
 
-/// The variables of a template. What a template changes in them in place stays changed for the next one that is rendered
-/// with the same context, as in Salt.
+/// The variables of a template. In-place changes by a template are visible to the next one that is rendered with the
+/// same context, as in Salt.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
     pub(super) variables: Vec<(String, JinjaValue)>,
@@ -19,7 +19,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// Creates a context with the variable `saltenv` alone.
+    /// Creates a context with only the variable `saltenv`.
     pub fn new(saltenv: &str) -> Self {
         Context { variables: Vec::new(), saltenv: saltenv.to_owned(), limits: Limits::default() }
     }

@@ -1,6 +1,6 @@
-//! Diagnosis of a template that fails with something undefined. minijinja's errors name the expression alone, Jinja's also
-//! the type of the value that lacks something. So the template is rendered once more, with the same answers of functions,
-//! and lookups that find nothing are recorded.
+//! Diagnosis of templates that fail with an undefined value. minijinja's errors only name the expression, Jinja's also
+//! the type of the value that lacks the attribute. So the template is rendered once more, with the recorded results of
+//! functions, and failed lookups are recorded.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::containers::Tree;
 use super::host::{Functions, Host};
 use super::operators::type_name;
 
-/// Modules whose functions only look something up: they are called once more.
+/// Modules whose functions have no side effects: they are called again.
 const CALLED_AGAIN: [&str; 2] = ["pillar.", "grains."];
 
 type Answer = Result<Value, CallError>;
 
-/// The functions of a host whose answers are recorded or, in a second render, repeated. Clones share the answers.
+/// The functions of a host whose results are recorded or, in a second render, replayed. Clones share the results.
 #[derive(Clone)]
 pub(super) struct Answers {
     host: Host,
@@ -29,12 +29,12 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    /// Creates functions whose answers are recorded.
+    /// Creates functions whose results are recorded.
     pub(super) fn recorded(host: &Host) -> Self {
         Answers { host: host.clone(), repeats: false, answers: Arc::default() }
     }
 
-    /// Returns functions that give the recorded answers, and then no more.
+    /// Returns functions that replay the recorded results, and then fail.
     pub(super) fn repeated(&self) -> Self {
         let answers = Arc::new(Mutex::new(std::mem::take(&mut *self.answers.lock())));
         Answers { host: self.host.clone(), repeats: true, answers }
@@ -72,7 +72,7 @@ impl Functions for Answers {
     }
 }
 
-/// A lookup that found nothing.
+/// A failed lookup.
 #[derive(Debug, Clone)]
 pub(super) struct Missing {
     /// Jinja's name for the type of the container.
@@ -96,18 +96,18 @@ impl Missing {
         Some(format!("Jinja syntax error: access to attribute '{name}' of '{of}' object is unsafe."))
     }
 
-    /// Returns whether an expression that ends with this name or literal looks it up.
+    /// Whether an expression that ends with this name or literal looks it up.
     pub(super) fn is(&self, name: &str) -> bool {
         self.key.to_string() == name
     }
 }
 
-/// The lookups that found nothing, in order.
+/// The failed lookups, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lookups(Arc<Mutex<Vec<Missing>>>);
 
 impl Lookups {
-    /// Adds the functions that look something up and record it.
+    /// Adds functions that record lookups.
     pub(super) fn add_to(&self, environment: &mut Environment<'static>) {
         let lookups = self.clone();
         environment.add_function("__attribute__", move |of: JinjaValue, name: String| {
@@ -136,7 +136,7 @@ impl Lookups {
     }
 }
 
-/// Returns Jinja's name for the type of a value that lacks something.
+/// Returns Jinja's type name of a value without the attribute.
 pub(super) fn type_name_in_errors(value: &JinjaValue) -> String {
     let name = match value.kind() {
         ValueKind::None => return "None".to_owned(),

@@ -1,4 +1,4 @@
-//! What went wrong in a template, in Salt's words.
+//! Errors of templates, in Salt's wording.
 
 use std::fmt::{self, Write};
 
@@ -12,31 +12,31 @@ use super::limits::{Budget, LimitExceeded};
 use super::signatures;
 use super::syntax::{Document, SourceMap};
 
-/// How many lines around the culprit are shown on each side.
+/// The number of lines shown before and after the failed one.
 const AROUND: usize = 5;
 
-/// How an error begins that a function of the host gave.
+/// The prefix of errors of a host function.
 pub(super) const SALT_FUNCTION: &str = "Problem running salt function in Jinja template: ";
 
-/// How an error begins that tells of something undefined in whole.
+/// The prefix of complete messages about something undefined.
 pub(super) const UNDEFINED: &str = "Jinja variable ";
 
-/// A template cannot be compiled or rendered.
+/// The error of compiling or rendering a template.
 ///
-/// Displays as Salt shows it: the message and the line, and below them the lines around it.
+/// Displays as in Salt: the message and the line, followed by the surrounding lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JinjaError {
-    /// The name of the template that the error is in: the one that was rendered, or one that it reads.
+    /// The name of the failed template: the rendered one, or one that it reads.
     pub name: String,
     /// The line in that template, counted from 1.
     pub line: usize,
-    /// What is wrong, in one line.
+    /// The message, on one line.
     pub message: String,
     /// The plain cause, where the message names classes of Python.
     pub cause: Option<String>,
-    /// The lines around it, the culprit marked.
+    /// The surrounding lines, with the failed one marked.
     pub context: String,
-    /// Whether it is in a template that the rendered one reads.
+    /// Whether the failed template is one that the rendered one reads.
     pub imported: bool,
     /// The limit that the render has exceeded.
     pub limit: Option<LimitExceeded>,
@@ -65,13 +65,13 @@ impl JinjaError {
         }
     }
 
-    /// An error about a template as a whole.
+    /// Creates an error about a template as a whole.
     pub(super) fn whole(name: &str, message: String) -> Self {
         let (name, context) = (name.to_owned(), String::new());
         JinjaError { name, line: 1, message, cause: None, context, imported: false, limit: None }
     }
 
-    /// Creates the error of a template, or of one that it imports. `missing` are its lookups that found nothing.
+    /// Creates the error of a template, or of one that it imports. `missing` are its failed lookups.
     pub(super) fn new(
         name: &str,
         document: &Document,
@@ -114,7 +114,7 @@ impl JinjaError {
         JinjaError { name: place, line, message, cause, context, imported, limit: None }
     }
 
-    /// The same error, which tells of the limit that this render has exceeded, if it has.
+    /// Returns the same error with the limit that this render has exceeded, if any.
     pub(super) fn limited(mut self, budget: &Budget) -> Self {
         self.limit = budget.exceeded();
         if let Some(limit) = budget.message() {
@@ -126,18 +126,18 @@ impl JinjaError {
     }
 }
 
-/// The name that a message says is undefined.
+/// Returns the undefined name in a message.
 fn undefined_name(message: &str) -> Option<&str> {
     message.strip_prefix(UNDEFINED)?.strip_prefix('\'')?.strip_suffix("' is undefined")
 }
 
-/// Whether a template has failed of something undefined.
+/// Whether a template has failed with an undefined value.
 pub(super) fn is_undefined(error: &Error) -> bool {
     let error = innermost(error);
     error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(|detail| detail.contains("` is undefined"))
 }
 
-/// The error inside of those that say in which included template it was.
+/// Returns the innermost error, without those that name the including templates.
 fn innermost(error: &Error) -> &Error {
     let mut error = error;
     while matches!(error.kind(), ErrorKind::BadInclude | ErrorKind::EvalBlock) {
@@ -157,7 +157,7 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     if detail.starts_with("can only assign to namespaces") {
         return "Jinja syntax error: cannot assign attribute on non-namespace object".to_owned();
     }
-    // Many kinds of errors say in the end that an expression was undefined.
+    // Many kinds of errors end with an undefined expression.
     if let Some(expression) = detail.split("` is undefined").next().filter(|before| before.len() < detail.len()) {
         let expression = expression.rsplit_once('`').map_or(expression, |(_, expression)| expression);
         return undefined(expression, missing);
@@ -255,7 +255,7 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     }
 }
 
-/// What is said of what a filter gave that is undefined.
+/// Returns the message for an undefined result of a filter.
 fn of_filter(error: &Error, filter: &str) -> Option<String> {
     let before = error.template_source()?.get(..error.range()?.start)?;
     before.trim_end().strip_suffix('|')?;
@@ -268,12 +268,12 @@ fn of_filter(error: &Error, filter: &str) -> Option<String> {
     }
 }
 
-/// The path of a template in a text that shows its name for minijinja.
+/// Returns the path of a template in a message with its name for minijinja.
 fn own_name(shown: &str) -> &str {
     shown.split_once("\\x00").map_or(shown, |(path, _)| path)
 }
 
-/// What Jinja says of a tag that ends too soon.
+/// Returns Jinja's message for an incomplete tag.
 fn syntax(detail: &str) -> String {
     match detail {
         "unexpected end of block" => "Expected an expression, got 'end of statement block'".to_owned(),
@@ -288,7 +288,7 @@ fn syntax(detail: &str) -> String {
     }
 }
 
-/// What Python says of a sequence that has not as many items as there are names for them.
+/// Returns Python's message for unpacking a sequence of the wrong length.
 fn unpacking(detail: &str) -> String {
     let mut numbers = detail.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse::<usize>().ok());
     match (numbers.next(), numbers.next()) {
@@ -300,13 +300,13 @@ fn unpacking(detail: &str) -> String {
     }
 }
 
-/// What Python says of operands that do not go together.
+/// Returns Python's message for operands of incompatible types.
 fn operands(detail: &str) -> String {
     let words: Vec<&str> = detail.split_whitespace().collect();
     let ["tried", "to", "use", sign, "operator", "on", "unsupported", "types", left, "and", right] = words[..] else {
         return detail.to_owned();
     };
-    // Which kind of number is not told; nearly always it is a whole one.
+    // The kind of number is unknown; usually it is an integer.
     let (left, right) = (python_type(left), python_type(right));
     match (sign, left) {
         ("+", "str" | "list") => format!("can only concatenate {left} (not \"{right}\") to {left}"),
@@ -314,7 +314,7 @@ fn operands(detail: &str) -> String {
     }
 }
 
-/// What Python calls what minijinja calls so. A number is most often a whole one.
+/// Returns Python's name for a type of minijinja. A number is usually an integer.
 fn python_type(kind: &str) -> &'static str {
     match kind {
         "string" => "str",
@@ -329,12 +329,12 @@ fn python_type(kind: &str) -> &'static str {
     }
 }
 
-/// A function of the host that is not there.
+/// Returns the error of a missing host function.
 pub(super) fn missing_function(name: &str) -> Error {
     Error::new(ErrorKind::UndefinedError, no_function(name))
 }
 
-/// A function that a module of the host does not have.
+/// Returns the error of a missing function in a module of the host.
 pub(super) fn missing_in_module(name: &str) -> Error {
     Error::new(
         ErrorKind::UndefinedError,
@@ -346,26 +346,26 @@ fn no_function(name: &str) -> String {
     format!("{UNDEFINED}'salt.utils.templates.AliasedLoader object' has no attribute '{name}'")
 }
 
-/// The expression that looked up what is missing.
+/// Returns the expression whose lookup failed.
 fn looked_up(error: &Error) -> Option<&str> {
     let named = error.detail().and_then(|detail| detail.split_once("` is undefined")).map(|(before, _)| before);
     named.map(|before| before.rsplit_once('`').map_or(before, |(_, expression)| expression)).or_else(|| culprit(error))
 }
 
-/// The text of the expression that the error is about.
+/// Returns the failed expression.
 fn culprit(error: &Error) -> Option<&str> {
     let text = error.template_source()?.get(error.range()?).map(unguarded);
     text.filter(|text| !text.is_empty() && !text.contains('\n'))
 }
 
-/// An expression without the guard that it is printed through.
+/// Returns an expression without the guard around it.
 fn unguarded(expression: &str) -> &str {
     let expression = expression.trim();
     let inside = expression.strip_prefix("__guard__((").and_then(|rest| rest.rsplit_once("), "));
     inside.map_or(expression, |(inside, _)| inside.trim())
 }
 
-/// What is said of a path of names of which the last is not there.
+/// Returns the message for a path of names whose last name is undefined.
 fn undefined(expression: &str, missing: &[Missing]) -> String {
     let expression = expression.trim();
     let unquote = |text: &str| text.trim_matches(['\'', '"']).to_owned();
@@ -376,7 +376,7 @@ fn undefined(expression: &str, missing: &[Missing]) -> String {
     };
     match parent {
         "salt" => no_function(&name),
-        // These are no plain mappings in Salt.
+        // In Salt these are not plain mappings.
         "opts" => format!("{UNDEFINED}'salt.utils.optsdict.OptsDict object' has no attribute '{name}'"),
         "grains" | "pillar" => {
             format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")
@@ -387,7 +387,7 @@ fn undefined(expression: &str, missing: &[Missing]) -> String {
         _ if item.is_some_and(|(_, index)| index.parse::<i64>().is_ok()) => {
             format!("{UNDEFINED}list object has no element {name}")
         }
-        // Its type is not known here, but what lacks something is nearly always a mapping.
+        // Its type is unknown here, but usually it is a mapping.
         _ => format!("{UNDEFINED}'dict object' has no attribute '{name}'"),
     }
 }

@@ -79,13 +79,13 @@ impl Object for Undefined {
     }
 
     fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The first one is reported.
+        // Only the first one is reported.
         _ = self.shown.set(self.place);
         Ok(())
     }
 }
 
-/// Returns the expression that an error of `format` is about: an item in the last brackets.
+/// Returns the failed expression of `format`: an item in the last brackets.
 pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str> {
     let place: usize = error.detail()?.strip_prefix(ITEM)?.parse().ok()?;
     // `%` is rewritten to a function of the pattern and the values.

@@ -152,7 +152,7 @@ impl Host {
     }
 }
 
-/// A layer that is called on a thread of its own, because it may block on the runtime of the calling thread. The limits of
+/// A layer that is called on another thread, because it may block on the runtime of the calling thread. The limits of
 /// the render apply there, too.
 #[derive(Debug)]
 pub struct InThread<L>(pub L);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topmost_layer_that_has_a_function_or_file_is_used() {
+    fn the_topmost_layer_with_a_function_or_file_is_used() {
         let host = Host::new().with_functions(Layer("a", "low")).with_functions(Layer("b", "low"));
         let host = host.with_functions(InThread(Layer("a", "high")));
         let host =

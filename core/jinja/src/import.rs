@@ -175,7 +175,7 @@ impl Imports {
         let Lookup::Found(imported) = self.lookup(&path)? else { return Ok(path.into()) };
         let compiled = format!("{path}{SEPARATOR}{}", imported.id);
         if context {
-            // The importer's `tpldir` stays in scope, but what this template names by `./x` is beside itself.
+            // The importer's `tpldir` stays in scope, but `./x` is relative to this template.
             return Ok(if is_relative { compiled } else { format!("{compiled}{BASED}") }.into());
         }
         let tpldir = if is_relative { current.as_str() } else { directory(&path) };
@@ -270,7 +270,7 @@ impl Imports {
     }
 }
 
-/// Returns the prologue of a template that is beside what it names by `./x`.
+/// Returns the prologue of a template that resolves `./x` relative to itself.
 fn own_prologue(name: &str) -> String {
     match name.split_once(SEPARATOR) {
         Some((path, id)) if id.ends_with(BASED) && !id.contains(SEPARATOR) => set(BASE, directory(path)),

@@ -1,5 +1,5 @@
-//! Jinja as Salt's users write it, on minijinja: strict about what is undefined, Python's methods and printing, lists and
-//! mappings that change in place, `salt['mod.fun'](...)`.
+//! Jinja as in Salt, implemented with minijinja: strict about undefined values, with Python's methods and printing,
+//! mutable lists and mappings, `salt['mod.fun'](...)`.
 //!
 //! | module | owns |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `value`, `containers` | data in templates, and its conversion |
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
 //! | `limits` | steps, memory, output and time of a render |
-//! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's words |
+//! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
 //! | `lines` | from rendered text back to lines of the template |
 
 mod cache;
@@ -72,7 +72,7 @@ fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(methods::call);
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_formatter(value::format);
-    // Errors tell the expression and the place that is undefined.
+    // Errors include the undefined expression and its location.
     environment.set_debug(true);
     filters::add_to(&mut environment);
     containers::add_to(&mut environment);

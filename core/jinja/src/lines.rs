@@ -1,18 +1,19 @@
-//! From lines of rendered text back to lines of the template: errors of the next renderer (YAML, JSON) name the line that an
+//! Maps lines of rendered text to lines of the template: errors of the next renderer (YAML, JSON) name the line that an
 //! author can change.
 //!
-//! The engine writes literal text as slices of its source, so the address of a slice is its position there, and the source
-//! map leads on to the template. All else (expressions, macros, included templates) belongs to the literal text before it.
+//! The engine writes literal text as slices of its source, so the address of a slice is its position there, and the
+//! source map leads on to the template. All else (expressions, macros, included templates) belongs to the literal text
+//! before it.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::syntax::{Document, SourceMap};
 
-/// The number of pieces that are recorded; text behind them has no line.
+/// The maximum number of recorded pieces; text after them has no line.
 const MAX_PIECES: usize = 65_536;
 
-/// The places in a template that its output comes from.
+/// The source locations of a render's output.
 #[derive(Debug, Clone, Default)]
 pub struct SourceLines {
     template: Option<(Arc<Document>, Arc<SourceMap>)>,
@@ -83,7 +84,7 @@ mod tests {
     use brine_value::map;
 
     #[test]
-    fn lines_of_the_output_lead_back_to_the_template() {
+    fn output_lines_map_to_template_lines() {
         let source = "{% set n = 2 %}\n{% macro m(x) %}\n{{ x }}: 1\n{% endmacro %}\nfirst: 1\n{% for i in range(n) %}\nitem{{ i }}:\n  {{ text }}\n{% endfor %}\n{{ m('of_macro') }}\nlast: [\n";
         let template = Template::compile("t", source).unwrap();
         let mut context = Context::new("base");
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_options_counts() {
+    fn the_options_line_counts() {
         let host = Host::new();
         let source = "#jinja2: {\"trim_blocks\": true}\n{% if true %}\na: 1\n{% endif %}\n";
         let (text, lines) =

@@ -13,7 +13,7 @@ use super::formatting;
 use super::limits;
 use super::operators::{refuse_undefined, type_name};
 
-/// The length of a padded string, in characters: a width must not exhaust memory.
+/// The maximum length of a padded string, in characters: a width must not exhaust memory.
 const MAX_WIDTH: usize = 1 << 20;
 
 /// Calls a method that the value does not have itself.
@@ -31,9 +31,9 @@ pub(super) fn call(
     let own_answer = match value.kind() {
         ValueKind::String => string(value.as_str().unwrap_or_default(), method, args)?,
         ValueKind::Map => match (method, args) {
-            // A copy is as deep as the mapping itself: what is inside stays shared.
+            // A shallow copy, as in Python: inner containers stay shared.
             ("copy", []) => Some(JinjaValue::from_object(Dict::new(super::value::pairs(value), is_ordered(value)))),
-            // What is undefined is no default of minijinja's.
+            // An undefined value is not a default in minijinja.
             ("get", [key, default]) => {
                 refuse_undefined(key)?;
                 Some(
@@ -56,7 +56,7 @@ pub(super) fn call(
         None => pycompat::unknown_method_callback(state, value, method, args)
             .map_err(|error| lacking(value, method, error))?,
     };
-    // The lists that methods return can change.
+    // Lists returned by methods are mutable.
     Ok(own(&called))
 }
 
@@ -96,11 +96,11 @@ fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
         return error;
     }
     let message = format!("{UNDEFINED}'{}' has no attribute '{method}'", super::diagnose::type_name_in_errors(value));
-    // minijinja looks for errors of this kind among the attributes.
+    // minijinja handles errors of this kind as missing attributes.
     Error::new(ErrorKind::UnknownMethod, message)
 }
 
-/// Returns the arguments of a method by their places; some are named in calls.
+/// Returns the arguments of a method by position; some are named in calls.
 fn by_place<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [JinjaValue]>, Error> {
     let names: &[&str] = match method {
         "split" | "rsplit" => &["sep", "maxsplit"],
@@ -203,7 +203,7 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
 
 fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     let (by, most): (Option<&str>, Option<i64>) = from_args(args)?;
-    // No limit, or as many pieces as there are cuts, and one.
+    // No limit, or one piece more than the number of splits.
     let pieces = most.and_then(|most| usize::try_from(most).ok()).map_or(usize::MAX, |most| most.saturating_add(1));
     let mut found: Vec<&str> = match by {
         Some("") => return Err(Error::new(ErrorKind::InvalidOperation, "empty separator")),

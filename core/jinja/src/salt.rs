@@ -15,13 +15,13 @@ use super::limits;
 use super::operators::refuse_undefined;
 use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
 
-/// Functions that change their first argument, a mapping, and return it.
+/// Functions that change their first argument, a mapping, in place and return it.
 const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
 
-/// Functions that may be called with something undefined: they only return it, or send it on.
+/// Functions that accept undefined arguments: they only return or forward them.
 const HAND_ON: [&str; 5] = ["test.echo", "test.arg", "test.kwarg", "mine.", "match."];
 
-/// Functions that return their default as it is, and its place.
+/// Functions that return their default unchanged, and its position.
 const GIVE_DEFAULT: [(&str, usize); 5] =
     [("grains.get", 1), ("grains.filter_by", 3), ("config.get", 1), ("config.option", 1), ("environ.get", 1)];
 
@@ -131,7 +131,7 @@ impl Object for Function {
 }
 
 fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-    // A render that the function starts goes on where this one is.
+    // Counts the steps up to here before the function starts a render of its own.
     limits::note(state)?;
     refuse_undefined_arguments(name, args)?;
     let (positional, keyword) = split_args(args)?;
@@ -149,7 +149,7 @@ fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> 
     limits::check()?;
     let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, message(name, error)))?;
     let found = match name {
-        // What an SLS renders to.
+        // The result of rendering an SLS.
         "slsutil.renderer" => to_ordered(&value),
         _ => like(&value, &origins(host, name, args)?),
     };
@@ -158,14 +158,14 @@ fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> 
             changed.overlay(&found);
             Ok(JinjaValue::from_dyn_object(changed))
         }
-        // What is undefined is nothing to a function; one that gives it back, as a default, gives it back undefined.
+        // Undefined arguments are passed as null; a function that returns one as its default returns it undefined.
         (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
         _ => Ok(found),
     }
 }
 
-/// Returns the value that a function such as `pillar.get` finds, shared with other templates. Calls that ask for more, such as
-/// a value merged over a default, are left to the function.
+/// Returns the value that a function such as `pillar.get` finds, shared with other templates. Calls with further
+/// options, such as merging a default, are left to the function.
 fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<JinjaValue> {
     let path = match positional {
         [path] | [path, _] => path.as_str()?,
@@ -185,8 +185,8 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
     tree.at(path, delimiter).filter(|found| !found.is_none())
 }
 
-/// Returns the values that the types of mappings in a function's result are taken from: the first that has a mapping in the
-/// same place.
+/// Returns the values that determine the types of mappings in a function's result: the first with a mapping at the same
+/// path counts.
 fn origins(host: &Host, name: &str, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
     let (positional, keyword) = split_kwargs(args)?;
     let given = |place: usize, named: &str| {
@@ -243,7 +243,7 @@ fn message(name: &str, error: CallError) -> String {
     }
 }
 
-/// Refuses undefined arguments, but for functions that only return them or send them on.
+/// Refuses undefined arguments, except for functions that only return or forward them.
 fn refuse_undefined_arguments(name: &str, args: &[JinjaValue]) -> Result<(), Error> {
     if HAND_ON.iter().any(|start| name.starts_with(start)) {
         return Ok(());
@@ -270,7 +270,7 @@ fn undefined(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Ji
     Ok(all.find(|value| value.is_undefined()).cloned())
 }
 
-/// Returns the first argument, by place or as `dest`, if it is a mapping.
+/// Returns the first argument, by position or as `dest`, if it is a mapping.
 fn first(positional: &[JinjaValue], args: &[JinjaValue]) -> Result<Option<Arc<Dict>>, Error> {
     let (_, keyword) = split_kwargs(args)?;
     let named = || keyword.iter().find(|(name, _)| name == "dest").map(|(_, value)| value);

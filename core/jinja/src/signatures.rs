@@ -10,7 +10,7 @@ struct Function {
     name: &'static str,
     /// The number of arguments before the value.
     before: usize,
-    /// The required arguments behind the value.
+    /// The required arguments after the value.
     required: &'static [&'static str],
     /// The number of optional positional arguments.
     optional: usize,
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_refused_as_by_python() {
+    fn invalid_calls_have_pythons_messages() {
         for (call, told) in [
             ("upper(1)", "do_upper() takes 1 positional argument but 2 were given"),
             ("upper(x=1)", "do_upper() got an unexpected keyword argument 'x'"),

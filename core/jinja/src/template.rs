@@ -1,4 +1,4 @@
-//! Templates: compiled once and rendered often.
+//! Templates: compiled once, rendered repeatedly.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use super::salt::Salt;
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 use super::{ENVIRONMENT, syntax_config};
 
-/// A template, compiled once and rendered often.
+/// A compiled template, for repeated rendering.
 ///
 /// # Examples
 /// ```
@@ -85,8 +85,8 @@ impl Template {
         Self::compile_for(imports, name, source, None)
     }
 
-    /// Compiles a template whose output keeps its structure whatever its untrusted variables are:
-    /// [`Template::render_guarded`] renders it.
+    /// Compiles a template for [`Template::render_guarded`]: untrusted variables cannot change the structure of its
+    /// output.
     ///
     /// # Errors
     /// A syntax error, or a template that cannot be guarded.
@@ -138,18 +138,20 @@ impl Template {
         self.render_mapped(context, host).map(|(text, _)| text)
     }
 
-    /// Renders the template, and returns the lines that the text comes from, too.
+    /// Renders the template, and maps the lines of the text to the source.
     ///
     /// # Errors
-    /// As [`Template::render`].
+    ///
+    /// As for [`Template::render`].
     pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), JinjaError> {
         self.render_with(context, host, None)
     }
 
-    /// Renders a template that [`Template::compile_guarded`] compiled, with words in place of untrusted text.
+    /// Renders a template that [`Template::compile_guarded`] compiled, with placeholders for untrusted text.
     ///
     /// # Errors
-    /// As [`Template::render`], or untrusted text that is refused.
+    ///
+    /// As for [`Template::render`], or untrusted text that is refused.
     pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words, SourceLines), GuardedError> {
         let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
         let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
@@ -189,7 +191,7 @@ impl Template {
         })
     }
 
-    /// Returns the environment with all imports that are compiled already.
+    /// Returns the environment with all imports compiled so far.
     fn with_compiled_imports(&self) -> Environment<'static> {
         let generation = self.imports.generation();
         let kept = self.with_imports.lock();
@@ -200,7 +202,7 @@ impl Template {
         }
     }
 
-    /// Keeps the imports that a render has compiled, for the next one of this template and of others.
+    /// Stores the imports that a render has compiled, for later renders of this template and of others.
     fn keep_imports(&self, mut environment: Environment<'static>) {
         Imports::remove_from(&mut environment);
         let generation = self.imports.generation();
@@ -213,8 +215,8 @@ impl Template {
         *self.with_imports.lock() = Some((generation, environment));
     }
 
-    /// Renders the template once more with the same answers of functions, and returns the lookups that find nothing, up to
-    /// the error.
+    /// Renders the template once more with the recorded results of functions, and returns the failed lookups up to the
+    /// error.
     fn diagnose(&self, context: &Context, host: &Host, answers: &Answers, render: &Render) -> Vec<Missing> {
         let lookups = Lookups::default();
         let host = host.replacing(answers.repeated());
@@ -269,13 +271,13 @@ impl Template {
     }
 }
 
-/// Runs the template engine with its panics as errors: a template can ask for what nobody has thought of.
+/// Runs the template engine and converts its panics to errors.
 pub(super) fn unbroken<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the template engine cannot do this")))
 }
 
-/// The options of a line `#jinja2: {"trim_blocks": true}`.
+/// The options in a line `#jinja2: {"trim_blocks": true}`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Options {
     trim_blocks: bool,
@@ -283,8 +285,8 @@ struct Options {
 }
 
 impl Options {
-    /// Reads the options of a template from its first line, or from the one below `#!`. Returns the range of the line,
-    /// too, which is not rendered.
+    /// Parses the options of a template from its first line, or from the second one after `#!`. Returns the range of
+    /// the line as well, which is not rendered.
     fn of(source: &str) -> (Self, Option<(usize, usize)>) {
         let first = source.split_inclusive('\n').next().unwrap_or_default();
         let start = if first.starts_with("#!") { first.len() } else { 0 };

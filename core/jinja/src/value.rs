@@ -9,7 +9,7 @@ use minijinja::{Error, ErrorKind, Output, State};
 use super::containers::{Dict, List, Origin, Range, View, is_ordered};
 use super::limits;
 
-/// The nesting of containers; a runaway loop builds deeper ones.
+/// The maximum nesting of containers; a runaway loop builds deeper ones.
 const MAX_DEPTH: usize = 200;
 
 /// Converts a value for templates. Lists and mappings are copies that the template may change.
@@ -17,7 +17,7 @@ pub(super) fn to_jinja(value: &Value) -> JinjaValue {
     to_jinja_of(value, &Origin::default())
 }
 
-/// As [`to_jinja`], of a value inside of a container of this origin.
+/// Converts like [`to_jinja`] a value inside of a container of this origin.
 pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
     match value {
         Value::Nil => JinjaValue::from(()),
@@ -41,13 +41,13 @@ pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
     }
 }
 
-/// As [`to_jinja`], with mappings that Python calls `OrderedDict`.
+/// Converts like [`to_jinja`], with mappings as Python's `OrderedDict`.
 pub(super) fn to_ordered(value: &Value) -> JinjaValue {
     to_jinja_of(value, &Origin::ordered())
 }
 
-/// As [`to_jinja`]; each mapping takes its type (dict or OrderedDict) from the first origin that has a mapping at the same
-/// path.
+/// Converts like [`to_jinja`]; each mapping takes its type (dict or OrderedDict) from the first origin that has a
+/// mapping at the same path.
 pub(super) fn like(value: &Value, origins: &[JinjaValue]) -> JinjaValue {
     let inside = |of: &[&JinjaValue], key: &JinjaValue| -> Vec<JinjaValue> {
         of.iter().filter_map(|origin| origin.get_item(key).ok()).collect()
@@ -120,10 +120,10 @@ pub(super) fn split_args(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Map), 
     Ok((positional, keyword.iter().map(|(name, value)| (Value::from(name), from_jinja(value))).collect()))
 }
 
-/// Keyword arguments as the template has them.
+/// Keyword arguments as template values.
 pub(super) type Keywords = Vec<(String, JinjaValue)>;
 
-/// As [`split_args`], without converting values.
+/// Splits like [`split_args`], without converting values.
 pub(super) fn split_kwargs(args: &[JinjaValue]) -> Result<(Vec<JinjaValue>, Keywords), Error> {
     let Some((last, rest)) = args.split_last().filter(|(last, _)| last.is_kwargs()) else {
         return Ok((args.to_vec(), Vec::new()));

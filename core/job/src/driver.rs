@@ -33,9 +33,9 @@ pub enum Step {
     Publish(Vec<String>),
     /// Publishes this request, then calls [`Driver::asked`].
     Ask(Box<PublishRequest>),
-    /// Takes note that these minions neither return nor run the job.
+    /// Records that these minions neither return nor run the job.
     Missing(BTreeSet<String>),
-    /// Waits for events, until this time at most.
+    /// Waits for events, until this time at the latest.
     Wait(Instant),
     /// The job has ended, or was halted.
     End,

@@ -1,6 +1,6 @@
-//! Jobs: what was asked, and what a minion returned.
+//! Jobs and the returns of minions.
 //!
-//! Both keep the map that they came as: fields that only some functions or peers know are handed on.
+//! Both keep the original map: fields that only some functions or peers know are passed on.
 
 mod call;
 mod driver;
@@ -18,19 +18,19 @@ pub use call::Call;
 pub use driver::{Batch, Driver, Halt, Step};
 pub use watch::{Due, Times, Watch};
 
-/// A map is not a job or not a return.
+/// The error of a map that is not a valid job or return.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
-    /// A field that must be there is not, or is no text where text must be.
+    /// A required field is missing, or has a value other than a string.
     #[error("field '{0}' is missing or of the wrong type")]
     Field(&'static str),
-    /// The job id is none.
+    /// The job id is invalid.
     #[error("field 'jid': {0}")]
     Jid(#[from] InvalidJid),
-    /// The minion's name is not safe.
+    /// The minion id is invalid.
     #[error("field 'id': {0}")]
     Id(#[from] InvalidMinionId),
-    /// The packed form is damaged.
+    /// The packed form is invalid.
     #[error("the packed job is invalid: {0}")]
     Body(String),
 }
@@ -39,13 +39,13 @@ fn text<'a>(map: &'a Map, field: &'static str) -> Result<&'a str, InvalidJob> {
     map.get(field).and_then(Value::as_str).ok_or(InvalidJob::Field(field))
 }
 
-/// The names in `ret`: returners that minions also return to, with commas between them.
+/// Returns the returners in the comma-separated field `ret`, which minions use in addition.
 fn returners(map: &Map) -> Vec<&str> {
     let names = map.get("ret").and_then(Value::as_str).unwrap_or_default();
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
 }
 
-/// What was asked: `jid`, `fun`, `arg`, `tgt`, `tgt_type`, `user`, `ret`, `minions`, `metadata`, ...
+/// A job: `jid`, `fun`, `arg`, `tgt`, `tgt_type`, `user`, `ret`, `minions`, `metadata`, ...
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
     jid: Jid,
@@ -53,22 +53,22 @@ pub struct Load {
 }
 
 impl Load {
-    /// Reads a load; its `jid` must be one.
+    /// Parses a job; its `jid` must be valid.
     pub fn from_map(map: Map) -> Result<Self, InvalidJob> {
         Ok(Load { jid: text(&map, "jid")?.parse()?, map })
     }
 
-    /// The job's id.
+    /// Returns the job id.
     pub fn jid(&self) -> &Jid {
         &self.jid
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// All fields, to be kept or changed.
+    /// Returns all fields, owned.
     pub fn into_map(self) -> Map {
         self.map
     }
@@ -77,45 +77,45 @@ impl Load {
         self.map.get(name).unwrap_or(&Value::Nil)
     }
 
-    /// The function, or several in a list.
+    /// Returns the function, or a list of functions.
     pub fn fun(&self) -> &Value {
         self.field("fun")
     }
 
-    /// The arguments; keyword arguments are a map with `__kwarg__` in it.
+    /// Returns the arguments; keyword arguments are a map with `__kwarg__` in it.
     pub fn arg(&self) -> &[Value] {
         self.field("arg").as_list().unwrap_or_default()
     }
 
-    /// Whom it was asked of: text, or a list of minions.
+    /// Returns the target: a string, or a list of minions.
     pub fn tgt(&self) -> &Value {
         self.field("tgt")
     }
 
-    /// How the target is to be read: `glob`, `list`, `compound`, ...
+    /// Returns the type of the target: `glob`, `list`, `compound`, ...
     pub fn tgt_type(&self) -> &str {
         self.field("tgt_type").as_str().unwrap_or("glob")
     }
 
-    /// Who asked.
+    /// Returns the user.
     pub fn user(&self) -> &str {
         self.field("user").as_str().filter(|user| !user.is_empty()).unwrap_or("root")
     }
 
-    /// The returners that minions also return to.
+    /// Returns the returners that minions use in addition.
     pub fn ret(&self) -> Vec<&str> {
         returners(&self.map)
     }
 
-    /// The minions that were expected to return, in the order in which they are listed. Salt's job
-    /// cache calls the field `Minions`, Salt's event `minions`.
+    /// Returns the minions that were expected to return, in their order in the job. Salt's job cache calls the field
+    /// `Minions`, Salt's event `minions`.
     pub fn minions(&self) -> Vec<MinionId> {
         let listed = ["minions", "Minions"].into_iter().find_map(|field| self.map.get(field));
         let listed = listed.and_then(Value::as_list).unwrap_or_default();
         listed.iter().filter_map(|id| id.as_str()?.parse().ok()).collect()
     }
 
-    /// The same job with these minions expected as well; they are sorted then.
+    /// Adds expected minions, and sorts them.
     #[must_use]
     pub fn with_minions(mut self, more: impl IntoIterator<Item = MinionId>) -> Self {
         let mut minions = self.minions();
@@ -130,8 +130,7 @@ impl Load {
         self
     }
 
-    /// What whoever asked attached to the job: a field of its own or, from a command line, a keyword
-    /// argument.
+    /// Returns the user's metadata of the job: a field of its own or, from a command line, a keyword argument.
     pub fn metadata(&self) -> Option<&Value> {
         let of_kwargs = || self.field("kwargs").get("metadata");
         let is_keywords = |arg: &&Value| arg.get("__kwarg__").and_then(Value::as_bool) == Some(true);
@@ -139,13 +138,13 @@ impl Load {
         self.map.get("metadata").or_else(of_kwargs).or_else(of_arg)
     }
 
-    /// When the job was made, in the master's local time.
+    /// Returns the time of the job's creation, in the master's local time.
     pub fn time(&self) -> Option<DateTime> {
         self.jid.time()
     }
 
-    /// The job as listings show it: `Function`, `Arguments`, `Target`, `Target-type`, `User`,
-    /// `Metadata` if there is any, `StartTime`. What is not known is told in Salt's words.
+    /// Returns the job as listings show it: `Function`, `Arguments`, `Target`, `Target-type`, `User`, `Metadata` if
+    /// there is any, `StartTime`. Unknown values have Salt's wording.
     pub fn summary(&self) -> Map {
         let or = |value: &Value, unknown: &str| if value.is_nil() { unknown.into() } else { value.clone() };
         let mut summary = map! {
@@ -163,7 +162,7 @@ impl Load {
     }
 }
 
-/// What a minion returned: `jid`, `id`, `fun`, `fun_args`, `return`, `retcode`, `success`, `out`, ...
+/// The return of a minion: `jid`, `id`, `fun`, `fun_args`, `return`, `retcode`, `success`, `out`, ...
 #[derive(Debug, Clone, PartialEq)]
 pub struct Return {
     jid: Jid,
@@ -172,45 +171,45 @@ pub struct Return {
 }
 
 impl Return {
-    /// Reads a return; its `jid` and `id` must be such, and `return` must be there.
+    /// Parses a return; its `jid` and `id` must be valid, and `return` must exist.
     ///
-    /// A minion's scheduled job comes with the jid `req`: whoever takes it in gives it an id first.
+    /// A minion's scheduled job has the jid `req`: the receiver replaces it by a new one first.
     pub fn from_map(map: Map) -> Result<Self, InvalidJob> {
         let (jid, id) = (text(&map, "jid")?.parse()?, text(&map, "id")?.parse()?);
         if map.contains_key("return") { Ok(Return { jid, id, map }) } else { Err(InvalidJob::Field("return")) }
     }
 
-    /// The job's id.
+    /// Returns the job id.
     pub fn jid(&self) -> &Jid {
         &self.jid
     }
 
-    /// Who returned.
+    /// Returns the minion.
     pub fn id(&self) -> &MinionId {
         &self.id
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// All fields, to be kept or changed.
+    /// Returns all fields, owned.
     pub fn into_map(self) -> Map {
         self.map
     }
 
-    /// The function's name; empty if several were called.
+    /// Returns the function's name; empty for several functions.
     pub fn fun(&self) -> &str {
         self.map.get("fun").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The arguments that the function was called with.
+    /// Returns the arguments of the function.
     pub fn fun_args(&self) -> &[Value] {
         self.map.get("fun_args").and_then(Value::as_list).unwrap_or_default()
     }
 
-    /// What the function returned.
+    /// Returns the result of the function.
     pub fn value(&self) -> &Value {
         self.map.get("return").unwrap_or(&Value::Nil)
     }
@@ -220,43 +219,43 @@ impl Return {
         retcode(&self.map)
     }
 
-    /// Whether the minion says that all went well; Salt's minions that do not say it mean it.
+    /// Whether the minion reports success; Salt's minions that omit the field mean success.
     pub fn success(&self) -> bool {
         self.map.get("success").is_none_or(Value::is_truthy)
     }
 
-    /// The outputter that shows it best.
+    /// Returns the outputter hint.
     pub fn out(&self) -> Option<&str> {
         self.map.get("out").and_then(Value::as_str)
     }
 
-    /// The returners that the minion also returns to.
+    /// Returns the returners that the minion uses in addition.
     pub fn ret(&self) -> Vec<&str> {
         returners(&self.map)
     }
 
-    /// The part that job caches show: `return`, `retcode`, `success` and `out`, those of them that came.
+    /// Returns the part that job caches show: `return`, `retcode`, `success` and `out`, if they exist.
     pub fn summary(&self) -> Map {
         let shown = ["return", "retcode", "success", "out"];
         shown.iter().filter_map(|name| Some(((*name).into(), self.map.get(*name)?.clone()))).collect()
     }
 }
 
-/// The jid that a job made `seconds` before `now` would have: what sorts before it is older.
-/// 0 seconds mean that nothing is ever too old, as `keep_jobs_seconds` says it.
+/// Returns the jid of a job created `seconds` before `now`: smaller jids are older. 0 seconds mean that jobs never
+/// expire, as in `keep_jobs_seconds`.
 pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
     let age = jiff::Span::new().try_seconds(i64::try_from(seconds).ok()?).ok()?;
     let oldest = now.checked_sub(age).ok().filter(|_| seconds > 0)?;
     format!("{}000000", oldest.strftime("%Y%m%d%H%M%S")).parse().ok()
 }
 
-/// The job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
+/// Returns the job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
 pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
     tag.strip_prefix("salt/job/")?.split_once("/ret/")
 }
 
-/// Returns the retcode of a return, 0 for success or if it is missing. Of several functions the first other than 0 counts,
-/// also a negative one of a signal.
+/// Returns the retcode of a return, 0 for success or if it is missing. Of several functions the first retcode other
+/// than 0 counts, also a negative one of a signal.
 pub fn retcode(map: &Map) -> i64 {
     match map.get("retcode") {
         Some(Value::Map(codes)) => codes.values().filter_map(i64::from_value).find(|code| *code != 0).unwrap_or(0),
@@ -265,12 +264,12 @@ pub fn retcode(map: &Map) -> i64 {
     }
 }
 
-/// How many of `all` minions a batch has: a number, or a part such as `25%`, and one at least. The error is
-/// Salt's sentence.
+/// Returns the number of minions in a batch of `all`: an integer, or a percentage such as `25%`, and at least one. The
+/// error is Salt's message.
 pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
     let wrong =
         || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");
-    // As in Salt, the sign may stand in front.
+    // As in Salt, the percent sign may come first.
     let number = match text.contains('%').then(|| text.trim_matches('%')) {
         Some(percent) => {
             let percent: f64 = percent.trim().parse().map_err(|_| wrong())?;
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_listed_as_salt_lists_it() {
+    fn a_job_is_listed_as_in_salt() {
         let job =
             load(map! {"fun" => "test.ping", "arg" => list![], "tgt" => "*", "tgt_type" => "glob", "user" => "root"});
         insta::assert_snapshot!(brine_value::json::to_json(&job.summary().into()), @r#"{"Function": "test.ping", "Arguments": [], "Target": "*", "Target-type": "glob", "User": "root", "StartTime": "2026, Nov 20 23:58:52.025555"}"#);
@@ -355,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_found_wherever_it_was_given() {
+    fn metadata_is_found_in_the_field_or_the_arguments() {
         for fields in [
             map! {"metadata" => "x"},
             map! {"kwargs" => map! {"metadata" => "x"}},
@@ -378,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_job_that_is_kept_is_told_by_its_id() {
+    fn the_expiry_of_jobs_is_decided_by_their_id() {
         let now: Zoned = "2026-11-20T23:58:52.025555+00:00[UTC]".parse().unwrap();
         let oldest = |seconds| oldest_kept(&now, seconds).map(|jid| jid.to_string());
         assert_eq!(oldest(86400).as_deref(), Some("20261119235852000000"));
@@ -388,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_numbers_or_parts() {
+    fn batch_sizes_are_integers_or_percentages() {
         for (text, all, is) in
             [("2", 10, 2), ("0", 10, 1), ("50%", 3, 1), ("100%", 3, 3), ("25%", 40, 10), ("1%", 10, 1), ("%50", 4, 2)]
         {

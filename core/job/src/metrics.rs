@@ -1,4 +1,4 @@
-//! The metrics that this crate counts.
+//! The metrics of this crate.
 
 brine_metrics::metrics! {
     counter RETURNS_LOST = "brine_returns_lost_total", "Job returns that a returner could not store, or that a minion dropped before its master accepted them.";

@@ -1,6 +1,6 @@
-//! What states ask of the master when they run on it: `salt-run state.orchestrate`.
+//! The interface of the state engine to the master, for states of `salt-run state.orchestrate`.
 //!
-//! The states are those of the minion's crate, the master is another one's: this is what they say to each other.
+//! The state engine and the master are in different crates: these types connect them.
 
 use std::time::Duration;
 
@@ -9,55 +9,54 @@ use brine_ids::Jid;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 
-/// A job whose returns are waited for.
+/// A job to publish, with the wait for its returns.
 #[derive(Debug, Clone)]
 pub struct Ask {
-    /// What is published.
+    /// The request.
     pub request: PublishRequest,
-    /// How long minions may be silent until they are asked whether they still work; nothing for the master's
-    /// `timeout`.
+    /// The time after which silent minions are asked whether they still run the job; the master's `timeout` if `None`.
     pub timeout: Option<Duration>,
-    /// How many minions work at a time: a number, or a part such as `25%`.
+    /// The number of minions at the same time: an integer, or a percentage such as `25%`.
     pub batch: Option<String>,
-    /// With a batch: no further minions after one that failed.
+    /// Whether a failed minion stops the batch.
     pub failhard: bool,
-    /// Only so many minions of the target, chosen by chance.
+    /// The number of random minions of the target to use.
     pub subset: Option<usize>,
 }
 
 impl Ask {
-    /// A job for all minions of a target at once.
+    /// Creates a job for all minions of a target at once.
     pub fn new(request: PublishRequest) -> Self {
         Ask { request, timeout: None, batch: None, failhard: false, subset: None }
     }
 }
 
-/// What came of a job on one minion.
+/// The result of a job on one minion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The minion.
     pub id: String,
     /// The job.
     pub jid: Jid,
-    /// Its return as the master's bus has it: `return`, `retcode`, `out`, ...; nothing if it did not return.
+    /// Its return, as on the master's bus: `return`, `retcode`, `out`, ...; `None` if it did not return.
     pub returned: Option<Map>,
 }
 
-/// What came of a runner or wheel function.
+/// The result of a runner or wheel function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Called {
     /// The call's id.
     pub jid: Jid,
-    /// What the function gave, or why it gave nothing.
+    /// The result of the function, or the error message.
     pub value: Value,
-    /// Whether it did what it was asked to.
+    /// Whether the function succeeded.
     pub success: bool,
 }
 
-/// The master that an orchestration runs on. All of it waits: it is for threads that may.
+/// The master that an orchestration runs on. All methods block.
 pub trait MasterAccess: Send + Sync {
-    /// Publishes a job and waits until each of its minions has returned or does not say that it still works.
-    /// The error is one sentence.
+    /// Publishes a job and waits until each of its minions has returned or no longer runs it. The error is one
+    /// sentence.
     fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String>;
 
     /// Calls a runner function.
@@ -66,9 +65,10 @@ pub trait MasterAccess: Send + Sync {
     /// Calls a wheel function.
     fn wheel(&self, function: &str, args: Args) -> Called;
 
-    /// Shows the events from now on to `seen` until that says that it has enough, or the time is up. Says which.
+    /// Passes events from now on to `seen` until it returns true or the timeout expires. Returns whether it returned
+    /// true.
     fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String>;
 
-    /// Fires an event of the orchestration's own: `salt/run/<jid>/<what>`.
+    /// Publishes an event of the orchestration: `salt/run/<jid>/<what>`.
     fn tell(&self, what: &str, body: Map);
 }

@@ -2,13 +2,13 @@
 
 use brine_value::{Map, Value, msgpack};
 
-/// The text that takes the place of a value that was too large.
+/// The replacement of a value that was too large.
 pub const TRIMMED: &str = "VALUE_TRIMMED";
 
-/// The fields that are left when even trimmed values are too many.
+/// The fields that remain if trimming values is not enough.
 const IDENTITY: &[&str] = &["jid", "id", "fun", "cmd", "return", "retcode", "success", "out", "user"];
 
-/// The most bytes that the header of a packed text, list or mapping has, and that a packed number takes.
+/// The maximum size of the header of a packed string, list or mapping, and of a packed number, in bytes.
 const HEADER: usize = 5;
 const NUMBER: usize = 9;
 
@@ -18,7 +18,7 @@ pub fn may_exceed(body: &Map, limit: usize) -> bool {
     !body.iter().all(|(key, value)| takes(key, &mut room) && takes(value, &mut room))
 }
 
-/// Takes the most bytes that a packed value can have from the room that is left; false if there is not as much.
+/// Subtracts an upper bound of a value's packed size from the space left; returns false if it does not fit.
 fn takes(value: &Value, room: &mut usize) -> bool {
     let own = match value {
         Value::Str(text) => HEADER + text.len(),
@@ -37,8 +37,9 @@ fn takes(value: &Value, room: &mut usize) -> bool {
 }
 
 /// Replaces large values of an event's body by [`TRIMMED`] until it packs to `limit` bytes at most, and returns whether
-/// any was. As in Salt, values that take more than half of the limit go first, wherever they are in nested mappings, then
-/// those of more than 40 %, and so on. Salt publishes a return that is too large even then; here the largest fields go as a whole.
+/// any was replaced. As in Salt, values that take more than half of the limit go first, wherever they are in nested
+/// mappings, then those of more than 40 %, and so on. Salt publishes a return that is too large even then; here the
+/// largest fields go as a whole.
 pub fn trim(body: &mut Map, limit: usize) -> bool {
     let fits = |body: &Map| !may_exceed(body, limit) || msgpack::pack_map(body).len() <= limit;
     if fits(body) {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_salt_leaves_too_large_is_cut_by_whole_fields() {
+    fn bodies_that_salt_leaves_too_large_lose_whole_fields() {
         let many: Vec<Value> = (0..100).map(|_| Value::from("0123456789")).collect();
         let body = map! {"jid" => "1", "id" => "web1", "return" => list![many.clone(), many], "retcode" => 0};
         assert_eq!(trimmed(body), map! {"jid" => "1", "id" => "web1", "return" => TRIMMED, "retcode" => 0});

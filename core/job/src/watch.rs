@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::return_tag;
 
-/// A request asks the minions, too, that would become silent within this fraction of the timeout: minions of a batch begin
-/// at different times, and each request is a job for all minions.
+/// A request includes the minions that would become silent within this fraction of the timeout: minions of a batch
+/// begin at different times, and each request is a job for all minions.
 const AHEAD: u32 = 5;
 
 /// The minions whose returns of a job are outstanding.
@@ -33,9 +33,9 @@ pub struct Watch {
 /// The timeouts of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// Until a silent minion is asked: Salt's `timeout`, at least a second.
+    /// The time until a silent minion is asked: Salt's `timeout`, at least a second.
     pub timeout: Duration,
-    /// Until the answer to that: Salt's `gather_job_timeout`.
+    /// The time until the answer to that: Salt's `gather_job_timeout`.
     pub gather: Duration,
 }
 
@@ -44,7 +44,7 @@ pub struct Times {
 struct Asking {
     jid: Option<Jid>,
     asked: BTreeSet<String>,
-    /// Those of `asked` that have neither answered nor returned.
+    /// The minions of `asked` that have neither answered nor returned.
     silent: BTreeSet<String>,
     deadline: Instant,
 }

@@ -1,4 +1,4 @@
-//! How many templates are rendered a second: the reactor renders one or more for each event that matches.
+//! Benchmarks template rendering: the reactor renders one or more templates for each matching event.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use brine_sls::render::Sls;
 use brine_value::{Map, map};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// The most common reactor of all: accept the key of a minion whose id is right.
+/// A common reactor: accepts the key of a minion whose id matches a pattern.
 const AUTH: &str = "\
 {% if 'act' in data and data['act'] == 'pend' and data['id'].startswith('web') %}
 accept_key:
@@ -18,7 +18,7 @@ accept_key:
 {% endif %}
 ";
 
-/// A part of a formula: lists and mappings that change, filters, a loop.
+/// Part of a formula: mutable lists and mappings, filters, a loop.
 const FORMULA: &str = "\
 {%- set packages = ['curl', 'git'] %}
 {%- do packages.append('vim') if grains.os == 'Debian' %}

@@ -1,4 +1,4 @@
-//! Texts that are sealed with PGP, opened by the program `gpg`: the renderer `gpg`, and `decrypt_pillar`.
+//! Decryption of PGP messages by the program `gpg`: the renderer `gpg`, and `decrypt_pillar`.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,43 +14,43 @@ use brine_value::{Map, Value};
 use parking_lot::Mutex;
 use regex::bytes::{Captures, Regex};
 
-/// A sealed text.
+/// Matches a PGP message.
 static SEALED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?s)-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----").ok());
 
-/// Why a text stays sealed.
+/// The reason why a message is not decrypted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpgError {
-    /// There is no `gpg` here.
+    /// `gpg` is not installed.
     #[error("GPG unavailable: install gnupg, there are values that are sealed with PGP")]
     Missing,
-    /// `gpg` could not be run.
+    /// `gpg` failed to start.
     #[error("gpg cannot be run: {0}")]
     Run(String),
-    /// `gpg` did not open the text.
+    /// `gpg` failed to decrypt the message.
     #[error("Could not decrypt a value with the keys in {keydir}: {told}")]
     Sealed {
         /// `gpg_keydir`.
         keydir: PathBuf,
-        /// What `gpg` said.
+        /// The output of `gpg`.
         told: String,
     },
 }
 
-/// How sealed texts are opened.
+/// The settings of decryption.
 #[derive(Debug)]
 pub struct Gpg {
     program: PathBuf,
-    /// The folder of the keys.
+    /// The directory of the keys.
     keydir: PathBuf,
-    /// Whether a text that cannot be opened is an error. It stays as it is otherwise.
+    /// Whether a message that cannot be decrypted is an error; it is left encrypted otherwise.
     must_succeed: bool,
-    /// For how long an opened text is remembered, if at all. It never goes to a disk.
+    /// How long a decrypted message is cached, if at all. It is never written to disk.
     keep: Option<Duration>,
     opened: Mutex<HashMap<Vec<u8>, Opened>>,
 }
 
-/// When a text was opened, and what it is.
+/// The time of decryption and the plaintext.
 type Opened = (Instant, Vec<u8>);
 
 impl Default for Gpg {
@@ -60,7 +60,7 @@ impl Default for Gpg {
 }
 
 impl Gpg {
-    /// As the options `gpg_keydir`, `gpg_decrypt_must_succeed`, `gpg_cache` and `gpg_cache_ttl` say.
+    /// Reads the options `gpg_keydir`, `gpg_decrypt_must_succeed`, `gpg_cache` and `gpg_cache_ttl`.
     pub fn of(opts: &Map) -> Self {
         Gpg {
             program: "gpg".into(),
@@ -71,7 +71,7 @@ impl Gpg {
         }
     }
 
-    /// Opens all that is sealed in a value, at every depth.
+    /// Decrypts all PGP messages in a value, at every depth.
     pub fn open(&self, value: &mut Value) -> Result<(), GpgError> {
         match value {
             Value::Map(map) => map.values_mut().try_for_each(|value| self.open(value)),
@@ -87,7 +87,7 @@ impl Gpg {
         }
     }
 
-    /// The text with what is sealed in it opened, or nothing if there is nothing sealed.
+    /// Returns the text with its PGP messages decrypted, or `None` if it has none.
     fn open_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
         let Some(sealed) = SEALED.as_ref().filter(|sealed| sealed.is_match(text)) else { return Ok(None) };
         let mut failed = None;
@@ -108,7 +108,7 @@ impl Gpg {
     }
 
     fn open_one(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
-        // On one line of YAML the ends of lines are written so.
+        // On one line of YAML, newlines are escaped.
         let sealed = match std::str::from_utf8(sealed) {
             Ok(text) => text.replace("\\n", "\n").into_bytes(),
             Err(_) => sealed.to_vec(),
@@ -135,7 +135,7 @@ impl Gpg {
         command
             .arg("--homedir")
             .arg(&self.keydir)
-            // Nobody is there to type a passphrase.
+            // There is no terminal for a passphrase prompt.
             .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
         let output = processes::output_of(&mut command, sealed).map_err(failed)?;
         if !output.status.success() || output.stdout.is_empty() {
@@ -159,7 +159,7 @@ mod tests {
     use brine_jinja::{Context, Host};
     use brine_value::{list, map};
 
-    /// Keys of a home of its own, and a text sealed for them.
+    /// A keyring of its own, and a message encrypted for it.
     struct Keys(tempfile::TempDir);
 
     impl Keys {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_wherever_it_is() {
+    fn messages_are_decrypted_at_every_depth() {
         let keys = Keys::new();
         let (word, line) = (keys.seal("swordfish\n"), keys.seal("two").trim().replace('\n', "\\n"));
         let gpg = Gpg::of(&keys.opts());
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_stays_or_is_an_error() {
+    fn a_failed_decryption_is_an_error_if_it_must_succeed() {
         let (keys, others) = (Keys::new(), Keys::new());
         let sealed = others.seal("swordfish");
         let mut value = Value::from(sealed.trim());

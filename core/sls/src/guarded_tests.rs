@@ -47,7 +47,7 @@ fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static
     let (text, words) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
     let located = sls.parse_guarded(&text, &words).map_err(|error| error.message())?;
     let value = words.resolve(located.value)?;
-    // Whatever a word stands for, none is left.
+    // No placeholder is left, whatever it stands for.
     assert!(!words.touches(&value.to_string()), "{value}");
     Ok(value)
 }
@@ -57,7 +57,7 @@ fn render(source: &str, data: Map) -> Result<Value, String> {
 }
 
 #[test]
-fn harmless_text_stays_the_text_that_it_is() {
+fn harmless_text_is_unchanged() {
     for id in [
         "web1",
         "012",
@@ -98,7 +98,7 @@ fn harmless_text_stays_the_text_that_it_is() {
 }
 
 #[test]
-fn values_that_are_no_text_keep_their_types() {
+fn values_other_than_strings_keep_their_types() {
     let data = map! {"n" => 5, "f" => 1.5, "b" => true, "none" => Value::Nil, "l" => list![1, "a"]};
     for (source, expected) in [
         ("a: {{ data.n }}", Value::from(map! {"a" => 5})),
@@ -174,7 +174,7 @@ fn text_that_would_change_the_structure_is_refused() {
             "match: {{ show_full_context()['data']['id'] }}",
             "{% load_yaml as x %}\nid: {{ data.id }}\n{% endload %}match: {{ x.id }}",
         ] {
-            // JSON without its quotes is harmless where it only had to write something in letters.
+            // JSON without its quotes is harmless unless it had to escape something with letters.
             if source.contains("| json |") && id.contains(['\0', '\t']) {
                 continue;
             }
@@ -191,7 +191,7 @@ fn text_that_would_change_the_structure_is_refused() {
 }
 
 #[test]
-fn an_error_tells_the_place_and_the_filter() {
+fn an_error_names_the_location_and_the_filter() {
     let host = Host::new().with_functions(Served(&[])).with_files(Served(&[]));
     let mut context = Context::new("base");
     context.set("data", &map! {"id" => "a: b"}.into());
@@ -222,15 +222,15 @@ fn an_encoder_in_the_wrong_place_gives_no_structure() {
     ] {
         assert!(render(source, map! {"id" => id}).is_err(), "{source}");
     }
-    // Its text is text there.
+    // Inside the quotes it is text.
     assert_eq!(render("a: echo {{ data.id | json }}", map! {"id" => "x"}), Ok(map! {"a" => "echo \"x\""}.into()));
     assert_eq!(render("a: |\n  {{ data | json }}\n", map! {"id" => "x"}), Ok(map! {"a" => "{\"id\": \"x\"}\n"}.into()));
-    // A comment is none.
+    // A comment gets no structure.
     assert_eq!(render("# {{ data.id }}\na: 1", map! {"id" => "x\nb: 2"}), Ok(map! {"a" => 1}.into()));
 }
 
 #[test]
-fn what_a_template_brings_itself_is_printed_as_ever() {
+fn the_templates_own_text_is_printed_unchanged() {
     for (source, expected) in [
         ("a: {{ opts.list }}", Value::from(map! {"a" => list![1, 2]})),
         ("a: {{ opts.port }}", map! {"a" => 80}.into()),
@@ -249,7 +249,7 @@ fn what_a_template_brings_itself_is_printed_as_ever() {
 }
 
 #[test]
-fn captured_text_is_compared_as_it_is_and_printed_as_structure() {
+fn captured_text_compares_by_its_value_and_prints_as_structure() {
     for source in [
         "{% macro m(x) %}\na:\n  b: {{ x }}\n{% endmacro %}{{ m(data.id) }}",
         "{% set s %}\na:\n  b: {{ data.id }}\n{% endset %}{{ s }}",
@@ -268,7 +268,7 @@ fn captured_text_is_compared_as_it_is_and_printed_as_structure() {
 
 #[test]
 fn data_that_repeats_captured_text_gets_no_structure_from_it() {
-    // What the second block captures is, as text, what the first one is.
+    // The second block captures the same text as the first one.
     let source = "{% set a %}x: 1\ny: 2{% endset %}{% set b %}{{ data.id }}{% endset %}p: 1\n{{ b }}";
     assert!(render(source, map! {"id" => "x: 1\ny: 2"}).is_err());
     let source = "{% set a %}x: 1\ny: 2{% endset %}{{ a }}\n{% set b %}{{ data.id }}{% endset %}{{ b }}: 3";
@@ -276,7 +276,7 @@ fn data_that_repeats_captured_text_gets_no_structure_from_it() {
 }
 
 #[test]
-fn templates_that_are_read_are_guarded_too() {
+fn included_templates_are_guarded_too() {
     const FILES: &[(&str, &str)] = &[
         ("map.jinja", "{% set targets = {'w': '[1]'} %}{% macro m(x) %}{{ x }}{% endmacro %}{% set seen = data.id %}"),
         ("part.sls", "a: {{ data.id }}"),
@@ -311,7 +311,7 @@ fn templates_that_are_read_are_guarded_too() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_refused() {
+fn untrusted_text_that_cannot_be_tracked_is_refused() {
     for source in [
         "{% macro m() %}{{ caller() }}{% endmacro %}a: {{ m(caller=data.id) }}",
         "{% for x in [1] recursive %}{% set y = loop([]) %}{% endfor %}",
@@ -323,7 +323,7 @@ fn what_cannot_be_followed_is_refused() {
 }
 
 #[test]
-fn errors_of_a_guarded_template_are_those_of_any() {
+fn guarded_and_unguarded_templates_have_the_same_errors() {
     for (source, message) in [
         ("a: {{ data.nope }}", "Jinja variable 'dict object' has no attribute 'nope' (data has no key 'nope')"),
         ("a: {{ nope }}", "Jinja variable 'nope' is undefined"),
@@ -333,7 +333,7 @@ fn errors_of_a_guarded_template_are_those_of_any() {
     }
 }
 
-/// Text that is made to harm, and other text.
+/// Generates hostile and harmless text.
 fn text() -> impl Strategy<Value = String> {
     "([a-z0-9]|[ \n\t:#,&*!|>'\"%@`{}\\[\\]?.\\\\-]|\u{85}|\u{2028}|---|: | #|- |\\*\\*|é|\u{feff}){0,12}"
 }

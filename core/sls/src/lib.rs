@@ -1,12 +1,12 @@
-//! SLS: from text to data to low chunks.
+//! SLS files: rendered to data, compiled to low chunks.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`render`] | the renderers of a source, one after the other |
-//! | [`compile`] | rendered data to low chunks in order |
+//! | [`compile`] | the compiler: rendered data to ordered low chunks |
 //! | [`top`] | top files |
-//! | [`pillar`] | a minion's pillar, put together from SLS files and external sources |
-//! | [`gpg`] | values that are sealed with PGP |
+//! | [`pillar`] | a minion's pillar, merged from SLS files and external sources |
+//! | [`gpg`] | values that are encrypted with PGP |
 
 pub mod compile;
 pub mod gpg;

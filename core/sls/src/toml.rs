@@ -1,9 +1,9 @@
-//! TOML, as the renderer `toml` reads it.
+//! The renderer `toml`.
 
 use brine_value::{Map, Value};
 use toml::Value as Toml;
 
-/// What a text in TOML says, or what is wrong and on which line.
+/// Parses TOML. An error has the message and the line.
 pub fn load(text: &str) -> Result<Value, (String, usize)> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);
@@ -18,7 +18,7 @@ fn converted(value: Toml) -> Value {
         Toml::Integer(number) => number.into(),
         Toml::Float(number) => number.into(),
         Toml::Boolean(truth) => truth.into(),
-        // As in YAML, a date is text.
+        // As in YAML, dates become strings.
         Toml::Datetime(time) => time.to_string().into(),
         Toml::Array(items) => items.into_iter().map(converted).collect(),
         Toml::Table(table) => {

@@ -2,14 +2,14 @@
 //!
 //! ```yaml
 //! - test.*                                  # on any minion
-//! - 'web*': [state.apply, pkg.*]            # where every target of the job is in the compound target
+//! - 'web*': [state.apply, pkg.*]            # if the compound target matches all minions of the job
 //! - 'db1': {cmd.run: {args: ['uptime.*'], kwargs: {cwd: /tmp}}}
 //! - '@runner'                               # every runner function; likewise @wheel and @jobs, a runner module
 //! - '@runner': [jobs.*]
 //! - events: ['salt/job/*']                  # events by tag, as globs
 //! ```
 //!
-//! Names of functions and arguments are regular expressions that match at the start, as in Salt.
+//! Function names and arguments are regular expressions anchored at the start, as in Salt.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,9 @@ use brine_value::{Map, Value};
 
 use crate::events::EventPermissions;
 
-/// The key of entries that permit events. A minion of this name is meant by `L@events`.
+/// The key of entries that permit events. A minion of this name is targeted by `L@events`.
 const EVENTS: &str = "events";
-/// Functions that clients call while they wait for a job: permitted to everybody who may call anything.
+/// Functions that clients call while they wait for a job: permitted to everyone who may call anything.
 const ALWAYS: &str = "saltutil.find_job";
 
 /// The entries of one user.
@@ -33,20 +33,20 @@ pub struct Acl {
 enum Entry {
     /// Functions of minions, on any minion.
     Anywhere(Pattern),
-    /// Functions of minions, where the job reaches no other minions than those of a compound target.
+    /// Functions of minions, if the job reaches only minions of a compound target.
     On(String, Vec<Rule>),
-    /// A kind of calls of the master, or a module of them, as a whole.
+    /// All calls of a kind, or of a module of it.
     Calls(String),
     /// Functions of a kind or module.
     CallsOf(String, Vec<Rule>),
-    /// Globs of the tags of events.
+    /// Globs of event tags.
     Events(Vec<String>),
 }
 
 #[derive(Debug)]
 struct Rule {
     function: Pattern,
-    /// One of them has to fit; none at all permits any arguments.
+    /// At least one has to match; `None` permits any arguments.
     arguments: Option<Vec<Arguments>>,
 }
 
@@ -56,7 +56,7 @@ struct Arguments {
     keyword: Vec<(String, Option<Pattern>)>,
 }
 
-/// A regular expression that matches at the start. One that cannot be compiled matches nothing.
+/// A regular expression anchored at the start. An invalid one matches nothing.
 #[derive(Debug)]
 struct Pattern(Option<Pcre>);
 
@@ -79,11 +79,11 @@ impl Pattern {
 pub struct JobRequest<'a> {
     /// Each function with its arguments in Salt's wire form.
     pub functions: Vec<(&'a str, &'a [Value])>,
-    /// The ids of all minions that the target reaches.
+    /// The ids of all targeted minions.
     pub minions: &'a [String],
 }
 
-/// Where a function of the master is called.
+/// The kind of a call of a master function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallKind {
     /// A runner function.
@@ -100,14 +100,14 @@ impl CallKind {
         }
     }
 
-    /// Whether an entry `@name` is about all functions of this kind.
+    /// Whether an entry `@name` applies to all functions of this kind.
     fn is_meant(self, name: &str) -> bool {
         name.strip_suffix('s').unwrap_or(name) == self.name()
     }
 }
 
 impl Acl {
-    /// Reads entries. Those in none of the forms permit nothing and are logged.
+    /// Parses entries. Entries in none of the forms permit nothing and are logged.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
         Acl { entries: entries.into_iter().filter_map(entry).collect() }
     }
@@ -135,9 +135,9 @@ impl Acl {
         self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_)))
     }
 
-    /// Returns whether a user with these entries may publish a job. Each of its functions has to be permitted on each of
-    /// its minions. `minions_of` returns the minions of a compound target, or `None` if it is invalid. A job that reaches
-    /// no minion is permitted by no entry with a target: only a master below this one could know minions for it.
+    /// Returns whether a user with these entries may publish a job. Each function has to be permitted on each minion.
+    /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. A job without minions is
+    /// permitted by no entry with a target: only a syndic's minions could match it.
     pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
         if !self.has_functions() || job.functions.is_empty() {
             return false;
@@ -221,7 +221,8 @@ fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
-/// Returns the globs of an entry for events. Others than strings permit nothing, and the entry still limits the user.
+/// Returns the globs of an entry for events. Values other than strings permit nothing, and the entry still limits the
+/// user.
 fn globs(value: &Value) -> Vec<String> {
     let glob = |value: &Value| {
         if value.as_str().is_none() {

@@ -1,4 +1,4 @@
-//! `publisher_acl_blacklist`: users who may publish nothing, and modules that nobody may call.
+//! `publisher_acl_blacklist`: users who may not publish, and blocked modules.
 
 use brine_value::{Map, Value};
 
@@ -12,7 +12,7 @@ pub struct Blacklist {
 }
 
 impl Blacklist {
-    /// Reads the option.
+    /// Parses the option.
     pub fn new(option: Option<&Value>) -> Self {
         let map = option.and_then(Value::as_map);
         let list = |name: &str| -> Vec<String> {
@@ -22,14 +22,13 @@ impl Blacklist {
         Blacklist { users: list("users"), modules: list("modules") }
     }
 
-    /// Returns whether a user may publish nothing. Names are globs or regular expressions.
+    /// Whether a user may not publish. Names are globs or regular expressions.
     pub fn has_user(&self, user: &str) -> bool {
         self.users.iter().any(|expression| is_meant(expression, user))
     }
 
-    /// Returns whether nobody may call one of the functions. Entries are names of modules, or globs or regular expressions
-    /// for the function's whole name. (Salt compares entries with the whole name alone, so that `cmd` keeps nobody from
-    /// `cmd.run`.)
+    /// Whether one of the functions is blocked. Entries are module names, or globs or regular expressions for the full
+    /// function name. (Salt matches entries against the full name only, so that `cmd` does not block `cmd.run`.)
     pub fn has_function<'a>(&self, functions: impl IntoIterator<Item = &'a str>) -> bool {
         functions.into_iter().any(|function| {
             let module = function.split('.').next().unwrap_or_default();
@@ -45,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_and_modules_are_kept_out() {
+    fn users_and_modules_are_blocked() {
         let option = map! {"users" => list!["root", "^(?!sudo_).*$"], "modules" => list!["cmd", "file.*", "test.echo"]};
         let list = Blacklist::new(Some(&option.into()));
         for (user, out) in [("root", true), ("fred", true), ("sudo_fred", false)] {

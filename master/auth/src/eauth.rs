@@ -1,4 +1,4 @@
-//! `external_auth`: the systems that know users and their passwords, and the entries of each user there.
+//! `external_auth`: the authentication backends, and the entries of each user in them.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use brine_value::{Map, Value};
 
 use crate::backends::{self, Backend, BackendError};
 
-/// The maximum sizes of what a user types, in bytes; longer names would fill the throttle's memory and logs.
+/// The maximum sizes of user input, in bytes; longer names would fill logs and the throttle's memory.
 const MAX_NAME: usize = 256;
 const MAX_PASSWORD: usize = 4096;
 
-/// A name and password that are to be verified.
+/// A name and password to verify.
 #[derive(Clone)]
 pub struct Credentials {
-    /// The system that knows the user, such as `pam` or `file`.
+    /// The backend, such as `pam` or `file`.
     pub eauth: String,
     /// The user's name.
     pub username: String,
@@ -24,8 +24,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Returns whether they can be those of a user at all: neither too long, nor with characters that some systems ignore
-    /// in names, so that other names would mean the same account.
+    /// Whether these can be valid credentials: neither too long, nor with characters that some backends ignore in
+    /// names, so that other names would refer to the same account.
     pub fn are_plausible(&self) -> bool {
         let Credentials { eauth, username, password } = self;
         let is_name = |name: &str| {
@@ -45,26 +45,26 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A user whom a system has authenticated.
+/// An authenticated user.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Identity {
-    /// The system.
+    /// The backend.
     pub eauth: String,
     /// The user's name.
     pub username: String,
-    /// The user's groups, as far as the system tells them.
+    /// The user's groups, if the backend knows them.
     pub groups: Vec<String>,
-    /// Entries that the system itself has for the user; those of the configuration are left out then, as in Salt.
+    /// The backend's own entries for the user; those of the configuration are ignored then, as in Salt.
     pub entries: Option<Vec<Value>>,
 }
 
-/// Why a user is not authenticated. The difference is for the master's log alone: clients are told the same in each case.
+/// Why a user is not authenticated. The reason is for the master's log only: clients get the same message in each case.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// `external_auth` does not name the system.
+    /// `external_auth` does not name the backend.
     #[error("external_auth has no '{0}'")]
     NotConfigured(String),
-    /// Brine does not know the system.
+    /// The backend is not supported.
     #[error(
         "external_auth '{0}' is not supported: expected one of {known}; a web service of your own can authenticate these users by 'rest'",
         known = backends::NAMES.join(", ")
@@ -75,21 +75,21 @@ pub enum AuthError {
         "the user name or password is invalid: expected a name of 1 to {MAX_NAME} bytes without control characters or spaces at its ends, and a password of at most {MAX_PASSWORD}"
     )]
     Implausible,
-    /// The system could not be used when the master started.
+    /// The backend could not be used when the master started.
     #[error("external_auth '{0}' could not be used when the master started: restart the master")]
     Restart(String),
-    /// The account of a user who was authenticated earlier is locked, expired or gone.
+    /// The account of a user who was authenticated earlier is locked, expired or deleted.
     #[error("the account is not valid any more")]
     Expired,
-    /// The user or the password is wrong.
+    /// The user is unknown or the password is wrong.
     #[error("the user name or password is wrong")]
     Denied,
-    /// The system cannot be asked.
+    /// The backend failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
 }
 
-/// The configured systems.
+/// The configured backends.
 pub struct ExternalAuth {
     systems: Vec<System>,
     options: Map,
@@ -98,7 +98,7 @@ pub struct ExternalAuth {
 struct System {
     name: String,
     users: Map,
-    /// `None` if an option is wrong, or Brine does not know the system.
+    /// `None` if an option is invalid, or the backend is not supported.
     backend: Option<Box<dyn Backend>>,
 }
 
@@ -115,12 +115,12 @@ impl ExternalAuth {
         ExternalAuth { systems, options: options.clone() }
     }
 
-    /// Returns the names of the configured systems.
+    /// Returns the names of the configured backends.
     pub fn systems(&self) -> impl Iterator<Item = &str> {
         self.systems.iter().map(|system| system.name.as_str())
     }
 
-    /// Returns the error of each configured system that cannot authenticate anybody.
+    /// Returns the error of each configured backend that cannot authenticate users.
     pub fn check(&self) -> Vec<AuthError> {
         self.systems.iter().filter_map(|system| open(&system.name, &system.users, &self.options).err()).collect()
     }
@@ -136,7 +136,7 @@ impl ExternalAuth {
             Some(backend) => Ok(backend.as_ref()),
             None => Err(match open(name, &system.users, &self.options) {
                 Err(error) => error,
-                // What was missing at the start is there now.
+                // The missing dependency is available now.
                 Ok(_) => AuthError::Restart(name.to_owned()),
             }),
         }
@@ -146,7 +146,7 @@ impl ExternalAuth {
         self.system(name).ok()?.backend.as_deref()
     }
 
-    /// Authenticates a user, which may take as long as the system takes.
+    /// Authenticates a user; blocks until the backend answers.
     pub fn authenticate(&self, credentials: &Credentials) -> Result<Identity, AuthError> {
         if !credentials.are_plausible() {
             return Err(AuthError::Implausible);
@@ -178,7 +178,7 @@ impl ExternalAuth {
     }
 
     /// Returns the entries in force for a user: the user's own, those of the groups, and those of `*` for users without
-    /// own entries (for all users with `permissive_acl`). `None` if the system is not configured any more.
+    /// own entries (for all users with `permissive_acl`). `None` if the backend is no longer configured.
     pub fn entries(&self, identity: &Identity) -> Option<Vec<Value>> {
         let system = self.system(&identity.eauth).ok()?;
         if let Some(entries) = &identity.entries {
@@ -187,20 +187,21 @@ impl ExternalAuth {
         Some(entries_of(&system.users, &identity.username, &identity.groups, self.is_permissive()))
     }
 
-    /// Returns whether the system has to be asked before a user who was authenticated earlier may act:
-    /// [`ExternalAuth::current_entries`] waits for it, and [`ExternalAuth::entries`] is not enough.
+    /// Whether the backend has to confirm a user who was authenticated earlier: then [`ExternalAuth::current_entries`]
+    /// is required, and [`ExternalAuth::entries`] is not enough.
     pub fn must_ask(&self, identity: &Identity) -> bool {
-        // Without a system nobody can tell whether the account is still valid.
+        // Without the backend the account cannot be checked.
         let Some(backend) = self.backend(&identity.eauth) else { return true };
         let entries = self.entries(identity).unwrap_or_default();
         backend.must_check_account(&identity.username) || entries.iter().any(|entry| backend.must_expand(entry))
     }
 
-    /// As [`ExternalAuth::entries`], after the system has confirmed the account, and with its minions in the place of
-    /// entries such as `ldap(OU=web)`. It may take as long as the system takes.
+    /// Returns the entries like [`ExternalAuth::entries`], after the backend has confirmed the account and resolved
+    /// entries such as `ldap(OU=web)`. Blocks until the backend answers.
     ///
     /// # Errors
-    /// The system is not configured any more, does not answer, or the account is locked, expired or gone.
+    ///
+    /// The backend is not configured any more or does not answer, or the account is locked, expired or deleted.
     pub fn current_entries(&self, identity: &Identity) -> Result<Vec<Value>, AuthError> {
         let backend = self.usable(&identity.eauth)?;
         let entries = self.entries(identity).unwrap_or_default();
@@ -215,8 +216,8 @@ fn open(name: &str, users: &Map, options: &Map) -> Result<Box<dyn Backend>, Auth
     backends::open(name, users, options)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
 }
 
-/// Returns the entries of `external_auth` or `publisher_acl` for a user. Names are globs or regular expressions; with `%`
-/// at the end they are groups; with `^` at the start options of the system.
+/// Returns the entries of `external_auth` or `publisher_acl` for a user. Names are globs or regular expressions; a
+/// trailing `%` marks groups, a leading `^` options of the backend.
 pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive: bool) -> Vec<Value> {
     let mut entries = Vec::new();
     let mut is_named = false;
@@ -241,7 +242,7 @@ pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive:
     entries
 }
 
-/// Returns whether an expression means a user: the name itself, a glob, or a regular expression for the whole name.
+/// Whether an expression matches a user: the name itself, a glob, or a regular expression for the whole name.
 pub(crate) fn is_meant(expression: &str, user: &str) -> bool {
     expression == user
         || fnmatch(expression, user)
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn users_have_their_own_entries_those_of_their_groups_or_those_of_everybody() {
+    fn users_have_their_own_entries_or_those_of_groups_or_of_everyone() {
         let users = map! {
             "^filename" => "/x",
             "fred" => list!["test.*"],
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn only_configured_systems_authenticate() {
+    fn only_configured_backends_authenticate() {
         let external = external(map! {
             "sharedsecret" => map! {"fred" => list!["test.*"]},
             "kerberos" => Map::new(),
@@ -329,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_a_system_that_cannot_be_used_are_refused() {
-        // The tests' binary has no brine-pam beside it.
+    fn tokens_of_an_unavailable_backend_are_refused() {
+        // The test binary has no brine-pam beside it.
         let external = external(map! {"pam" => map! {"fred" => list!["test.*"]}, "auto" => map! {}});
         let fred =
             |eauth: &str, entries| Identity { eauth: eauth.into(), username: "fred".into(), groups: vec![], entries };
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn implausible_names_reach_no_system() {
+    fn implausible_names_reach_no_backend() {
         let external = external(map! {"auto" => map! {"fred" => list!["test.*"]}});
         let long = "x".repeat(MAX_NAME + 1);
         for (user, password, accepted) in [
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn systems_that_brine_lacks_are_refused_by_name() {
+    fn unsupported_backends_are_refused_by_name() {
         for name in ["django", "mysql", "yubico", "keystone", "pki"] {
             let external = external([(name.into(), Map::new().into())].into_iter().collect());
             let errors = external.check();
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_in_no_debug_text() {
+    fn debug_output_has_no_passwords() {
         assert!(!format!("{:?}", credentials("file", "fred", "hunter2")).contains("hunter2"));
     }
 }

@@ -6,7 +6,7 @@
 //!   - events: ['salt/job/*', 'my/app/*']      # globs, which cross slashes
 //! ```
 //!
-//! A user whose entries name no events sees all of them, as in Salt; one without any entry sees none.
+//! A user without entries for events sees all of them, as in Salt; a user without any entry sees none.
 
 use brine_text::glob::GlobSet;
 
@@ -47,13 +47,13 @@ impl EventPermissions {
         }
     }
 
-    /// Returns whether no event at all is permitted, so that a subscription can be refused.
+    /// Whether no event is permitted, so that a subscription can be refused.
     pub fn is_none(&self) -> bool {
         matches!(self.0, Tags::None)
     }
 }
 
-/// Returns whether a user with these permissions may see an event with this tag.
+/// Whether a user with these permissions may see an event with this tag.
 pub fn may_see(permissions: &EventPermissions, tag: &str) -> bool {
     match &permissions.0 {
         Tags::None => false,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn globs_decide_by_the_whole_tag() {
+    fn globs_match_the_whole_tag() {
         let permissions = EventPermissions::matching(["salt/job/*", "my/[ab]", "exact"]);
         for (tag, seen) in [
             ("salt/job/20261122000000000000/ret/web1", true),

@@ -1,8 +1,8 @@
-//! Who may call what on a master: users are authenticated by external systems (`external_auth`) or by a token, and each
-//! call is compared with the entries that the configuration has for them (`external_auth`, `publisher_acl`).
+//! Authentication and authorisation of users: users authenticate with external backends (`external_auth`) or a token,
+//! and each call is checked against their configured entries (`external_auth`, `publisher_acl`).
 //!
-//! Nothing here knows the bus, requests or a running master. Authenticating waits for files, servers and programs: it
-//! runs on threads that may block.
+//! Independent of the bus, of requests and of a running master. Authentication blocks on files, servers and programs:
+//! it runs on threads that may block.
 
 mod acl;
 mod backends;

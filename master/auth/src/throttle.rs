@@ -1,4 +1,4 @@
-//! Slows down who guesses passwords: after failures an address and a user have to wait, twice as long each time.
+//! Throttles password guessing: after failures an address and a user have to wait, twice as long each time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Failures that cost nothing, as people mistype.
+/// The number of failures without a pause, for typing mistakes.
 const FREE: u32 = 3;
-/// The pause after the first failure that is not free; it doubles up to the longest one.
+/// The pause after the first throttled failure; it doubles up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// The time after which failures are forgotten.
 const MEMORY: Duration = Duration::from_secs(900);
-/// How many addresses, and how many users, are remembered at most.
+/// The maximum number of addresses, and of users.
 const MOST: usize = 10_000;
 
-/// Failures by address and by user. Users of this machine have no address.
+/// Failures by address and by user. Local users have no address.
 #[derive(Default)]
 pub struct Throttle {
     state: Mutex<State>,
@@ -48,7 +48,7 @@ impl Failures {
     }
 }
 
-/// Returns the address whose failures count together: of IPv6 the network of 64 bits, of which one host has all addresses.
+/// Returns the address that failures count for: for IPv6 the /64 network, as one host can use all of its addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -56,7 +56,7 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the key of a user. Many systems ignore case and the number of spaces in names.
+/// Returns the key of a user. Many backends ignore case and whitespace in names.
 fn account(eauth: &str, user: &str) -> (String, String) {
     let folded: Vec<String> = user.split_whitespace().map(str::to_lowercase).collect();
     (eauth.to_owned(), folded.join(" "))
@@ -72,8 +72,8 @@ impl Throttle {
         all.map(|failures| failures.remaining(now)).max().unwrap_or_default()
     }
 
-    /// Records the outcome of an attempt. A success forgets the user's failures, not those of the address: who has one
-    /// password could guess others.
+    /// Records the outcome of an attempt. A success resets the failures of the user, not those of the address: a user
+    /// with one password could guess others.
     pub fn record(&self, address: Option<IpAddr>, eauth: &str, user: &str, success: bool, now: Instant) {
         let mut state = self.state.lock();
         let user = account(eauth, user);
@@ -92,7 +92,7 @@ fn count<K: Eq + Hash + Clone>(all: &mut HashMap<K, Failures>, key: K, now: Inst
     let is_remembered = |failures: &Failures| now.saturating_duration_since(failures.last) < MEMORY;
     if all.len() >= MOST && !all.contains_key(&key) {
         all.retain(|_, failures| is_remembered(failures));
-        // Attempts with ever new names make room for each other, oldest first.
+        // The oldest entries are evicted, so that attempts with ever new names cannot fill the memory.
         if all.len() >= MOST
             && let Some(oldest) = all.iter().min_by_key(|(_, failures)| failures.last).map(|(key, _)| key.clone())
         {

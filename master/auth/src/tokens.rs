@@ -1,6 +1,6 @@
-//! Tokens: what an authenticated user shows in the place of a password, until it expires or is revoked.
+//! Tokens: credentials of an authenticated user that replace the password until they expire or are revoked.
 //!
-//! The store has a digest of each token, so that who reads the store cannot use it.
+//! The store has only a digest of each token, so that read access to the store does not reveal tokens.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,30 +13,30 @@ use sha2::{Digest, Sha256};
 
 use crate::eauth::Identity;
 
-/// By the token's SHA-256 in hexadecimal: who it stands for, as a packed map.
+/// By the token's SHA-256 in hexadecimal: the identity, as a packed map.
 const TOKENS: Table = Table("auth_tokens");
 /// The maximum number of tokens.
 const MOST: usize = 10_000;
-/// How many are read at once.
+/// The number of tokens read in one page.
 const PAGE: usize = 1_000;
 
 /// A valid token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
-    /// Who it stands for. Entries are there if they are fixed in the token (`keep_acl_in_token`).
+    /// The user. Its entries are set if they are fixed in the token (`keep_acl_in_token`).
     pub identity: Identity,
-    /// When it was made.
+    /// When it was created.
     pub start: Timestamp,
     /// When it expires.
     pub expire: Timestamp,
 }
 
-/// A token that has just been made.
+/// A new token with its secret.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewToken {
     /// The secret: 64 hexadecimal digits. It is not stored.
     pub secret: String,
-    /// What it stands for.
+    /// The token.
     pub token: Token,
 }
 
@@ -88,7 +88,7 @@ impl TokenStore {
         TokenStore { store }
     }
 
-    /// Makes a token that is valid from `now` on for a time.
+    /// Creates a token that is valid for a duration from `now` on.
     pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, StoreError> {
         self.make_room(now)?;
         let secret = brine_digest::hex(token::random_bytes::<32>());
@@ -100,7 +100,7 @@ impl TokenStore {
         Ok(NewToken { secret, token })
     }
 
-    /// Returns what a token stands for; `None` if it is unknown, revoked or has expired.
+    /// Returns a token; `None` if it is unknown, revoked or expired.
     pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, StoreError> {
         let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
         let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
@@ -112,7 +112,7 @@ impl TokenStore {
         self.revoke_digest(&key(secret))
     }
 
-    /// Revokes the token with this digest, as [`TokenStore::list`] names it.
+    /// Revokes the token with this digest, as returned by [`TokenStore::list`].
     pub fn revoke_digest(&self, digest: &str) -> Result<bool, StoreError> {
         let is_known = self.store.get(TOKENS, digest.as_bytes())?.is_some();
         if is_known {
@@ -123,7 +123,7 @@ impl TokenStore {
         Ok(is_known)
     }
 
-    /// Revokes all tokens of a user, of one system if it is given. Returns their number.
+    /// Revokes all tokens of a user, or those of one backend. Returns their number.
     pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, StoreError> {
         let mut batch = Batch::new();
         let mut count = 0;
@@ -169,8 +169,8 @@ impl TokenStore {
         Ok(count)
     }
 
-    /// Makes room for a token. The user with the most tokens loses the oldest ones, so that nobody can revoke those of
-    /// others by many logins.
+    /// Evicts tokens if there are too many. The user with the most tokens loses the oldest ones, so that nobody can
+    /// evict those of others by many logins.
     fn make_room(&self, now: Timestamp) -> Result<(), StoreError> {
         if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
             return Ok(());
@@ -188,7 +188,7 @@ impl TokenStore {
         let most = by_user.into_iter().max_by_key(|(_, tokens)| tokens.len());
         let Some(((eauth, user), mut tokens)) = most.filter(|_| count >= MOST) else { return Ok(()) };
         tokens.sort();
-        // Half of them at once, so that this is rare.
+        // Half of them at once, to make this rare.
         let removed = tokens.len().div_ceil(2);
         let mut batch = Batch::new();
         for (_, digest) in tokens.iter().take(removed) {
@@ -257,14 +257,14 @@ mod tests {
         assert_eq!(tokens.get(&made.secret, now).unwrap(), None);
         let listed = tokens.list(now).unwrap();
         assert_eq!(listed.len(), 1);
-        // The digest that a list shows is no token.
+        // The digest in a list is not a token.
         assert_eq!(tokens.get(&listed[0].0, now).unwrap(), None);
         assert!(tokens.revoke_digest(&listed[0].0).unwrap());
         assert_eq!(tokens.get(&other.secret, now).unwrap(), None);
     }
 
     #[test]
-    fn a_user_with_many_tokens_takes_no_room_of_others() {
+    fn a_user_with_many_tokens_does_not_evict_those_of_others() {
         let folder = tempfile::tempdir().unwrap();
         let tokens = tokens(folder.path());
         let at = |second: usize| Timestamp::from_second(1_000 + second as i64).unwrap();

@@ -11,7 +11,7 @@ use brine_auth::{AuthError, Credentials, ExternalAuth, Identity};
 use brine_value::{Map, Value, list, map};
 
 const SLAPD: &str = "/usr/sbin/slapd";
-/// A certificate for localhost and 127.0.0.1 with its key, and the authority that has signed it.
+/// A certificate for localhost and 127.0.0.1 with its key, and its certificate authority.
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/host/src/web/server.pem");
 const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../minion/host/src/web/authority.pem");
 
@@ -158,7 +158,7 @@ impl Server {
         Some(server)
     }
 
-    /// Returns the options of a master that asks this server, with the option `auth.ldap.` in front of names.
+    /// Returns the options of a master with this server; names get the prefix `auth.ldap.`.
     fn options(&self, more: Map) -> Map {
         let mut options = map! {
             "external_auth" => map! {"ldap" => map! {
@@ -186,7 +186,7 @@ fn login(options: &Map, user: &str, password: &str) -> Result<Identity, AuthErro
     external.authenticate(&Credentials { eauth: "ldap".to_owned(), username, password })
 }
 
-/// The options by which the master binds itself and searches the user.
+/// Options with which the master binds itself and searches the user.
 fn service() -> Map {
     map! {"binddn" => "cn=admin,dc=example", "bindpw" => "s3rvice"}
 }
@@ -225,16 +225,16 @@ fn passwords_bind_as_the_users_entry() {
     assert!(matches!(server.login(ambiguous, "ann", "pw"), Err(AuthError::Denied)));
     let elsewhere = with(service(), map! {"basedn" => "ou=Nowhere,dc=example"});
     assert!(matches!(server.login(elsewhere, "fred", "pw"), Err(AuthError::Denied)));
-    // The scope does not reach the entries below.
+    // The scope excludes entries below.
     let near = with(service(), map! {"scope" => 1});
     assert!(matches!(server.login(near, "fred", "pw"), Err(AuthError::Denied)));
-    // A wrong password of the master itself is an error of the system, not of the user.
+    // A wrong password of the master itself is a backend error, not a denial.
     let error = server.login(with(service(), map! {"bindpw" => "wr0ng"}), "fred", "pw").unwrap_err();
     assert!(matches!(error, AuthError::Backend(_)) && !error.to_string().contains("wr0ng"), "{error}");
 }
 
 #[test]
-fn groups_are_found_in_every_kind_of_directory() {
+fn groups_are_found_in_every_supported_schema() {
     let Some(server) = Server::start() else { return };
     let posix = service();
     let active = with(
@@ -269,14 +269,14 @@ fn groups_are_found_in_every_kind_of_directory() {
 }
 
 #[test]
-fn entries_for_an_organisational_unit_mean_its_computers() {
+fn entries_for_an_organisational_unit_target_its_computers() {
     let Some(server) = Server::start() else { return };
     let options = server.options(with(service(), map! {"minion_stripdomains" => list![".corp.example"]}));
     let external = ExternalAuth::new(&options);
     let (username, password) = ("fred".to_owned(), "pw".to_owned());
     let identity = external.authenticate(&Credentials { eauth: "ldap".to_owned(), username, password }).unwrap();
     assert!(external.must_ask(&identity));
-    // A name that is not one of a minion does not become part of the target.
+    // An invalid minion id does not become part of the target.
     let expected = list!["test.*", map! {"L@web1,web2" => list!["pkg.*"]}, "cmd.run"];
     assert_eq!(Value::from(external.current_entries(&identity).unwrap()), expected);
     let ann = Identity { username: "ann".to_owned(), ..identity };
@@ -296,7 +296,7 @@ fn connections_are_encrypted_and_verified() {
         (with(map! {"uri" => format!("ldap://127.0.0.1:1 ldaps://127.0.0.1:{}", server.tls)}, authority()), None),
         (with(ldaps(), map! {"no_verify" => true}), None),
         (with(map! {"starttls" => true}, map! {"no_verify" => true}), None),
-        // The certificate is of an authority that this host does not know.
+        // The certificate authority is unknown to this host.
         (with(ldaps(), map! {"ca_bundle" => CERTIFICATE}), Some("certificate")),
         (with(ldaps(), map! {"ca_bundle" => bundle}), Some("nonexistent")),
         (map! {"port" => 1}, Some("refused")),
@@ -314,10 +314,10 @@ fn connections_are_encrypted_and_verified() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_an_error_and_comes_back() {
+fn a_lost_server_is_an_error_until_it_returns() {
     let Some(mut server) = Server::start() else { return };
     assert!(server.login(service(), "fred", "pw").is_ok());
-    // Stopped, it takes connections and says nothing.
+    // A stopped server accepts connections and does not answer.
     let pid = i32::try_from(server.child.id()).unwrap();
     let signal = |signal| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
     signal(nix::sys::signal::Signal::SIGSTOP);

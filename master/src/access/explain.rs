@@ -1,4 +1,4 @@
-//! `auth.test`: what a user may do, and by which entries.
+//! `auth.test`: explains what a user may do, and by which entries.
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
 use brine_function::Args;
@@ -9,10 +9,10 @@ use super::{Access, minions_of};
 use crate::facts::{Targets, resolve};
 use crate::storage::Storage;
 
-/// The function of questions about events: its arguments are tags.
+/// The pseudo-function of event permissions: its arguments are tags.
 const EVENTS: &str = "events";
 
-/// A question to `auth.test`.
+/// A query of `auth.test`.
 pub(crate) struct Asked {
     pub user: String,
     pub eauth: Option<String>,
@@ -25,7 +25,8 @@ pub(crate) struct Asked {
 }
 
 impl Access {
-    /// Returns what [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`] would decide, and by which entries.
+    /// Returns what [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`] would decide, and the matching
+    /// entries.
     pub(crate) fn explain(&self, storage: &Storage, asked: Asked) -> Result<Value, String> {
         let entries = match &asked.eauth {
             None => self.external.entries_of_publisher(&self.config.publisher_acl, &asked.user),

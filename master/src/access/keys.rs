@@ -1,4 +1,4 @@
-//! Keys of the users of `publisher_acl`, and what these users can reach of the master's files and sockets.
+//! Keys of the users of `publisher_acl`, and their access to the master's files and sockets.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -12,7 +12,7 @@ use brine_value::Value;
 use brine_zmtp::Endpoint;
 use nix::unistd::User;
 
-/// Makes or reads the key of each user of this machine whom `publisher_acl` names. The user alone can read it.
+/// Creates or reads the key file of each local user named in `publisher_acl`, readable by that user only.
 pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, FileError> {
     let mut keys = Vec::new();
     let own = crate::process_user();
@@ -44,8 +44,8 @@ fn give_to(path: &Path, user: &User) {
     }
 }
 
-/// Lets users other than the master's own reach their keys and the events, if the configuration has any: they may pass
-/// through the directories, not list them, and the group of the master's user may follow events, as in Salt.
+/// Gives users of `publisher_acl`, if there are any, access to their keys and the event socket: they may traverse the
+/// directories but not list them, and the group of the master's user may subscribe to events, as in Salt.
 pub(crate) fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
     if config.publisher_acl.is_empty() && config.external_auth.is_empty() {
         return Ok(());

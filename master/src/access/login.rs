@@ -1,7 +1,7 @@
-//! Logins: passwords of `external_auth`, and the tokens that stand for them.
+//! Logins: passwords of `external_auth`, and tokens.
 //!
-//! Anybody may send passwords, and systems may hang: each has a few threads and a short queue of its own, guesses slow down
-//! further ones, and failures take a while whatever their cause.
+//! Anybody may send passwords, and backends may hang: each backend has a few threads and a short queue of its own,
+//! failed guesses slow down further ones, and failures take the same time whatever their cause.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,18 +21,18 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{Access, Refusal, shown, user_of};
 use crate::metrics;
 
-/// The number of logins that a system examines at a time.
+/// The number of concurrent logins of a backend.
 const AT_ONCE: usize = 4;
-/// The number of further ones that wait for it.
+/// The maximum number of queued logins.
 const WAITING: usize = 60;
-/// The time for which they wait.
+/// The maximum time in the queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The least time that a failure takes, so that it tells nothing about the cause. If a system takes longer to refuse a
-/// password, all its failures do, up to the second limit.
+/// The minimum time of a failure, so that it does not reveal the cause. If a backend takes longer to refuse a password,
+/// all its failures do, up to the maximum below.
 const FAILURE_TIME: Duration = Duration::from_secs(1);
 const LONGEST_FAILURE_TIME: Duration = Duration::from_secs(10);
 
-/// Why a login fails. For the log alone: clients learn the same in each case.
+/// Why a login fails. For the log only: clients get the same message in each case.
 #[derive(Debug, thiserror::Error)]
 enum LoginError {
     #[error("too many failures: the next attempt counts in {} s", .0.as_secs() + 1)]
@@ -57,23 +57,23 @@ impl LoginError {
     }
 }
 
-/// The systems of `external_auth`, and the bounds on their use.
+/// The authentication backends, and the limits on their use.
 pub(super) struct Logins {
     external: Arc<ExternalAuth>,
     throttle: Throttle,
     systems: HashMap<String, Bounds>,
 }
 
-/// The bounds on the use of one system.
+/// The limits of one backend.
 struct Bounds {
     room: Arc<Semaphore>,
     turns: Arc<Semaphore>,
-    /// The longest time that it has taken to refuse a password, in milliseconds.
+    /// The longest time of a refused password, in milliseconds.
     slowest: AtomicU64,
 }
 
-/// A place in the queue of a system, and then one of its turns. The thread that asks the system holds it: a client that
-/// goes away does not free it.
+/// A slot in the queue of a backend, and then one of its turns. Held by the thread that calls the backend: a client
+/// that disconnects does not free it.
 struct Turn {
     _room: OwnedSemaphorePermit,
     _turn: OwnedSemaphorePermit,
@@ -108,7 +108,7 @@ impl Logins {
         self.systems.get(eauth).ok_or_else(|| AuthError::NotConfigured(eauth.to_owned()).into())
     }
 
-    /// Asks a system on a thread that may block, when it is its turn.
+    /// Calls a backend on a blocking thread, when it is its turn.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         jobs: &Executor,
@@ -123,7 +123,7 @@ impl Logins {
         Ok(asked.await??)
     }
 
-    /// Examines a password.
+    /// Verifies a password.
     async fn examine(
         self: &Arc<Self>,
         jobs: &Executor,
@@ -140,7 +140,7 @@ impl Logins {
         };
         may_try()?;
         let turn = self.bounds(&credentials.eauth)?.turn().await?;
-        // Others of the queue may have guessed meanwhile.
+        // Other logins in the queue may have failed meanwhile.
         may_try()?;
         let examine = move |logins: &Self| {
             let begun = Instant::now();
@@ -151,7 +151,7 @@ impl Logins {
         self.ask(jobs, turn, examine).await
     }
 
-    /// Records the outcome of an examined password. Errors of the system say nothing about the password.
+    /// Records the outcome of a verified password. Backend errors say nothing about the password.
     fn record(
         &self,
         address: Option<IpAddr>,
@@ -170,14 +170,14 @@ impl Logins {
         }
     }
 
-    /// Returns the time that failures of a system take.
+    /// Returns the duration of failures of a backend.
     fn failure_time(&self, eauth: &str) -> Duration {
         let slowest = self.systems.get(eauth).map_or(0, |bounds| bounds.slowest.load(Ordering::Relaxed));
         let part = rand::rng().random_range(1.0..1.5);
         FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
     }
 
-    /// Returns the entries of a user who was authenticated, now or earlier.
+    /// Returns the entries of a user who is or was authenticated.
     async fn entries(self: &Arc<Self>, jobs: &Executor, identity: &Identity) -> Result<Vec<Value>, LoginError> {
         if !self.external.must_ask(identity) {
             let gone = || AuthError::NotConfigured(identity.eauth.clone());
@@ -189,14 +189,14 @@ impl Logins {
     }
 }
 
-/// Returns the address that failures count for. Those of this machine share theirs and count by user alone.
+/// Returns the address that failures count for. Local connections have none and count by user only.
 fn remote(peer: &Peer) -> Option<IpAddr> {
     let address = peer.address.parse::<SocketAddr>().ok()?.ip();
     (!address.to_canonical().is_loopback()).then_some(address)
 }
 
 impl Access {
-    /// Examines a password. Nothing tells whether the user's name or the password was wrong.
+    /// Verifies a password. The result does not reveal whether the user's name or the password was wrong.
     pub(super) async fn authenticate_user(&self, peer: &Peer, proof: &Proof) -> Option<Identity> {
         let Proof::Password { eauth, username, password } = proof else { return None };
         let begun = Instant::now();
@@ -217,8 +217,8 @@ impl Access {
         }
     }
 
-    /// Returns the entries in force for a user who was authenticated, now or earlier; `None` if the system, or the account
-    /// in it, is not valid any more.
+    /// Returns the entries in force for a user who is or was authenticated; `None` if the backend or the account is no
+    /// longer valid.
     pub(super) async fn entries_of(&self, identity: &Identity) -> Option<Vec<Value>> {
         match self.logins.entries(&self.jobs, identity).await {
             Ok(entries) => Some(entries),
@@ -230,7 +230,7 @@ impl Access {
         }
     }
 
-    /// Returns the identity of a token; `None` if it is unknown, revoked or has expired.
+    /// Returns a token; `None` if it is unknown, revoked or expired.
     pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
         let secret = secret.to_owned();
         let found = self.storage.run(move |storage| storage.tokens.get(&secret, Timestamp::now())).await;
@@ -247,7 +247,7 @@ impl Access {
         }
     }
 
-    /// Creates a token for a user who shows a password.
+    /// Creates a token for a user with a password.
     pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
         let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
             let user = shown(user_of(Some(&request.proof), ""));
@@ -275,7 +275,7 @@ impl Access {
         }
     }
 
-    /// Returns whether a user may choose for how long a token is valid.
+    /// Whether a user may choose the lifetime of a token.
     fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
         match &self.config.token_expire_user_override {
             Value::Map(by_system) => {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn guesses_that_wait_in_the_queue_are_throttled_too() {
+    async fn queued_guesses_are_throttled_too() {
         let (logins, executors) = (logins(), Executors::new(8));
         let guess = |_| {
             let (logins, jobs) = (Arc::clone(&logins), executors.jobs.clone());
@@ -317,7 +317,7 @@ mod tests {
         for guessed in (0..AT_ONCE + WAITING).map(guess).collect::<Vec<_>>() {
             *outcomes.entry(guessed.await.unwrap().unwrap_err().outcome()).or_default() += 1;
         }
-        // Three failures are free, and some were examined at the same time.
+        // Three failures are free, and some were verified concurrently.
         assert!(outcomes["refused"] <= 4 + AT_ONCE, "{outcomes:?}");
         let right = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
         assert!(matches!(right, Err(LoginError::Throttled(_))), "{right:?}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_system_that_hangs_has_a_short_queue() {
+    async fn a_hanging_backend_has_a_short_queue() {
         let (logins, executors) = (logins(), Executors::new(8));
         let bounds = logins.bounds("sharedsecret").unwrap();
         let mut held = Vec::new();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_goes_away_frees_no_turn() {
+    async fn a_disconnected_client_frees_no_turn() {
         let (logins, executors) = (logins(), Executors::new(8));
         let bounds = logins.bounds("sharedsecret").unwrap();
         let (end, ended) = std::sync::mpsc::channel::<()>();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_take_as_long_as_the_slowest_of_their_system() {
+    fn failures_take_as_long_as_the_slowest_of_their_backend() {
         let logins = logins();
         let bounds = logins.bounds("sharedsecret").unwrap();
         for (slowest, least) in [(0, 1_000), (200, 1_000), (3_000, 3_000)] {

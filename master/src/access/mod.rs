@@ -1,6 +1,6 @@
-//! Identifies the users of requests of clients and decides what they may do: keys of users of this machine
-//! (`publisher_acl`), passwords and tokens of `external_auth` (`login.rs`). Clients get the same message whatever the cause
-//! of a refusal; the log and the event `brine/access/denied` have it for operators.
+//! Authenticates the users of client requests and authorises them: key files of local users (`publisher_acl`),
+//! passwords and tokens of `external_auth` (`login.rs`). Clients get the same message whatever the cause of a refusal;
+//! the log and the event `brine/access/denied` have the cause for operators.
 
 mod explain;
 mod keys;
@@ -31,12 +31,12 @@ pub(crate) use explain::Asked;
 pub(crate) use keys::open_to_users;
 use login::Logins;
 
-/// The tag of the event that tells of a refusal.
+/// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
-/// The most characters of a user's or function's name in logs and events.
+/// The maximum length of a user or function name in logs and events, in characters.
 const NAME_SHOWN: usize = 128;
 
-/// Decides about requests of clients.
+/// Authorises client requests.
 pub(crate) struct Access {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
@@ -48,11 +48,11 @@ pub(crate) struct Access {
     logins: Arc<Logins>,
     denials: Denials,
     root_key: String,
-    /// The keys of other users of this machine.
+    /// The keys of other local users.
     user_keys: Vec<(String, String)>,
 }
 
-/// Bounds the events of refusals: so many a second; the log has all of them.
+/// Limits the rate of refusal events; the log has all refusals.
 #[derive(Default)]
 struct Denials(Mutex<Option<(Instant, u32)>>);
 
@@ -70,12 +70,12 @@ impl Denials {
     }
 }
 
-/// A user who has been identified.
+/// An authenticated user.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// Who has the master's own key may do everything, in the name that the request gives.
+    /// A client with the master's own key: may do everything, in the name that the request contains.
     Master(String),
-    /// What others may do is in their entries.
+    /// Other users are limited by their entries.
     User { name: String, entries: Vec<Value> },
 }
 
@@ -97,16 +97,16 @@ impl Caller {
 /// Why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// It is not known who sends it. Holds the kind of proof that failed.
+    /// The sender is not authenticated. Holds the kind of proof that failed.
     #[error("authentication failed")]
     Authentication { kind: &'static str, user: String },
-    /// The user may not do it.
+    /// The user lacks the permission.
     #[error("authorization failed")]
     Authorization { kind: &'static str, user: String },
 }
 
 impl Refusal {
-    /// The answer to a publish, in Salt's words.
+    /// Returns the response to a publish, in Salt's wording.
     pub fn of_publish(&self) -> Value {
         let (name, message) = match self {
             Refusal::Authentication { .. } => ("AuthenticationError", "Authentication error occurred."),
@@ -115,7 +115,7 @@ impl Refusal {
         map! {"error" => map! {"name" => name, "message" => message}}.into()
     }
 
-    /// The answer to a call of a runner or wheel function, in Salt's words.
+    /// Returns the response to a call of a runner or wheel function, in Salt's wording.
     pub fn of_call(&self) -> Value {
         let (Refusal::Authentication { kind, user } | Refusal::Authorization { kind, user }) = self;
         let name = match *kind {
@@ -129,7 +129,7 @@ impl Refusal {
 }
 
 impl Access {
-    /// Reads what the configuration permits, and makes the keys of the users of `publisher_acl`.
+    /// Reads the permissions from the configuration, and creates the keys of the users of `publisher_acl`.
     pub fn new(
         config: Arc<MasterConfig>,
         storage: Blocking<Storage>,
@@ -158,13 +158,13 @@ impl Access {
         })
     }
 
-    /// Returns who shows a key.
+    /// Returns the owner of a key.
     fn by_key(&self, shown: Option<&str>, user: &str) -> Option<Caller> {
         let shown = shown?;
         if token::constant_time_eq(shown, &self.root_key) {
             return Some(Caller::Master(user.to_owned()));
         }
-        // All are compared, so that the time does not tell which is nearly right.
+        // All are compared, so that the time does not reveal a near match.
         let mut known = None;
         for (name, key) in &self.user_keys {
             if token::constant_time_eq(shown, key) {
@@ -182,7 +182,7 @@ fn shown(name: &str) -> String {
 }
 
 impl Access {
-    /// Returns who sends a request. `what` names it in the log.
+    /// Authenticates the sender of a request. `what` names the request in the log.
     pub(crate) async fn identify(
         &self,
         peer: &Peer,
@@ -219,7 +219,7 @@ impl Access {
         identified
     }
 
-    /// Returns why a job may not be published by a user, if so.
+    /// Returns why a user may not publish a job; `None` if it is permitted.
     pub(crate) async fn authorise_job(
         &self,
         peer: &Peer,
@@ -245,7 +245,7 @@ impl Access {
     }
 
     async fn permits(&self, acl: Acl, user: &str, functions: Vec<String>, request: &PublishRequest) -> bool {
-        // A target that is invalid is told as such by the publish.
+        // The publish reports an invalid target.
         let Ok(Targets { minions, .. }) = self.facts.targets(request).await else { return true };
         let (facts, arguments) = (Arc::clone(&self.facts), request.arg.clone());
         let is_list = request.fun.as_list().is_some();
@@ -258,7 +258,7 @@ impl Access {
                 _ => arguments.as_slice(),
             };
             let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
-            // A job that is there already is continued by its own user alone, as in batches.
+            // A job that exists already is continued only by its own user, as in batches.
             let is_own = |jid: &Jid| match storage.job_cache.get_load(jid) {
                 Ok(None) => true,
                 Ok(Some(load)) => user.as_deref() == Some(load.user()),
@@ -270,14 +270,14 @@ impl Access {
         permitted.await.unwrap_or(false)
     }
 
-    /// Returns whether jobs with this user's name may be those of the master's own user: users of other systems with such
-    /// a name continue none.
+    /// Whether jobs with this user name may be those of the master's own user: backend users of the same name may not
+    /// continue them.
     fn is_master(&self, user: &str) -> bool {
         let own = [Some("root"), Some(crate::reactions::USER), self.config.user.as_deref()];
         own.contains(&Some(user)) || user.starts_with("sudo_") || user == crate::process_user()
     }
 
-    /// Returns why a runner or wheel function may not be called by a user, if so.
+    /// Returns why a user may not call a runner or wheel function; `None` if it is permitted.
     pub(crate) async fn authorise_call(
         &self,
         peer: &Peer,
@@ -313,20 +313,20 @@ impl Access {
             "type" => *kind,
             "reason" => refusal.to_string(),
         };
-        // Strangers can cause any number of refusals: the journal is not theirs to fill.
+        // Unauthenticated peers can cause any number of refusals: they must not fill the journal.
         if self.denials.admit(Instant::now()) {
             self.events.fire(DENIED, &body).await;
         }
     }
 }
 
-/// Returns the minions of a compound target of an entry.
+/// Returns the minions that match the compound target of an entry.
 fn minions_of(facts: &Facts, storage: &Storage, target: &str) -> Option<HashSet<String>> {
     let target = facts.target(TargetKind::Compound, target.into(), ":").ok()?;
     resolve(storage, &target).ok().map(|targets| targets.minions.into_iter().collect())
 }
 
-/// The names of the functions of a job.
+/// Returns the names of the functions of a job.
 fn functions(fun: &Value) -> Vec<String> {
     match fun {
         Value::List(all) => all.iter().map(ToString::to_string).collect(),
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_of_refusals_are_bounded() {
+    fn the_rate_of_refusal_events_is_limited() {
         let denials = Denials::default();
         let begun = Instant::now();
         let admitted = |at| (0..100).filter(|_| denials.admit(at)).count();

@@ -11,7 +11,7 @@ use brine_value::Value;
 use crate::StartError;
 use crate::keys::KeyState;
 
-/// The key storage of Salt by default, and of Brine.
+/// Salt's default key storage, and Brine's.
 const KEYS_IN_FILES: &str = "localfs_key";
 
 /// The master's key, and the signature of its public key.
@@ -164,7 +164,7 @@ mod tests {
             std::os::unix::fs::symlink(path("host"), path("master")).unwrap();
         }
         assert_eq!(public(&config), known);
-        // A copy of the folder, whose links lead to where it was.
+        // A copy of the directory, whose links refer to the old place.
         std::fs::remove_file(folder.path().join("master.pem")).unwrap();
         std::os::unix::fs::symlink("/nonexistent/host.pem", folder.path().join("master.pem")).unwrap();
         assert_eq!(public(&config), known);

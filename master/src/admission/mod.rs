@@ -22,7 +22,7 @@ use identity::Identity;
 use rate_limit::AuthLimit;
 use sessions::Sessions;
 
-/// The secrets that minions are admitted by.
+/// The secrets for the admission of minions.
 pub(crate) struct Secrets {
     /// The master's own keys.
     pub identity: Arc<Identity>,
@@ -146,8 +146,8 @@ impl Admission {
     ) -> Result<Vec<u8>, CryptError> {
         let publish_keys = self.secrets.sessions.publish_keys();
         let publish_key = publish_keys.of(cipher).key_text();
-        // A token encrypted for another key is of a minion that expects another master: it will find out by this master's
-        // public key.
+        // A token that cannot be decrypted is encrypted for another key: the minion expects another master, and detects
+        // this by this master's public key.
         let token = request.token.as_ref().and_then(|token| {
             let log = |error: &CryptError| {
                 tracing::warn!(minion = %request.id, %error, "decrypting a minion's token failed: it expects another master");
@@ -192,7 +192,7 @@ impl Admission {
         if !self.config.auth_events {
             return;
         }
-        // Encoded anew: other text around the key stays out of the journal.
+        // Re-encoded: text around the key must not reach the journal.
         let public_key = public_key.map(PublicKey::to_pem).unwrap_or_default();
         let mut body: Map =
             map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key.trim_end()};
@@ -204,7 +204,7 @@ impl Admission {
     }
 }
 
-/// Packs a reply in clear.
+/// Packs an unencrypted reply.
 pub(crate) fn clear(load: Value) -> Vec<u8> {
     msgpack::pack_map(&map! {"enc" => "clear", "load" => load})
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The burst, in seconds of the rate: fleets behind one address join together.
+/// The burst, in seconds of the rate: a fleet behind one address joins at once.
 const BURST: u32 = 10;
 /// The maximum delay of a request.
 const MAX_DELAY: Duration = Duration::from_secs(5);

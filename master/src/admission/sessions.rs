@@ -1,4 +1,4 @@
-//! Session keys: of each minion, and of the publish stream for each cipher; and their rotation.
+//! Session keys of minions, publish keys for each cipher, and their rotation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,7 +25,7 @@ pub enum SessionError {
     /// It is not a valid request.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// The message names another minion than the session is for.
+    /// The message names another minion than the session's.
     #[error("it claims to be from '{0}'")]
     ForeignId(String),
     /// Its serial number was used before.
@@ -34,7 +34,7 @@ pub enum SessionError {
     /// It is older than `request_server_ttl`.
     #[error("it is too old")]
     TooOld,
-    /// Its token does not prove the minion's key.
+    /// Its token is not a proof of the minion's key.
     #[error("its token does not prove the minion's key")]
     BadToken,
 }
@@ -61,9 +61,9 @@ struct MinionSession {
     window: ReplayWindow,
     /// Whether the next authentication gets a new key.
     expired: bool,
-    /// Whether a request was sealed with it, which only the holder of the minion's key can do. Anybody who has the public
-    /// key can begin sessions, and those must not push out one that is in use. Proven sessions of processes that have
-    /// ended must not push out one that is about to be used either, hence a limit for each kind.
+    /// Whether a request was encrypted with it, which requires the private key of the minion. Anyone with the public
+    /// key can begin sessions, and those must not evict one in use. Proven sessions of ended processes must not evict
+    /// one that is about to be used either, hence a limit for each kind.
     proven: bool,
 }
 
@@ -104,7 +104,7 @@ impl PublishKeys {
         }
     }
 
-    /// Returns the master's signature of a key, which is the same for all minions. `sign` creates it on first use.
+    /// Returns the master's signature of a key, the same for all minions. `sign` creates it on first use.
     pub fn signature<E>(&self, cipher: Cipher, sign: impl FnOnce(&str) -> Result<Vec<u8>, E>) -> Result<Vec<u8>, E> {
         let kept = &self.signatures[usize::from(cipher == Cipher::Aes256Gcm)];
         if let Some(known) = kept.get() {
@@ -275,8 +275,8 @@ impl Opened {
         Arc::clone(&self.public_key)
     }
 
-    /// Seals a reply that holds secrets: with Salt's cipher by a key of its own that only the minion's RSA key
-    /// opens, and signed; with AES-256-GCM as any other.
+    /// Encrypts a reply that holds secrets: with Salt's cipher by a key of its own that is encrypted for the minion's
+    /// RSA key, and signed; with AES-256-GCM like any other.
     pub fn reply_private(
         &self,
         value: &Value,
@@ -293,7 +293,7 @@ impl Opened {
         }
     }
 
-    /// Seals the reply, and packs it: what cannot be sealed travels as other types.
+    /// Packs and encrypts a reply. Values that cannot be packed are converted to other types.
     pub fn reply(&self, value: &Value) -> Vec<u8> {
         let sealed = self.session.seal(&msgpack::pack(value), self.nonce.as_deref(), &purpose::reply(&self.id));
         msgpack::pack(&sealed.into())
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_opened_once_and_its_reply_is_for_its_nonce() {
+    fn a_request_decrypts_once_and_its_reply_has_its_nonce() {
         let (sessions, web1) = (Sessions::new(), id("web1"));
         let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
         let request = seal(&session, &web1, map! {"cmd" => "x", "serial" => 1, "nonce" => "n"});
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_minion_share_a_session_of_salts_cipher_until_keys_are_rotated() {
+    fn processes_of_a_minion_share_a_session_with_salts_cipher_until_rotation() {
         let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
         let begin = |cipher| sessions.begin(&web1, Arc::clone(&key), cipher).key_text();
         let first = begin(Cipher::AesCbcHmac);
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_minion_do_not_end_each_others_sessions() {
+    fn processes_of_a_minion_do_not_end_each_others_sessions() {
         let (sessions, web1, key) = (Sessions::new(), id("web1"), Arc::new(KEY.public()));
         let mut serial = 0;
         let mut works = |session: &Session| {
@@ -364,12 +364,12 @@ mod tests {
         let call = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
         let salts = sessions.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
         assert!(works(&daemon) && works(&call) && works(&salts) && works(&daemon));
-        // Sessions that nobody has proven, which anybody with the public key can begin, push out none that is in use.
+        // Unproven sessions, which anyone with the public key can begin, evict none in use.
         for _ in 0..3 * PER_MINION {
             sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
         }
         assert!(works(&daemon) && works(&call));
-        // Of too many proven ones, those go that nobody uses.
+        // Beyond the limit, unused proven sessions are evicted.
         for _ in 0..3 * PER_MINION {
             let another = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
             assert!(works(&another) && works(&daemon));
@@ -377,10 +377,10 @@ mod tests {
         assert!(!works(&call));
         let count = |proven| sessions.minions.lock()[&web1].iter().filter(|known| known.proven == proven).count();
         assert_eq!((count(true), count(false)), (PER_MINION, PER_MINION - 1));
-        // Two processes that begin at the same time do not push out each other, however many have ended before.
+        // Two processes that begin at the same time do not evict each other, however many have ended before.
         let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();
         assert!(works(&one) && works(&two) && works(&daemon));
-        // New keys are for all of them, and so is a new key of the minion.
+        // Rotated keys apply to all of them, and so does a new key of the minion.
         sessions.rotate();
         assert!(works(&daemon));
         let after = sessions.begin(&web1, key, Cipher::Aes256Gcm);
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_tampered_with_or_of_another_minion_is_refused() {
+    fn requests_that_are_tampered_with_or_of_another_minion_are_refused() {
         let (sessions, web1, db1) = (Sessions::new(), id("web1"), id("db1"));
         let session = sessions.begin(&web1, Arc::new(KEY.public()), Cipher::Aes256Gcm);
         sessions.begin(&db1, Arc::new(KEY.public()), Cipher::Aes256Gcm);

@@ -146,7 +146,7 @@ impl Facts {
     }
 }
 
-/// Returns the result in an entry of a mine, without the minions that may have it.
+/// Returns the result in an entry of a mine, without its access list.
 pub(crate) fn result(entry: Value) -> Option<Value> {
     match entry {
         Value::Map(mut fields) if fields.contains_key(ACL) => fields.swap_remove(DATA),

@@ -25,7 +25,7 @@ pub(crate) struct Facts {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
     publisher: Publisher,
-    /// The minions that were heard of.
+    /// The presence of minions.
     pub presence: Presence,
 }
 

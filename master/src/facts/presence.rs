@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(present(&presence, &[("10.0.0.1", 2), ("10.0.0.2", 1)]), "db1 web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.3", 9)]), "");
-        // The most recent one counts, unless its connection is closed.
+        // The most recently heard minion counts, unless its connection is closed.
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web2");
         drop(second.0);
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_acts_for_a_minion_does_not_hide_its_daemon() {
+    fn a_salt_call_does_not_hide_its_daemon() {
         let presence = Presence::default();
         let [web1, web2] = ["web1", "web2"].map(|id| id.parse::<MinionId>().unwrap());
         let (daemon, other) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minion_that_moves_is_where_it_was_heard_of_last() {
+    fn a_minion_that_moves_is_present_at_its_last_address() {
         let presence = Presence::default();
         let web1 = "web1".parse::<MinionId>().unwrap();
         for address in ["10.0.0.1:1", "10.0.0.2:1", "local"] {

@@ -1,8 +1,8 @@
-//! Jobs: published to the minions of a target, waited for, and run in batches.
+//! Jobs: publishes them to the minions of a target, collects their returns, and runs batches.
 //!
-//! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs in
-//! batches, `orchestration.rs` gives jobs to orchestrations. `recent_publishes.rs` serves minions that were away, and
-//! `causality.rs` remembers which reaction led to which job.
+//! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
+//! in batches, `orchestration.rs` runs the jobs of orchestrations. `recent_publishes.rs` resends jobs to minions that
+//! were disconnected, and `causality.rs` tracks which reaction led to which job.
 
 pub(crate) mod batches;
 pub(crate) mod causality;
@@ -159,8 +159,8 @@ impl Jobs {
         self.recent_publishes.missed(storage, &self.config.nodegroups, id, last)
     }
 
-    /// Publishes a job of before a restart again that no minion has returned for: the first publish may have failed. Minions
-    /// that got it know its id.
+    /// Publishes a job from before a restart again if no minion has returned for it: the first publish may have failed.
+    /// Minions that received it recognise its id.
     pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let published = Published { jid: Some(jid.clone()), minions, missing };
@@ -338,7 +338,7 @@ mod tests {
         answering.abort();
     }
 
-    /// Returns for minions, with the retcode that `retcode` gives for minion and function.
+    /// Publishes returns for minions, with the retcode from `retcode`.
     fn answer(
         fixture: &Fixture,
         retcode: impl Fn(&str, &str) -> Option<i64> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The master as the states of an orchestration reach it: jobs, runner and wheel functions, events.
+//! The interface of orchestration states to the master: jobs, runner and wheel functions, events.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ impl Jobs {
         self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await
     }
 
-    /// Collects the returns of a job from these minions, without those that a halt has left out. Parts are published as
+    /// Collects the returns of a job from these minions, without those skipped by a halt. Parts are published as
     /// `request`.
     async fn collect(&self, mut run: Run, request: &PublishRequest, ids: Vec<String>) -> Result<Vec<Answer>, String> {
         let mut returned = HashMap::new();

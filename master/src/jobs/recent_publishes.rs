@@ -208,9 +208,9 @@ mod tests {
         for (last, fresh, stale) in [
             (None, &["03", "02", "05", "03"][..], &["01"][..]),
             (Some(jid(1)), &["03", "02", "05", "03"], &[]),
-            // By the order in which they went out, not by job id.
+            // By the order of publishing, not by job id.
             (Some(jid(3)), &["02", "05"], &[]),
-            // Two that went out side by side, in either order.
+            // Two that were published in parallel, in either order.
             (Some(jid(5)), &["02", "03"], &[]),
             (Some(jid(2)), &["05", "03"], &[]),
             (Some(jid(4)), &["05"], &[]),

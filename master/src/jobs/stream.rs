@@ -63,9 +63,9 @@ impl PublishStream {
         }
     }
 
-    /// Encrypts a load once for each cipher and publishes it to these minions, or to all if the list is empty, as far as
-    /// minions filter publishes. Loads encrypted in parallel are published in the order of their serial numbers: Salt's
-    /// minions refuse a serial number below the last one.
+    /// Encrypts a load once for each cipher and publishes it to these minions, or to all if the list is empty; only
+    /// minions that filter publishes are addressed individually. Loads encrypted in parallel are published in the order
+    /// of their serial numbers: Salt's minions refuse a serial number below the last one.
     async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>, minions: Vec<String>) -> Result<(), String> {
         let (_published, own) = oneshot::channel::<()>();
         let (serial, previous) = {

@@ -152,7 +152,7 @@ mod tests {
     use super::super::tests::{PEM, PEM2, store};
     use super::*;
 
-    /// What a minion that shows this text gets. A text that is no key is refused before its key is decided about.
+    /// Returns the decision for a minion with this key text. Invalid text is refused before any decision.
     fn decide(store: &KeyStore, config: &MasterConfig, id: &MinionId, pem: &str, grains: &Map) -> Decision {
         PublicKey::from_pem(pem).map_or(Decision::Reject, |key| store.decide(config, id, &key, grains).unwrap())
     }
@@ -161,8 +161,8 @@ mod tests {
         "m1".parse().unwrap()
     }
 
-    /// What is known, how the master is configured, what is shown, the decision, and the states that
-    /// the minion has keys in afterwards (`2` behind those that hold the second key).
+    /// A case: the known state, the change to the configuration, the submitted key, the decision, and the states of the
+    /// minion's keys afterwards (`2` marks the second key).
     type Case = (&'static str, Option<KeyState>, fn(&mut MasterConfig), &'static str, Decision, &'static str);
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         let autosign = MasterConfig { autosign_file: Some(file), ..Default::default() };
         assert_eq!(decide(&store, &autosign, &id(), PEM, &Map::new()), Decision::Accept);
         store.set(&id(), KeyState::Pending, PEM).unwrap();
-        // Whatever key it shows, the pending one is rejected.
+        // The pending key is rejected whatever key the minion sends.
         assert_eq!(decide(&store, &autoreject, &id(), PEM2, &Map::new()), Decision::Reject);
         assert_eq!(states(&store), "rejected");
         let new = "m2".parse().unwrap();

@@ -1,11 +1,11 @@
-//! Tests of the folders of keys.
+//! Tests of the key directories.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// Two keys that were made for these tests and are used nowhere else.
+/// Two keys that are used only in these tests.
 pub const PEM: &str = include_str!("testdata/one.pub");
 pub const PEM2: &str = include_str!("testdata/two.pub");
 
@@ -23,14 +23,14 @@ fn key(text: &str, state: KeyState) -> Key {
     Key { id: id(text), state }
 }
 
-/// All keys, as `folder/id`.
+/// Returns all keys, as `directory/id`.
 fn all(store: &KeyStore) -> String {
     let keys = store.select("*", &KeyState::ALL).unwrap();
     keys.iter().map(|key| format!("{}/{}", key.state.folder(), key.id)).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn folders_are_made_for_their_owner_alone() {
+fn directories_are_created_for_their_owner_only() {
     let (folder, _store) = store();
     let pki = folder.path().join("pki");
     fs::set_permissions(&pki, Permissions::from_mode(0o755)).unwrap();
@@ -42,7 +42,7 @@ fn folders_are_made_for_their_owner_alone() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_is_told_by_its_path() {
+fn a_directory_error_names_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pki");
     fs::write(&file, "").unwrap();
@@ -51,7 +51,7 @@ fn a_folder_that_cannot_be_is_told_by_its_path() {
 }
 
 #[test]
-fn lists_ignore_case_when_they_sort_and_leave_out_what_is_no_key() {
+fn lists_sort_case_insensitively_and_skip_other_files() {
     let (_folder, store) = store();
     for name in ["b", "A", "a", "C"] {
         store.set(&id(name), KeyState::Accepted, PEM).unwrap();
@@ -68,7 +68,7 @@ fn lists_ignore_case_when_they_sort_and_leave_out_what_is_no_key() {
 }
 
 #[test]
-fn a_key_that_is_set_leaves_the_other_states_and_denied_ones_alone() {
+fn setting_a_key_removes_other_states_but_not_denied_keys() {
     let (_folder, store) = store();
     for (state, left) in [
         (KeyState::Pending, "minions_pre/m1"),
@@ -86,7 +86,7 @@ fn a_key_that_is_set_leaves_the_other_states_and_denied_ones_alone() {
 }
 
 #[test]
-fn should_a_crash_have_left_two_keys_the_more_careful_state_holds() {
+fn after_a_crash_the_stricter_of_two_states_holds() {
     let (_folder, store) = store();
     for state in [KeyState::Denied, KeyState::Accepted, KeyState::Pending, KeyState::Rejected] {
         fs::write(store.path(state, &id("m1")), PEM).unwrap();
@@ -96,7 +96,7 @@ fn should_a_crash_have_left_two_keys_the_more_careful_state_holds() {
 }
 
 #[test]
-fn acts_move_keys_between_the_states() {
+fn actions_move_keys_between_states() {
     use KeyState::{Accepted, Denied, Pending, Rejected};
     for (act, from, left) in [
         (Act::Accept, Pending, "minions/m1"),
@@ -121,7 +121,7 @@ fn acts_move_keys_between_the_states() {
 }
 
 #[test]
-fn what_is_no_public_key_is_not_accepted() {
+fn invalid_public_keys_are_not_accepted() {
     let (_folder, store) = store();
     fs::write(store.path(KeyState::Pending, &id("bad")), "garbage\n").unwrap();
     store.set(&id("good"), KeyState::Pending, PEM).unwrap();
@@ -135,7 +135,7 @@ fn what_is_no_public_key_is_not_accepted() {
 }
 
 #[test]
-fn globs_and_lists_of_them_select() {
+fn globs_and_comma_separated_globs_select() {
     let (_folder, store) = store();
     for (name, state) in [("web1", KeyState::Pending), ("web2", KeyState::Accepted), ("db1", KeyState::Rejected)] {
         store.set(&id(name), state, PEM).unwrap();
@@ -156,7 +156,7 @@ fn globs_and_lists_of_them_select() {
 }
 
 #[test]
-fn fingerprints_are_those_of_the_public_key_on_both_halves() {
+fn both_halves_of_a_pair_have_the_same_fingerprint() {
     let (_folder, store) = store();
     let pair = PrivateKey::load_or_generate(store.pki_dir(), "master", 2048).unwrap();
     assert_eq!(store.local().unwrap(), ["master.pem", "master.pub"]);
@@ -169,7 +169,7 @@ fn fingerprints_are_those_of_the_public_key_on_both_halves() {
 }
 
 #[test]
-fn words_for_states_are_told_by_their_first_letters() {
+fn state_words_match_by_prefix() {
     for (word, states) in [
         ("un", Some("unaccepted")),
         ("pre", Some("unaccepted")),

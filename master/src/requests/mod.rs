@@ -61,7 +61,7 @@ impl Handler for RequestHandler {
     async fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> Option<Bytes> {
         let budget = if peer.is_authenticated() { Budget::AUTHENTICATED } else { Budget::UNAUTHENTICATED };
         let (services, config) = (&self.0.services, &self.0.services.config);
-        // Thousands of requests may wait for the disk: what they no longer need is dropped, and rare branches are boxed.
+        // Thousands of requests may wait for the disk: unneeded data is dropped early, and rare branches are boxed.
         let envelope =
             match decode(&services.executors.crypto, request.len(), move || Envelope::unpack(&request, budget)).await {
                 Some(Ok(envelope)) => envelope,
@@ -164,7 +164,7 @@ async fn decode<T: Send + 'static>(
     crypto.run(|_| decode()).await.ok()
 }
 
-/// Returns what clients are told of a token, in Salt's fields: times are seconds since the epoch.
+/// Returns the fields of a token for clients, as in Salt: times are seconds since the epoch.
 fn token_of(token: &Token, secret: Option<&str>) -> Map {
     let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
     let mut map = map! {
@@ -205,7 +205,7 @@ impl Requests {
             ClientCommand::Publish(request) => {
                 let mut request = *request;
                 if request.proof.is_some() {
-                    // Examining a password takes a second or more, and strangers may send any.
+                    // Verifying a password takes a second or more, and unauthenticated peers may send any.
                     drop(worker);
                 }
                 if let Err(refusal) = self.admit_publish(peer, &mut request).await {
@@ -231,8 +231,8 @@ impl Requests {
         }
     }
 
-    /// Identifies who publishes, and returns why that user may not. What only the master's own tools may say is removed
-    /// from the requests of others.
+    /// Authenticates the publisher, and returns why that user may not publish. Fields that only the master's own tools
+    /// may set are removed from requests of others.
     async fn admit_publish(self: &Arc<Self>, peer: &Peer, request: &mut PublishRequest) -> Result<(), Refusal> {
         let proof = request.proof.as_ref();
         let caller =
@@ -247,7 +247,7 @@ impl Requests {
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
         let Call { fun, args, key, proof, user, asynchronous } = call;
-        // Examining a password takes a second or more, and strangers may send any.
+        // Verifying a password takes a second or more, and unauthenticated peers may send any.
         let worker = proof.is_none().then_some(worker);
         let admitted = async {
             let caller = self.services.access.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;

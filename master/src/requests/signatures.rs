@@ -15,7 +15,7 @@ use super::Requests;
 use super::decode;
 use crate::admission::sessions::Opened;
 
-/// A signature with the key that it must be of.
+/// A signature and the public key that verifies it.
 pub(super) type WithKey = (Signed, Arc<PublicKey>);
 
 /// Returns whether the signature of a command is verified.

@@ -6,7 +6,7 @@
 
 use brine_ids::{Jid, MinionId};
 
-/// The master's tags outside of `salt/`, where nothing may follow the tag.
+/// The master's tags outside of `salt/` that match exactly.
 const EXACT: &[&str] = &["brine", "salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];
 /// The master's name spaces outside of `salt/`.
 const PREFIXES: &[&str] = &["brine/", "key/", "minion/refresh/", "resource/", "syndic/"];
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minion_publishes_under_its_own_id_alone() {
+    fn a_minion_publishes_only_under_its_own_id() {
         let id: MinionId = "web1".parse().unwrap();
         for (tag, may) in [
             ("my/event", true),

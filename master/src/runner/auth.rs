@@ -45,7 +45,7 @@ pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
     Ok(revoked.map_err(CallError::execution)?.into())
 }
 
-/// Revoke all tokens of a user; with `eauth`, those of this system. Return their number.
+/// Revoke all tokens of a user; with `eauth`, only those of this backend. Return their number.
 ///
 /// CLI Example:
 ///

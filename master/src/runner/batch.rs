@@ -1,4 +1,4 @@
-//! `batch`: jobs in batches that the master runs.
+//! `batch`: batches that the master runs.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
@@ -39,7 +39,7 @@ pub fn start(
     Ok(map! {"jid" => jid.map(|jid| jid.to_string()), "minions" => minions, "missing" => missing}.into())
 }
 
-/// Return the progress of a batch; nothing if there is none of this job id.
+/// Return the progress of a batch; an empty result if the job id is unknown.
 ///
 /// jid: the job id of the batch.
 ///
@@ -53,7 +53,7 @@ pub fn status(context: &RunnerContext, jid: Value) -> CallResult {
     Ok(own.or_else(|| Some(batches.observed.get(&jid)?.summary())).map_or(Value::Nil, Value::Map))
 }
 
-/// Return the progress of the batches that run.
+/// Return the progress of the running batches.
 ///
 /// CLI Example:
 ///
@@ -68,9 +68,9 @@ pub fn list_active(context: &RunnerContext) -> CallResult {
     Ok(all.into_iter().map(Value::Map).collect())
 }
 
-/// Stop a batch: no more minions are asked. Returns False if no such batch runs.
+/// Stop a batch: no further minions get the job. Return False if no such batch is running.
 ///
-/// jid: the job id of the batch. kill: whether the job is ended on the minions that work on it (False).
+/// jid: the job id of the batch. kill: whether the job is killed on the minions that run it (False).
 ///
 /// CLI Example:
 ///

@@ -10,7 +10,7 @@ use super::RunnerContext;
 pub static FUNCTIONS: &[Function<RunnerContext>] =
     registry!("cache", [grains, pillar, mine, clear_mine, clear_mine_func]);
 
-/// Return the grains that minions had when they last asked for their pillar.
+/// Return the grains of minions as of their last pillar request.
 ///
 /// CLI Example:
 ///
@@ -25,7 +25,7 @@ pub fn grains(
     of_minions(context, tgt, tgt_type, |facts| facts.grains().cloned())
 }
 
-/// Return the pillar that minions got when they last asked for it.
+/// Return the pillar of minions as of their last pillar request.
 ///
 /// CLI Example:
 ///
@@ -94,7 +94,7 @@ pub fn clear_mine_func(
     Ok((!minions.is_empty()).into())
 }
 
-/// Returns a part of what the master has stored, by minion; minions without it are left out.
+/// Returns a part of the stored data by minion, without minions that have none.
 fn of_minions(
     context: &RunnerContext,
     tgt: Value,

@@ -1,4 +1,4 @@
-//! `config`: the configuration of the master.
+//! `config`: the master's configuration.
 
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::Value;

@@ -1,4 +1,4 @@
-//! `doc`: what runner and wheel functions do.
+//! `doc`: documentation of runner and wheel functions.
 
 use brine_function::{CallResult, Function, Registry, function, registry};
 use brine_text::glob::fnmatch;
@@ -33,7 +33,7 @@ pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
     Ok(documented(&context.calls.wheels, &args))
 }
 
-/// Return the name of the runner function that a mistyped name probably means; nothing if none is near.
+/// Return the runner function with the most similar name; an empty result if no name is similar.
 ///
 /// name: the mistyped name.
 ///

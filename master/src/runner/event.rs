@@ -1,4 +1,4 @@
-//! `event`: firing events on the master's bus.
+//! `event`: publishes events on the master's bus.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
@@ -8,7 +8,7 @@ use super::RunnerContext;
 /// Runner functions of `event`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event", [send]);
 
-/// Fires an event on the master's bus. Gives true when the journal has it on disk.
+/// Fire an event on the master's bus. Return True when the journal has persisted it.
 ///
 /// CLI Example:
 ///

@@ -14,9 +14,9 @@ use super::RunnerContext;
 /// Runner functions of `event_bus`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event_bus", [since, replay]);
 
-/// Return events from a place on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time
-/// or with a Z behind it. Returns up to `limit` events, and fewer where they are large: as many as fit into
-/// 16 MiB, at least one. Only an empty list is the end.
+/// Return events from a position on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time, or in
+/// UTC with a trailing Z. At most `limit` events are returned, and at most 16 MiB, but at least one. Only an empty list
+/// means the end.
 ///
 /// CLI Example:
 ///
@@ -32,10 +32,9 @@ pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) 
     Ok(listed.collect())
 }
 
-/// Replays a stretch of the journal to a new subscriber, which has bound a ZeroMQ PULL socket at this path: each
-/// event whose tag matches, in its form on sockets, then `salt/event_bus/replay/end` with the first and
-/// last number and the count. Gives the count. Waits for the subscriber where it is slow. `first` and
-/// `last` are sequence numbers or times.
+/// Replay a range of the journal to a subscriber that has bound a ZeroMQ PULL socket at this path: each event with a
+/// matching tag in its socket form, then `salt/event_bus/replay/end` with the first and last sequence number and the
+/// count. Return the count. A slow subscriber blocks the replay. `first` and `last` are sequence numbers or times.
 ///
 /// CLI Example:
 ///
@@ -88,10 +87,10 @@ pub fn replay(
     Ok(count.into())
 }
 
-/// How many bytes of events are returned at most, so that the reply stays below max_message_size.
+/// The maximum size of returned events, so that the reply stays below max_message_size.
 const REPLY_BYTES: usize = 16 << 20;
 
-/// Reads events from a place on: up to `limit`, as many as fit into `bytes` but at least one.
+/// Reads events from a position on: up to `limit`, as many as fit into `bytes` but at least one.
 fn events_since(
     thread: &MayBlock,
     bus: &Bus,
@@ -116,9 +115,9 @@ fn events_since(
     Ok(found)
 }
 
-/// How long the subscriber of a replay has to answer.
+/// The connection timeout of a replay's subscriber.
 const CONNECT_TIME: std::time::Duration = std::time::Duration::from_secs(5);
-/// How many events are read at once.
+/// The number of events that are read at once.
 const PAGE: usize = 1024;
 
 fn place(since: &Value) -> Result<TimeOrSeq, CallError> {
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_numbers_or_times() {
+    fn positions_are_sequence_numbers_or_times() {
         assert_eq!(place(&5.into()), Ok(TimeOrSeq::Seq(5)));
         assert_eq!(place(&"7".into()), Ok(TimeOrSeq::Seq(7)));
         assert_eq!(place(&"1970-01-01T00:00:01Z".into()), Ok(TimeOrSeq::Time(1_000_000)));

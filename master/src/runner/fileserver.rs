@@ -1,4 +1,4 @@
-//! `fileserver`: what the master's file server serves.
+//! `fileserver`: environments and files of the master's file server.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value, map};
@@ -9,7 +9,7 @@ use super::RunnerContext;
 pub static FUNCTIONS: &[Function<RunnerContext>] =
     registry!("fileserver", [envs, update, file_list, dir_list, empty_dir_list, symlink_list, clear_cache]);
 
-/// The environments.
+/// Return the environments.
 ///
 /// CLI Example:
 ///
@@ -20,7 +20,7 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
     Ok(context.storage().files.envs().into())
 }
 
-/// Fetches the repositories of gitfs.
+/// Fetch the repositories of gitfs.
 ///
 /// CLI Example:
 ///
@@ -33,7 +33,7 @@ pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _k
     Ok(true.into())
 }
 
-/// The files of an environment.
+/// Return the files of an environment.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn file_list(
     Ok(context.storage().files.file_list(&saltenv, "").into())
 }
 
-/// The folders of an environment.
+/// Return the directories of an environment.
 ///
 /// CLI Example:
 ///
@@ -63,7 +63,7 @@ pub fn dir_list(
     Ok(context.storage().files.dir_list(&saltenv, "").into())
 }
 
-/// The folders of an environment that have nothing in them.
+/// Return the empty directories of an environment.
 ///
 /// CLI Example:
 ///
@@ -78,7 +78,7 @@ pub fn empty_dir_list(
     Ok(context.storage().files.empty_dirs(&saltenv, "").into())
 }
 
-/// The links of an environment, and where they lead.
+/// Return the symbolic links of an environment and their targets.
 ///
 /// CLI Example:
 ///
@@ -94,7 +94,7 @@ pub fn symlink_list(
     Ok(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect::<Map>().into())
 }
 
-/// Removes what is kept of the repositories of gitfs. They are fetched anew by the next update.
+/// Remove the cached repositories of gitfs. The next update clones them again.
 ///
 /// CLI Example:
 ///
@@ -108,7 +108,7 @@ pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallRe
     Ok(map! {"cleared" => brine_value::list!["The gitfs fileserver cache was successfully cleared"]}.into())
 }
 
-/// Whether these backends, or all if there are none, are with gitfs.
+/// Whether these backends, or all backends if the list is empty, include gitfs.
 fn names_git(backends: &Value) -> bool {
     let names: Vec<String> = match backends {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),

@@ -1,4 +1,4 @@
-//! `jobs`: what was asked and what was returned, from the job cache.
+//! `jobs`: jobs and returns in the job cache.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,11 @@ use super::RunnerContext;
 pub static FUNCTIONS: &[Function<RunnerContext>] =
     registry!("jobs", [lookup_jid, list_job, print_job, list_jobs, list_jobs_filter, last_run, exit_success, active]);
 
-/// Return what minions returned for a job.
+/// Return the results of a job by minion.
 ///
 /// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
-/// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress: publish
+/// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress:
+/// publish
 /// progress events (False).
 ///
 /// CLI Example:
@@ -53,7 +54,7 @@ pub fn lookup_jid(
     })
 }
 
-/// Return all of one job: the function, its target, the minions and their returns.
+/// Return a job: the function, its target, the minions and their returns.
 ///
 /// jid: the job id. ext_source: the returner to read from (the master's job cache). display_progress: publish progress
 /// events (False).
@@ -75,7 +76,7 @@ pub fn list_job(
     Ok(job.into())
 }
 
-/// Return all of one job below its job id.
+/// Return a job below its job id.
 ///
 /// jid: the job id. ext_source: the returner to read from (the master's job cache).
 ///
@@ -87,11 +88,13 @@ pub fn print_job(context: &RunnerContext, jid: String, #[default] ext_source: Op
     print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
 }
 
-/// Return all jobs that are kept, oldest first.
+/// Return all stored jobs, oldest first.
 ///
 /// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
-/// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob, a
-/// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest job,
+/// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob,
+/// a
+/// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest
+/// job,
 /// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
 ///
 /// CLI Example:
@@ -116,9 +119,10 @@ pub fn list_jobs(
     Ok(shown(jobs, outputter))
 }
 
-/// Return a list of the newest jobs that are kept, oldest first.
+/// Return the newest stored jobs, oldest first.
 ///
-/// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read from
+/// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read
+/// from
 /// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
 ///
 /// CLI Example:
@@ -188,7 +192,7 @@ pub fn exit_success(context: &RunnerContext, jid: String, #[default] ext_source:
         result.extend(expected(&load).into_iter().map(|id| (id, Value::Bool(false))));
     }
     for (id, one) in &returns(&*cache, &jid)? {
-        // A call of the master itself says in its return whether it went well.
+        // The return of a master's own call has its success.
         let of_call =
             one.get("return").filter(|value| *id == context.master.id.as_str().into() && value.get("fun").is_some());
         let one = of_call.unwrap_or(one);
@@ -199,7 +203,7 @@ pub fn exit_success(context: &RunnerContext, jid: String, #[default] ext_source:
     Ok(result.into())
 }
 
-/// Return the jobs that minions are running now.
+/// Return the jobs that are running on minions.
 ///
 /// display_progress: publish progress events (False).
 ///
@@ -244,7 +248,7 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     Ok(active.into())
 }
 
-/// Publishes what the call is about to do, if the caller wants to know.
+/// Publishes a progress message, if the caller requested them.
 fn tell(context: &RunnerContext, wanted: bool, message: &str) {
     if wanted {
         context.progress(message);
@@ -255,7 +259,7 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
     jid.parse().map_err(CallError::execution)
 }
 
-/// The job cache, or another returner that is named. Waits, for a second at most, until the job cache has all jobs that were
+/// Returns the job cache, or the named returner. Waits, for at most a second, until the job cache has all jobs
 /// published so far.
 fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
     context.wait(context.master.events.job_cache_caught_up(Duration::from_secs(1)));
@@ -280,7 +284,7 @@ fn expected(load: &Load) -> Vec<Value> {
     load.minions().iter().map(Value::from).collect()
 }
 
-/// A job with its minions and returns; one that is not known says so.
+/// Returns a job with its minions and returns; an unknown one has an error field.
 fn whole(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
     let mut job = if let Some(load) = load(cache, jid)? {
         let mut job = load.summary();
@@ -313,7 +317,7 @@ fn with_outputter(data: Value, outputter: Option<String>) -> Value {
     }
 }
 
-/// Which jobs are listed.
+/// The filters of a job list.
 #[derive(Default)]
 struct Search {
     metadata: Option<Map>,
@@ -328,7 +332,7 @@ impl Search {
     fn new(metadata: Value, function: &Value, target: &Value, start: &Value, end: &Value) -> Result<Self, CallError> {
         let metadata = match metadata {
             Value::Map(metadata) if !metadata.is_empty() => Some(metadata),
-            // Salt passes over what is no mapping: no job has it.
+            // As in Salt, a value that is not a mapping matches no job.
             other => other.is_truthy().then(Map::new),
         };
         Ok(Search {
@@ -341,7 +345,7 @@ impl Search {
         })
     }
 
-    /// The newest jobs that match, oldest first.
+    /// Returns the newest jobs that match, oldest first.
     fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
         let mut loads = cache.get_jids(None).map_err(CallError::execution)?;
         loads.sort_by(|one, other| other.jid().cmp(one.jid()));
@@ -369,7 +373,7 @@ impl Search {
     }
 }
 
-/// Globs from a list, or from text with commas between them.
+/// Returns globs from a list, or from a comma-separated string.
 fn globs(value: &Value) -> Vec<String> {
     match value {
         Value::Nil => Vec::new(),

@@ -1,4 +1,4 @@
-//! `manage`: which minions are up.
+//! `manage`: connected and disconnected minions, and their versions.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
     ]
 );
 
-/// The minions that answer a ping, and those that do not.
+/// Return the minions that answer a ping, and those that do not.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn status(
     Ok(map! {"up" => up, "down" => down}.into())
 }
 
-/// The minions that answer a ping.
+/// Return the minions that answer a ping.
 ///
 /// CLI Example:
 ///
@@ -63,7 +63,7 @@ pub fn up(
     ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
 }
 
-/// The minions that do not answer a ping.
+/// Return the minions that do not answer a ping.
 ///
 /// CLI Example:
 ///
@@ -78,7 +78,7 @@ pub fn down(
     ping(context, tgt, tgt_type, timeout).map(|(_, down)| down.into())
 }
 
-/// The minions that a target means, without asking any.
+/// Return the minions that match a target, without contacting them.
 ///
 /// CLI Example:
 ///
@@ -246,7 +246,7 @@ fn not_connected(context: &RunnerContext, subset: Option<Vec<String>>) -> Result
     Ok(accepted.into())
 }
 
-/// Groups minions by how their versions compare with the master's.
+/// Groups minions by comparing their versions with the master's.
 fn versions_by_relation(minions: impl Iterator<Item = (String, Option<String>)>) -> Map {
     let mut minions: Vec<_> = minions.collect();
     minions.sort();
@@ -265,12 +265,12 @@ fn versions_by_relation(minions: impl Iterator<Item = (String, Option<String>)>)
     groups
 }
 
-/// Returns the numbers of a version, which compare as versions do.
+/// Returns the numbers of a version, for comparison.
 fn numbers(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Pings, and says who answered and who did not, both sorted.
+/// Pings minions, and returns those that answered and those that did not, both sorted.
 fn ping(
     context: &RunnerContext,
     tgt: Value,

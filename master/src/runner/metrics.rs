@@ -1,4 +1,4 @@
-//! `metrics`: what the master has counted.
+//! `metrics`: the master's counters and gauges.
 
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::Value;
@@ -8,7 +8,7 @@ use super::RunnerContext;
 /// Runner functions of `metrics`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("metrics", [show]);
 
-/// All metrics of the master: what it has counted, and how things are now.
+/// Return all metrics of the master: counters and gauges.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! `mine`: the mines of the minions, for the master itself.
+//! `mine`: the mines of the minions.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value};
@@ -10,7 +10,7 @@ use crate::facts::mine;
 /// Runner functions of `mine`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("mine", [get, update]);
 
-/// Return the results of one function or several in the mines of minions. The master may read all of them.
+/// Return the results of one or more functions from the mines of minions. The master may read all of them.
 ///
 /// fun: a function or its alias; several separated by commas or as a list give a mapping by function.
 ///
@@ -41,10 +41,10 @@ pub fn get(context: &RunnerContext, tgt: Value, fun: Value, #[default("glob".int
     Ok(found.into())
 }
 
-/// Have minions update their mines, and return what each said.
+/// Update the mines of minions, and return the result of each.
 ///
-/// clear: remove what the mines hold first.
-/// mine_functions: the functions to run, in the place of the minions' own.
+/// clear: whether the mines are emptied first (False).
+/// mine_functions: the functions to run instead of the minions' own.
 ///
 /// CLI Example:
 ///

@@ -1,8 +1,7 @@
-//! Runner functions: what `salt-run` calls, one file a Salt module, its functions declared by
-//! `#[function]`.
+//! Runner functions, which `salt-run` calls: one file for each Salt module, its functions declared by `#[function]`.
 //!
-//! They run in the master, which owns the job cache and the bus. Like execution functions they are
-//! synchronous and have a thread of their own while they run.
+//! They run in the master, which owns the job cache and the bus. Like execution functions they are synchronous and have
+//! a thread of their own while they run.
 
 mod auth;
 mod batch;
@@ -36,7 +35,7 @@ use brine_wire::PublishRequest;
 use crate::runner_calls::{Caller, RunnerCalls, Services};
 use crate::storage::Storage;
 
-/// All runner functions: one line a module.
+/// All runner functions: one line for each module.
 pub static MODULES: &[&[Function<RunnerContext>]] = &[
     auth::FUNCTIONS,
     batch::FUNCTIONS,
@@ -85,8 +84,8 @@ impl RunnerContext {
         Ok(self.wait(self.master.facts.targets(&request)).map_err(CallError::execution)?.minions)
     }
 
-    /// Publishes a job, waits for its returns and returns them by minion: the error text of a minion stands for a
-    /// result that it could not return.
+    /// Publishes a job, waits for its returns and returns the results by minion; the result of a failed minion is its
+    /// error message.
     pub(crate) fn ask(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
         let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
             brine_runtime::seconds::within(0.0..=86_400.0, seconds)

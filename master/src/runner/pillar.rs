@@ -1,4 +1,4 @@
-//! `pillar`: what minions would be told, and the cache of it.
+//! `pillar`: rendered pillars of minions, and their cache.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::MinionId;
@@ -12,7 +12,7 @@ use crate::pillars::PillarQuery;
 pub static FUNCTIONS: &[Function<RunnerContext>] =
     registry!("pillar", [show_pillar, show_top, clear_pillar_cache, show_pillar_cache]);
 
-/// The pillar of a minion, rendered with the grains that it had when it last asked, or with others that are named.
+/// Return the pillar of a minion, rendered with the grains of its last pillar request; named grains override those.
 ///
 /// CLI Example:
 ///
@@ -51,7 +51,7 @@ pub fn show_top(
     Ok(if errors.is_empty() { top.into() } else { errors.into() })
 }
 
-/// Forgets the pillars that are kept (`pillar_cache`) for the minions that a glob means.
+/// Remove the cached pillars (`pillar_cache`) of minions that match a glob.
 ///
 /// CLI Example:
 ///
@@ -69,7 +69,7 @@ pub fn clear_pillar_cache(
     Ok(true.into())
 }
 
-/// The pillars that are kept (`pillar_cache`) for the minions that a glob means.
+/// Return the cached pillars (`pillar_cache`) of minions that match a glob.
 ///
 /// CLI Example:
 ///
@@ -92,16 +92,16 @@ pub fn show_pillar_cache(
     Ok(Value::Map(pillars.collect()))
 }
 
-/// The minions that a glob means.
+/// Returns the minions that match a glob.
 fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError> {
     let request = PublishRequest { tgt: glob.into(), ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let ids = context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?;
     Ok(ids.minions.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
-/// Returns the request for a minion's pillar, with the grains that it had when it last asked and others over them.
+/// Returns the request for a minion's pillar, with the grains of its last pillar request and the given ones over them.
 fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<PillarQuery, CallError> {
-    // `*` is no minion: the pillar that everybody gets.
+    // `*` is not a minion: it requests the pillar that all minions share.
     let id = if minion == "*" { "_".parse() } else { minion.parse() };
     let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
     let mut grains =

@@ -15,7 +15,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
     [list, add, delete, is_leader, set_leader, test, history, explain, failed, retry, rules, registers, timers]
 );
 
-/// The tags that the reactor is bound to, each with its SLS files.
+/// Return the reactor's entries: tags with their SLS files.
 ///
 /// CLI Example:
 ///
@@ -32,7 +32,7 @@ pub fn list(
     Ok(entries)
 }
 
-/// Binds SLS files to a tag, until the next start or change of the configuration.
+/// Add SLS files for a tag, until the next restart or configuration change.
 ///
 /// CLI Example:
 ///
@@ -52,7 +52,7 @@ pub fn add(
     Ok(managed(context, &reactor, "add-complete", added, comment))
 }
 
-/// Unbinds a tag, until the next start or change of the configuration.
+/// Remove the entry of a tag, until the next restart or configuration change.
 ///
 /// CLI Example:
 ///
@@ -71,7 +71,7 @@ pub fn delete(
     Ok(managed(context, &reactor, "delete-complete", deleted, comment))
 }
 
-/// Whether the reactor reacts. One that is no leader passes over events.
+/// Return whether the reactor is the leader. A reactor that is not the leader ignores events.
 ///
 /// CLI Example:
 ///
@@ -83,7 +83,7 @@ pub fn is_leader(context: &RunnerContext) -> CallResult {
     Ok(leads.into())
 }
 
-/// Sets whether the reactor reacts.
+/// Set whether the reactor is the leader.
 ///
 /// CLI Example:
 ///
@@ -94,8 +94,8 @@ pub fn set_leader(context: &RunnerContext, #[default(true)] value: bool) -> Call
     Ok(value.into())
 }
 
-/// What an event would lead to, without doing it: the entries that match, the SLS files as rendered, the
-/// reactions in order, or what is wrong with file and line. With `from_seq` it is an event of the journal.
+/// Return the reactions to an event without dispatching them (dry run): the matching entries, the rendered SLS files,
+/// the reactions in order, or the error with file and line. With `from_seq`, the event is read from the journal.
 /// Functions that the templates call are called.
 ///
 /// CLI Example:
@@ -113,8 +113,8 @@ pub fn test(
     Ok(reactor(context)?.dry_run(&tag, data))
 }
 
-/// Return the newest events that the reactor reacted to, newest first: each with entries, files, reactions, job ids,
-/// results (with the states that failed) and times. Reactions that did not happen are listed with their cause: a limit,
+/// Return the newest events with reactions, newest first: each with entries, files, reactions, job ids,
+/// results (with the states that failed) and times. Skipped reactions are listed with their cause: a limit,
 /// a file that renders to nothing, a target without minions, a reactor that is off. With `tag`, a glob, events that no
 /// entry matches are listed, too, with the patterns that come nearest. `id` is the `id` in the event's data.
 ///
@@ -148,7 +148,7 @@ pub fn explain(context: &RunnerContext, what: Value) -> CallResult {
     explained.map(Value::from).map_err(CallError::execution)
 }
 
-/// The reactions that failed and were put aside, with the number of their event.
+/// Return the dead letters: failed reactions, with the sequence number of their event.
 ///
 /// CLI Example:
 ///
@@ -165,7 +165,7 @@ pub fn failed(context: &RunnerContext) -> CallResult {
     Ok(by_event.into())
 }
 
-/// Runs again what was put aside: the reactions to the event of this number, or `all`.
+/// Retry dead letters: the reactions to the event with this sequence number, or `all`.
 ///
 /// CLI Example:
 ///
@@ -196,7 +196,7 @@ pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
     Ok(told.into_iter().map(one).collect())
 }
 
-/// The rules over time, by id: the function and the SLS files of their reactions.
+/// Return the rules over time by id: the function and the SLS files of their reactions.
 ///
 /// CLI Example:
 ///
@@ -206,7 +206,7 @@ pub fn rules(context: &RunnerContext) -> CallResult {
     Ok(reactor(context)?.rules().into())
 }
 
-/// What the registers of rules over time say, by id and key.
+/// Return the values of the registers of rules over time, by id and key.
 ///
 /// CLI Example:
 ///
@@ -216,7 +216,7 @@ pub fn registers(context: &RunnerContext) -> CallResult {
     Ok(reactor(context)?.registers().into())
 }
 
-/// The timers of rules over time that run: by rule and key, when they are due (UTC).
+/// Return the active timers of rules over time: by rule and key, with their due time (UTC).
 ///
 /// CLI Example:
 ///
@@ -256,12 +256,12 @@ pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispa
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 
-/// Tells an answer on the bus too, as Salt does. What Salt fires to ask is left out: it holds a key of the master.
+/// Publishes a result on the bus, as Salt does. Salt's request event is left out: it contains a key of the master.
 fn tell(context: &RunnerContext, what: &str, body: &Map) {
     context.wait(context.master.events.fire(&format!("salt/reactors/manage/{what}"), body));
 }
 
-/// The answer to a change of the entries.
+/// Returns the result of a change to the entries.
 fn managed(
     context: &RunnerContext,
     reactor: &Reactor<MasterDispatch>,

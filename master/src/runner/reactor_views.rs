@@ -1,4 +1,4 @@
-//! `reactor`: the functions for programs that show the reactor, such as the console.
+//! `reactor`: functions for programs that display the reactor, such as the console.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};

@@ -1,4 +1,4 @@
-//! `state`: orchestrations, which are states that run on the master.
+//! `state`: orchestrations, that is, states that run on the master.
 
 use std::sync::Arc;
 
@@ -71,8 +71,8 @@ pub struct OrchestrateArgs {
     _kwargs: Map,
 }
 
-/// Runs SLS files on the master: an orchestration of jobs, runner and wheel functions. It is a failure if
-/// one of its states is.
+/// Apply SLS files on the master: an orchestration of jobs, runner and wheel functions. It fails if one of its states
+/// fails.
 ///
 /// CLI Example:
 ///
@@ -87,7 +87,7 @@ pub fn orchestrate(context: &RunnerContext, #[args] args: OrchestrateArgs) -> Ca
     Ok(map! {"data" => data, "outputter" => "highstate", "retcode" => i64::from(done.retcode != 0)}.into())
 }
 
-/// As `state.orchestrate`.
+/// Alias of `state.orchestrate`.
 ///
 /// CLI Example:
 ///
@@ -97,7 +97,7 @@ pub fn orch(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResul
     orchestrate(context, args)
 }
 
-/// As `state.orchestrate`.
+/// Alias of `state.orchestrate`.
 ///
 /// CLI Example:
 ///
@@ -107,7 +107,7 @@ pub fn sls(context: &RunnerContext, #[args] args: OrchestrateArgs) -> CallResult
     orchestrate(context, args)
 }
 
-/// Runs one state on the master.
+/// Run one state on the master.
 ///
 /// CLI Example:
 ///
@@ -128,7 +128,7 @@ pub fn orchestrate_single(
     Ok(shown(context, done))
 }
 
-/// Runs high data, which is given as it is, on the master.
+/// Run the given high data on the master.
 ///
 /// CLI Example:
 ///
@@ -147,7 +147,7 @@ pub fn orchestrate_high(
     Ok(shown(context, done))
 }
 
-/// The high data of SLS files as the master would run them.
+/// Return the high data of SLS files as an orchestration would run them.
 ///
 /// CLI Example:
 ///
@@ -169,8 +169,7 @@ pub fn orchestrate_show_sls(
     Ok(map! {context.master.id.as_str() => done.value}.into())
 }
 
-/// Holds up an orchestration before a state, or before its next one, for so many seconds or until it is
-/// resumed.
+/// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.
 ///
 /// CLI Example:
 ///
@@ -185,7 +184,7 @@ pub fn pause(
     control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
 }
 
-/// Lets an orchestration that is held up go on.
+/// Resume a paused orchestration.
 ///
 /// CLI Example:
 ///
@@ -195,7 +194,7 @@ pub fn resume(context: &RunnerContext, jid: Value, #[default] state_id: Value) -
     control(context, "state.resume", jid, [("state_id", state_id)])
 }
 
-/// Ends an orchestration before a state, or before its next one: what runs comes to its end.
+/// End an orchestration before a state, or before its next one: running states are completed.
 ///
 /// CLI Example:
 ///
@@ -205,7 +204,7 @@ pub fn soft_kill(context: &RunnerContext, jid: Value, #[default] state_id: Value
     control(context, "state.soft_kill", jid, [("state_id", state_id)])
 }
 
-/// Runs a function of the state system on the master's host. An orchestration's job id is that of the call.
+/// Runs a state function on the master's host. The job id of an orchestration is that of the call.
 fn run(
     context: &RunnerContext,
     function: &str,
@@ -231,13 +230,13 @@ fn run(
     host(context)?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
 }
 
-/// The master's host, which has the state system.
+/// Returns the host functions, which include the state engine.
 fn host(context: &RunnerContext) -> Result<&dyn HostFunctions, CallError> {
     let host = context.master.functions.as_deref();
     host.ok_or_else(|| CallError::execution("this master was started without the state system"))
 }
 
-/// Results that are told as progress, too.
+/// Publishes the results as progress, too.
 fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
     let data = map! {context.master.id.as_str() => done.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};

@@ -1,4 +1,4 @@
-//! `survey`: results of one function that are the same on several minions.
+//! `survey`: groups minions by equal results.
 
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};

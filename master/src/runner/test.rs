@@ -1,4 +1,4 @@
-//! `test`: for trying out runners and reactions.
+//! `test`: functions for testing runners and reactions.
 
 use brine_function::{CallResult, Function, function, registry};
 use brine_runtime::seconds;
@@ -9,7 +9,7 @@ use super::RunnerContext;
 /// Runner functions of `test`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("test", [arg, sleep]);
 
-/// Gives back what it was called with.
+/// Return the arguments.
 ///
 /// CLI Example:
 ///
@@ -19,7 +19,7 @@ pub fn arg(_context: &RunnerContext, #[rest] args: Vec<Value>, #[keywords] kwarg
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
 
-/// Waits for a number of seconds, and gives true.
+/// Sleep for a number of seconds, and return True.
 ///
 /// CLI Example:
 ///

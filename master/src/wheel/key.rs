@@ -1,5 +1,5 @@
-//! `wheel.key`: the minions' keys. `match` is a glob or several with commas between; what comes back
-//! names states by their folders (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
+//! `wheel.key`: the minions' keys. `match` is a glob or several separated by commas; results name states by their
+//! directories (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
 
 use brine_crypt::{CryptError, PrivateKey, PublicKey};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -35,7 +35,7 @@ pub static FUNCTIONS: &[Function<WheelContext>] = registry!(
     ]
 );
 
-/// The keys of one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own.
+/// Return the keys in one state: `acc`, `pre` or `un`, `rej`, `den`, or `all`, which also lists the master's own keys.
 #[function]
 pub fn list(context: &WheelContext, r#match: String) -> CallResult {
     match KeyState::of_word(&r#match) {
@@ -45,7 +45,7 @@ pub fn list(context: &WheelContext, r#match: String) -> CallResult {
     }
 }
 
-/// All keys, the master's own under `local`.
+/// Return all keys, the master's own under `local`.
 #[function]
 pub fn list_all(context: &WheelContext) -> CallResult {
     let mut all = listed(context, &KeyState::ALL)?;
@@ -53,20 +53,20 @@ pub fn list_all(context: &WheelContext) -> CallResult {
     Ok(all.into())
 }
 
-/// The keys whose ids match, by state.
+/// Return the keys whose ids match, by state.
 #[function]
 pub fn glob_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     found(context, &r#match)
 }
 
-/// The keys whose ids match, by state. The old name of `glob_match`.
+/// Return the keys whose ids match, by state. Deprecated name of `glob_match`.
 #[function]
 pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     found(context, &r#match)
 }
 
-/// Accepts pending keys whose ids match; on demand also rejected and denied ones. Gives the states
-/// in which keys of that match are then.
+/// Accept pending keys whose ids match; optionally also rejected and denied ones. Return the matching keys by state
+/// afterwards.
 #[function]
 pub fn accept(
     context: &WheelContext,
@@ -79,7 +79,7 @@ pub fn accept(
     found(context, &r#match)
 }
 
-/// Accepts keys that are named by state: `{minions_pre: [web1, web2]}`.
+/// Accept the given keys, by state: `{minions_pre: [web1, web2]}`.
 #[function]
 pub fn accept_dict(
     context: &WheelContext,
@@ -91,7 +91,7 @@ pub fn accept_dict(
     change_named(context, Act::Accept, &r#match, &states)
 }
 
-/// Rejects pending keys whose ids match; on demand also accepted and denied ones.
+/// Reject pending keys whose ids match; optionally also accepted and denied ones.
 #[function]
 pub fn reject(
     context: &WheelContext,
@@ -104,7 +104,7 @@ pub fn reject(
     found(context, &r#match)
 }
 
-/// Rejects keys that are named by state: `{minions_pre: [web1, web2]}`.
+/// Reject the given keys, by state: `{minions_pre: [web1, web2]}`.
 #[function]
 pub fn reject_dict(
     context: &WheelContext,
@@ -116,20 +116,20 @@ pub fn reject_dict(
     change_named(context, Act::Reject, &r#match, &states)
 }
 
-/// Deletes keys whose ids match, whatever their state.
+/// Delete keys whose ids match, in any state.
 #[function]
 pub fn delete(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
     found(context, &r#match)
 }
 
-/// Deletes keys that are named by state: `{minions: [web1], minions_denied: [web2]}`.
+/// Delete the given keys, by state: `{minions: [web1], minions_denied: [web2]}`.
 #[function]
 pub fn delete_dict(context: &WheelContext, r#match: Map) -> CallResult {
     change_named(context, Act::Delete, &r#match, &KeyState::ALL)
 }
 
-/// The public keys whose ids match, by state and id. What else is in their files is left out.
+/// Return the public keys whose ids match, by state and id, without other content of their files.
 #[function(name = "print")]
 pub fn key_str(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     let mut by_state = Map::new();
@@ -142,15 +142,15 @@ pub fn key_str(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     Ok(by_state.into())
 }
 
-/// The master's public key.
+/// Return the master's public key.
 #[function]
 pub fn master_key_str(context: &WheelContext) -> CallResult {
     let pem = files::read_to_string(context.keys.pki_dir().join("master.pub")).map_err(CallError::execution)?;
     Ok(map! {"local" => map! {"master.pub" => pem}}.into())
 }
 
-/// The fingerprints of the keys whose ids match, by state and id; of the master's own under `local`.
-/// A file that is no key has what is wrong with it in the place of its fingerprint.
+/// Return the fingerprints of the keys whose ids match, by state and id; those of the master's own keys under `local`.
+/// An invalid key file has the error instead of a fingerprint.
 #[function]
 pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type: Option<String>) -> CallResult {
     only_sha256(hash_type.as_deref())?;
@@ -169,7 +169,7 @@ pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type
     Ok(by_state.into())
 }
 
-/// The fingerprint of the master's public key, which minions can be given as `master_finger`.
+/// Return the fingerprint of the master's public key, for the minion option `master_finger`.
 #[function]
 pub fn finger_master(context: &WheelContext, #[default] hash_type: Option<String>) -> CallResult {
     only_sha256(hash_type.as_deref())?;
@@ -177,7 +177,7 @@ pub fn finger_master(context: &WheelContext, #[default] hash_type: Option<String
     Ok(map! {"local" => map! {"master.pub" => finger}}.into())
 }
 
-/// Makes a pair of keys and keeps neither half.
+/// Generate a key pair without storing it.
 #[function(name = "gen")]
 pub fn gen_pair(
     _context: &WheelContext,
@@ -188,8 +188,8 @@ pub fn gen_pair(
     make_pair(keysize).map(Value::Map)
 }
 
-/// Makes a pair of keys for a minion and accepts the public one. Gives the pair, or nothing if the
-/// minion has a key already, unless forced to replace it.
+/// Generate a key pair for a minion and accept its public key. Return the pair; nothing if the minion has a key
+/// already, unless `force` replaces it.
 #[function]
 pub fn gen_accept(
     context: &WheelContext,
@@ -309,7 +309,7 @@ fn only_sha256(hash_type: Option<&str>) -> Result<(), CallError> {
     }
 }
 
-/// Generates a pair of keys, with at least Salt's minimum size.
+/// Generates a key pair, with at least Salt's minimum size.
 fn make_pair(keysize: usize) -> Result<Map, CallError> {
     let make = || -> Result<Map, CryptError> {
         let key = PrivateKey::generate(keysize.max(2048))?;

@@ -1,5 +1,5 @@
-//! Wheel functions: what `salt-key`, reactors (`wheel.key.accept`) and the API change on the master,
-//! one file a Salt module, its functions declared by `#[function]`.
+//! Wheel functions: changes to the master by `salt-key`, reactors (`wheel.key.accept`) and the API, one file for each
+//! Salt module, its functions declared by `#[function]`.
 //!
 //! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 
@@ -12,7 +12,7 @@ use brine_value::Map;
 
 use crate::keys::KeyStore;
 
-/// All wheel functions: one line a module.
+/// All wheel functions: one line for each module.
 pub static MODULES: &[&[Function<WheelContext>]] = &[key::FUNCTIONS];
 
 /// The services of wheel functions: of the master, or of `salt-key` when it works on the directories itself.

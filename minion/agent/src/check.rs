@@ -1,5 +1,5 @@
-//! What is known of a minion before it starts. `salt-minion --check` prints all of it; the start refuses what
-//! [`configuration`] refuses and warns of the rest, so that the two cannot differ.
+//! Checks of a minion before it starts. `salt-minion --check` prints all findings; the start refuses what
+//! [`configuration`] refuses and logs the rest, so that the two cannot differ.
 
 use brine_bus::SocketNames;
 use brine_check::Finding;
@@ -13,7 +13,7 @@ use brine_system::files;
 use crate::beacons;
 use crate::daemon::MinionError;
 
-/// Examines what a minion with this configuration would start on, and changes nothing.
+/// Checks all that a minion with this configuration needs to start. Changes nothing.
 pub fn check(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = identity(config);
     findings.extend(configuration(config));
@@ -22,7 +22,7 @@ pub fn check(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines the configuration itself, with the files that it names. The start reports these findings, each once.
+/// Checks the configuration and the files that it names. The start reports these findings, each once.
 pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(minion_id(config).err().map(Finding::refused));
@@ -55,7 +55,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         )));
     }
     if config.file_client == "local" {
-        // Only then are files and pillar this minion's business.
+        // Only a masterless minion has its own files and pillar.
         findings.extend(brine_check::file_server(&config.opts));
         let options = brine_fileserver::Options::default();
         let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
@@ -67,7 +67,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines what the parts of a running minion log by themselves.
+/// Checks what the parts of a running minion log themselves.
 fn parts(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = brine_check::schedule(&config.schedule, |function| ROOMS.has(function));
     for (name, beacon) in &config.beacons {
@@ -85,7 +85,7 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines the directories of this host, which the start itself needs.
+/// Checks the directories that the start needs.
 fn host(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     if let Ok(id) = minion_id(config) {
@@ -95,7 +95,7 @@ fn host(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Examines who the minion is and which master it would trust.
+/// Checks the minion's id and the master that it would trust.
 fn identity(config: &MinionConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_found() {
+    fn invalid_configurations_are_reported() {
         for (options, expected) in [
             (map! {}, None),
             (map! {"id" => "a/b"}, Some("option 'id': ")),

@@ -1,4 +1,4 @@
-//! Published jobs on their way through a minion: run, returned, their returns cached.
+//! Runs published jobs, and caches their returns.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 /// The number of returns that are cached (`saltutil.find_cached_job`).
 const KEPT_RETURNS: usize = 1000;
-/// How often older ones are removed.
+/// The interval at which older ones are removed.
 const TIDY: Duration = Duration::from_secs(600);
 
-/// Runs a published job to its end on this thread: the load to return to the master.
+/// Runs a published job on this thread. Returns the load for the master.
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let context = Context::new(Arc::clone(minion), Arc::clone(job));
@@ -56,7 +56,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     load
 }
 
-/// Several functions, one argument list each: their returns by name.
+/// Runs several functions with one argument list each. Returns their results by name.
 fn run_several(context: &Context, functions: &[Value]) -> Map {
     let (mut values, mut retcodes, mut successes) = (Map::new(), Map::new(), Map::new());
     for (i, fun) in functions.iter().enumerate() {
@@ -70,7 +70,7 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
     map! {"fun" => functions.to_vec(), "fun_args" => context.job.arg.clone(), "return" => values, "retcode" => retcodes, "success" => successes}
 }
 
-/// Tells the master that a job begins, if it was published with `start_event`.
+/// Publishes the start of a job to the master, if it was published with `start_event`.
 fn tell_start(context: &Context) {
     let (minion, job) = (&context.minion, &context.job);
     let names = ["tgt", "tgt_type", "user"];
@@ -82,7 +82,7 @@ fn tell_start(context: &Context) {
     }
 }
 
-/// Keeps the return of a job: also for the time until the master has it.
+/// Caches the return of a job.
 pub fn keep_return(minion: &Minion, load: &Map) {
     let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
     let path = cached_return(minion, jid);
@@ -94,7 +94,7 @@ pub fn keep_return(minion: &Minion, load: &Map) {
     }
 }
 
-/// Removes the oldest cached returns from time to time, until `shutdown`.
+/// Removes the oldest cached returns at an interval, until `shutdown`.
 pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
     loop {
         let folder = minion.config.cachedir.join("minion_jobs");
@@ -108,7 +108,7 @@ pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: Cancella
     }
 }
 
-/// Removes all but the newest of these directories. Their names are job ids, which rise with time.
+/// Removes all but the newest of these directories. Their names are job ids, which increase with time.
 fn prune(folder: &Path, keep: usize) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

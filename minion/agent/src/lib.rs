@@ -2,18 +2,18 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`daemon`] | the life of a minion: join, listen, run, return |
+//! | [`daemon`] | the main loop of a minion: connect, subscribe, run, return |
 //! | [`channel`] | the session with the master |
-//! | `upstream`, `master_files` | events and pillar, and files, by way of the master |
+//! | `upstream`, `master_files` | events, pillar and files from the master |
 //! | [`jobs`], [`pool`] | published jobs and their threads |
-//! | `seen_jobs` | the ids of received jobs, so that none runs twice |
+//! | `seen_jobs` | the ids of received jobs, for deduplication |
 //! | `outbox` | returns and events that the master has not accepted yet |
-//! | [`events`] | the minion's own event bus |
+//! | [`events`] | events on the minion's own bus |
 //! | [`reactions`] | the minion's own reactor |
-//! | `schedule` | jobs that run by themselves |
-//! | [`beacons`] | polls of this host that publish events |
-//! | `ping` | the regular sign of life for the master |
-//! | `check` | findings about a minion before it starts |
+//! | `schedule` | the schedule |
+//! | [`beacons`] | beacons |
+//! | `ping` | `ping_interval` |
+//! | `check` | checks before the start |
 //! | [`metrics`] | the metrics of a minion |
 
 #![warn(clippy::self_named_module_files)]

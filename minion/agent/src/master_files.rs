@@ -13,22 +13,22 @@ use tokio::runtime::Handle;
 
 use crate::channel::Channel;
 
-/// Files of the master. Small ones that were read before are kept for as long as their hash is the same.
+/// Files of the master. Small ones are cached in memory as long as their hash is unchanged.
 pub struct MasterFiles {
     channel: Arc<Channel>,
     runtime: Handle,
     kept: Mutex<HashMap<String, Vec<u8>>>,
 }
 
-/// Files above this size are not kept in memory.
+/// The maximum size of files cached in memory.
 const KEEP: usize = 64 << 10;
-/// How many files are kept.
+/// The maximum number of cached files.
 const KEPT: usize = 64;
-/// The largest content that is handed out in memory.
+/// The maximum size of a file that is read into memory.
 const IN_MEMORY: usize = 1 << 30;
 
 impl MasterFiles {
-    /// Files of the master of this session. Its functions are for threads that may block.
+    /// Creates the client of this session. Its functions block.
     pub fn new(channel: Arc<Channel>, runtime: Handle) -> Self {
         MasterFiles { channel, runtime, kept: Mutex::default() }
     }
@@ -44,31 +44,31 @@ impl MasterFiles {
         Ok(names)
     }
 
-    /// The hash of a file, and the name of its kind.
+    /// Returns the hash of a file, and the name of its type.
     fn hash_and_kind(&self, path: &str, saltenv: &str) -> Result<Option<(String, String)>, String> {
         let answer = self.ask(map! {"cmd" => "_file_hash", "path" => path, "saltenv" => saltenv})?;
         let field = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
     }
 
-    /// Writes the content of a file whose hash is known, piece by piece.
+    /// Writes the content of a file with a known hash, piece by piece.
     fn stream(&self, path: &str, saltenv: &str, known: &(String, String), into: &mut dyn Write) -> Result<(), String> {
         let ask = |loc: u64| {
             let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => loc};
             let mut answer = self.ask(load)?;
             Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
                 Some(Value::Bytes(data)) => data,
-                // A master of Salt sends the pieces of text files as text.
+                // A Salt master sends the pieces of text files as strings.
                 Some(Value::Str(text)) => text.into_bytes(),
                 _ => Vec::new(),
             })
         };
-        // Only of a master of Brine is it known how long its pieces are.
+        // Only the piece size of a Brine master is known.
         let whole = if self.channel.is_brine() { BUFFER_SIZE as usize } else { 1 };
         let mut pieces = Pieces::new(ask, whole, into);
         let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
         let (hash, kind) = known;
-        // A master of Salt may have a kind that is not known here: then it cannot be told.
+        // A Salt master may use a hash type that is unknown here: then the file is not verified.
         let Some(kind) = Digest::named(kind) else {
             return io::copy(&mut pieces, &mut io::sink()).map(|_| ()).map_err(failed);
         };
@@ -79,10 +79,10 @@ impl MasterFiles {
     }
 }
 
-/// The pieces of a file, read one after the other and written as they are read.
+/// The pieces of a file, requested one after the other.
 struct Pieces<'a, A> {
     ask: A,
-    /// A piece that is shorter is the last one.
+    /// The minimum size of a piece that is not the last one.
     whole: usize,
     into: &'a mut dyn Write,
     piece: io::Cursor<Vec<u8>>,
@@ -111,7 +111,7 @@ impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for Pieces<'_, A> {
     }
 }
 
-/// Bytes in memory, up to [`IN_MEMORY`].
+/// A buffer of up to [`IN_MEMORY`] bytes.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 
@@ -163,7 +163,7 @@ impl FileClient for MasterFiles {
 
     fn mode(&self, path: &str, saltenv: &str) -> Result<Option<u32>, String> {
         let answer = self.ask(map! {"cmd" => "_file_hash_and_stat", "path" => path, "saltenv" => saltenv})?;
-        // The answer is the hash and what the system knows of the file, its mode first.
+        // The reply is the hash and the stat result of the file, its mode first.
         let stat = answer.as_list().and_then(|answer| answer.get(1)).and_then(Value::as_list);
         let mode = stat.and_then(|stat| stat.first()).and_then(Value::as_i64);
         Ok(mode.and_then(|mode| u32::try_from(mode & 0o7777).ok()))
@@ -199,7 +199,7 @@ impl FileClient for MasterFiles {
 mod tests {
     use super::*;
 
-    /// Reads a file of ten bytes from a server with pieces of this length: the content, and the number of requests.
+    /// Reads a file of ten bytes in pieces of this length. Returns the content, and the number of requests.
     fn read(piece: usize, whole: usize) -> (Vec<u8>, usize) {
         let file = b"0123456789";
         let (mut asked, mut content) = (0, Vec::new());
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_length_make_the_whole_file() {
+    fn pieces_of_any_length_are_joined() {
         for (piece, whole, requests) in [(3, 1, 5), (10, 1, 2), (5, 1, 3), (4, 4, 3), (5, 5, 3), (20, 20, 1)] {
             assert_eq!(read(piece, whole), (b"0123456789".to_vec(), requests), "{piece} {whole}");
         }

@@ -1,4 +1,4 @@
-//! The metrics that this crate counts, and those of a minion.
+//! The metrics of this crate, and the registration of all metrics of a minion.
 
 brine_metrics::metrics! {
     counter RETURNS_RETRIED = "brine_returns_retried_total", "Job returns that a minion kept for retry because its master did not accept them.";
@@ -7,7 +7,7 @@ brine_metrics::metrics! {
     counter JOBS_REFUSED = "brine_jobs_refused_total", "Jobs that a minion refused because its queue was full.";
 }
 
-/// Registers the metrics of all crates that count in a minion.
+/// Registers the metrics of all crates of a minion.
 pub fn register() {
     brine_metrics::register(&[
         METRICS,

@@ -1,4 +1,4 @@
-//! `ping_interval`: the minion tells its master now and then that it is there.
+//! `ping_interval`: publishes a heartbeat event to the master at an interval.
 
 use std::sync::Arc;
 use std::time::Duration;

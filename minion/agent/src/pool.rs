@@ -1,6 +1,6 @@
-//! Jobs under way: each on a thread of the `jobs` executor, bounded in number.
+//! Running jobs: each on a thread of the `jobs` executor, bounded in number.
 //!
-//! Functions that list or end jobs have threads of their own, so that they work while all others are taken.
+//! Functions that list or end jobs have separate threads, so that they work while all others are in use.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,19 +13,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::metrics;
 
-/// The number of jobs that run at the same time if `process_count_max` sets no limit.
+/// The maximum number of concurrent jobs if `process_count_max` sets none.
 const DEFAULT_LIMIT: usize = 256;
-/// The number of additional threads for functions that list or end jobs, and of their calls that may wait for one.
+/// The number of additional threads for functions that list or end jobs, and of their waiting calls.
 const CONTROL: usize = 8;
 const CONTROL_QUEUE: usize = 1000;
 
-/// Why a job has no result.
+/// The reason why a job has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
-    /// Too many jobs wait already.
+    /// Too many jobs are waiting already.
     #[error("job refused: too many jobs wait for one of {0} threads; see `process_count_max`")]
     Full(usize),
-    /// The minion stops.
+    /// The minion is stopping.
     #[error("job refused: the minion is stopping; publish it again")]
     Stopping,
     /// The function panicked.
@@ -50,8 +50,8 @@ pub struct Running<T> {
 }
 
 impl JobPool {
-    /// Creates the executors of a minion. As many jobs run at a time as `process_count_max` allows, or 256. Must be called
-    /// within a runtime.
+    /// Creates the executors of a minion. The maximum number of concurrent jobs is `process_count_max`, or 256. Must be
+    /// called within a runtime.
     pub fn new(config: &MinionConfig) -> Self {
         let limit = usize::try_from(config.process_count_max).ok().filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT);
         JobPool {
@@ -62,7 +62,7 @@ impl JobPool {
         }
     }
 
-    /// The executors of the minion.
+    /// Returns the executors of the minion.
     pub fn executors(&self) -> &Executors {
         &self.executors
     }
@@ -72,7 +72,7 @@ impl JobPool {
         self.tasks.spawn(task);
     }
 
-    /// Starts a job of this function as soon as there is a thread for it.
+    /// Starts a job of this function as soon as a thread is free.
     pub fn start<T: Send + 'static>(
         &self,
         fun: &str,
@@ -82,7 +82,7 @@ impl JobPool {
         if executor.is_busy() {
             tracing::warn!(fun, limit = self.limit, "job waits: all threads are taken; see `process_count_max`");
         }
-        // A job is a process in Salt: its changes of the environment end with it.
+        // In Salt a job is a process: changes to its environment end with it.
         let work = move || Environment::default().run(work);
         let started = executor.start(move |_| catch_unwind(AssertUnwindSafe(work)).map_err(|panic| message(&*panic)));
         match started {
@@ -94,13 +94,13 @@ impl JobPool {
         }
     }
 
-    /// Refuses waiting jobs and waits until all others have ended, up to this time. Returns the number of jobs that still
-    /// run.
+    /// Refuses waiting jobs and waits until all others have ended, up to this time. Returns the number of jobs that are
+    /// still running.
     pub async fn finish(&self, time: Duration) -> usize {
         self.executors.jobs.stop();
         self.control.stop();
         self.tasks.close();
-        // Tasks that are left are counted.
+        // Remaining tasks are counted.
         _ = tokio::time::timeout(time, self.tasks.wait()).await;
         self.tasks.len()
     }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_its_job_alone() {
+    async fn a_panic_ends_only_its_job() {
         let pool = pool(1);
         let error = pool.start("a", || -> u8 { panic!("no {}", 1) }).unwrap().result().await.unwrap_err();
         assert_eq!(error.to_string(), "the function panicked: no 1");

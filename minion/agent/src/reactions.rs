@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use crate::daemon::Connected;
 use crate::pool::{JobPool, PoolError};
 
-/// How many events are reacted to side by side.
+/// The number of events that are handled concurrently.
 const WORKERS: usize = 4;
-/// How many events wait for that.
+/// The maximum number of waiting events.
 const WAITING: usize = 1000;
 const RETRIES: u32 = 5;
 const MAX_DEPTH: u64 = 16;
 
-/// A reactor that has not been started.
+/// A prepared reactor, not yet started.
 pub(crate) struct Prepared {
     reactor: Arc<Reactor<CallerDispatch>>,
     events: Subscription,
@@ -33,7 +33,7 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Reacts to events until `shutdown`.
+    /// Handles events until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         self.reactor.run(self.bus, self.events, shutdown).await;
     }
@@ -74,7 +74,7 @@ pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepare
 }
 
 fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) -> Context {
-    // What the call fires says what led to it.
+    // Events of the call name their cause.
     let load = cause.map(Cause::short_fields).unwrap_or_default();
     let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
     Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }
@@ -119,7 +119,7 @@ impl Dispatch for CallerDispatch {
     }
 }
 
-/// Returns the host of templates. Functions and files may wait on the runtime, so each call has a thread of its own.
+/// Returns the host of templates. Functions and files may block on the runtime, so each call has its own thread.
 fn template_host(context: Context) -> Host {
     let files = InThread(MinionFiles(context.clone()));
     Host::new().with_functions(InThread(MinionHost::new(context))).with_files(files)

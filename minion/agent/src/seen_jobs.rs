@@ -1,7 +1,8 @@
-//! The ids of the jobs that the minion has received: one that is received again is not run again, also after a restart.
+//! The ids of the jobs that the minion has received: a job that is received again does not run again, also after a
+//! restart.
 //!
-//! The file has a line `+ID` for each job that was received and a line `ID` once it begins. A job that had not begun when
-//! the minion was killed is not known after the restart, so that it runs when the master hands it over again.
+//! The file has a line `+ID` for each job that was received and a line `ID` once it begins. A job that had not begun
+//! when the minion was killed is forgotten after the restart, so that it runs when the master sends it again.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
@@ -12,20 +13,20 @@ use std::path::{Path, PathBuf};
 use brine_ids::Jid;
 use brine_system::files;
 
-/// The number of ids that are kept in any case: more than a minion receives while a publish can be opened.
+/// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
 const AT_LEAST: usize = 10_000;
-/// The length of the longest line with its end.
+/// The maximum length of a line with its end.
 const LINE: usize = 34;
-/// The number of lines in the file, for each id that is kept, from which on it is written anew.
+/// The number of lines per recorded id from which the file is rewritten.
 const LINES: usize = 4;
 
-/// The last ids, in the order in which they were received. Everything here that writes blocks.
+/// The last ids, in the order of their receipt. All methods that write block.
 #[derive(Debug)]
 pub struct SeenJobs {
     limit: usize,
     order: VecDeque<String>,
     known: HashSet<String>,
-    /// Those that have not begun.
+    /// The jobs that have not begun.
     waiting: HashSet<String>,
     /// The id after which jobs may have been missed.
     last: Option<String>,
@@ -35,7 +36,7 @@ pub struct SeenJobs {
 }
 
 impl SeenJobs {
-    /// Returns an empty set in memory that keeps this many ids, and not less than 10,000.
+    /// Creates a set in memory with this capacity, at least 10,000.
     pub fn new(limit: usize) -> Self {
         SeenJobs {
             limit: limit.max(AT_LEAST),
@@ -48,7 +49,7 @@ impl SeenJobs {
         }
     }
 
-    /// Opens the set that this file keeps. Without the file it goes on in memory.
+    /// Opens the set in this file. If that fails, it continues in memory.
     pub fn open(path: &Path, limit: usize) -> Self {
         let mut seen = SeenJobs::new(limit);
         match seen.load(path) {
@@ -72,7 +73,7 @@ impl SeenJobs {
         for line in text.lines() {
             self.lines += 1;
             let (jid, has_begun) = line.strip_prefix('+').map_or((line, true), |jid| (jid, false));
-            // The last line may have been cut by a crash.
+            // The last line may have been truncated by a crash.
             if jid.parse::<Jid>().is_err() {
                 continue;
             }
@@ -83,7 +84,7 @@ impl SeenJobs {
                 self.waiting.insert(jid.to_owned());
             }
         }
-        // What was received after the first of those that have not begun is handed over again, too, and is known.
+        // Jobs received after the first one that has not begun are sent again, too, and are recorded.
         let first = self.order.iter().position(|jid| self.waiting.contains(jid)).unwrap_or(self.order.len());
         self.last = first.checked_sub(1).map(|last| self.order[last].clone());
         let waiting = std::mem::take(&mut self.waiting);
@@ -95,12 +96,12 @@ impl SeenJobs {
         Ok(file)
     }
 
-    /// Returns the id that was received last; after a restart the last one before all that have not begun.
+    /// Returns the last received id; after a restart the last one before those that have not begun.
     pub fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }
 
-    /// Records that a job begins. Jobs that were not received, such as the minion's own, are not recorded.
+    /// Records that a job begins. Jobs that were not received, such as the minion's own, are ignored.
     pub fn begin(&mut self, jid: &str) {
         if !self.waiting.remove(jid) {
             return;
@@ -110,7 +111,7 @@ impl SeenJobs {
         }
     }
 
-    /// Adds an id; returns whether it is new.
+    /// Adds an id. Returns whether it is new.
     pub fn insert(&mut self, jid: &str) -> bool {
         if !self.remember(jid) {
             return false;
@@ -151,7 +152,7 @@ impl SeenJobs {
         Ok(())
     }
 
-    /// Returns a handle by which what was added reaches the disk.
+    /// Returns a file handle for flushing to disk.
     pub fn handle(&self) -> Option<File> {
         self.file.as_ref().and_then(|(_, file)| file.try_clone().ok())
     }
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(again.last(), Some(jid(1).as_str()));
         assert_eq!([1, 2, 3, 4].map(|n| again.insert(&jid(n))), [false, true, false, false]);
         again.begin(&jid(2));
-        // All have begun: nothing was missed up to the last one that was received.
+        // All have begun: nothing was missed up to the last received job.
         assert_eq!(SeenJobs::open(&path, 0).last(), Some(jid(4).as_str()));
     }
 

@@ -1,4 +1,4 @@
-//! A minion for unit tests that answers on its own bus, as a running one does.
+//! A minion for unit tests that handles events on its own bus, as a running one does.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::pool::JobPool;
 
 brine_testing::with_rooms!(brine_modules::ROOMS);
 
-/// Creates a minion with a bus of its own that answers the questions of its functions there. Its configuration is in this
-/// directory. To be called within a runtime that has several threads.
+/// Creates a minion with its own bus that handles the queries of its functions. `config_dir` is its configuration
+/// directory. Must be called within a multi-threaded runtime.
 pub fn answering(config_dir: &Path) -> Arc<Minion> {
     let bus = Bus::in_memory(BusLimits::default());
     let mut minion = minion(&[]);

@@ -1,31 +1,31 @@
-//! Which beacons are configured: what the daemon polls, and the execution module `beacons` changes.
+//! The configured beacons, which the daemon polls and the execution module `beacons` changes.
 
 use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 
-/// The beacons of the minion's configuration, as they are now. Those of the pillar are beside them.
+/// The current beacons of the minion's configuration, without those of the pillar.
 #[derive(Debug, Default)]
 pub struct Configured(Mutex<Map>);
 
 impl Configured {
-    /// These beacons, by name.
+    /// Creates the configuration from beacons by name.
     pub fn new(beacons: Map) -> Self {
         Configured(Mutex::new(beacons))
     }
 
-    /// What the minion looks at: the beacons of the pillar and, before those of the same name, its own.
+    /// Returns the beacons of the pillar and, with precedence, those of the configuration.
     pub fn all(&self, pillar: &Map) -> Map {
         let mut all = of_pillar(pillar);
         all.extend(self.own());
         all
     }
 
-    /// The beacons of the configuration.
+    /// Returns the beacons of the configuration.
     pub fn own(&self) -> Map {
         self.0.lock().clone()
     }
 
-    /// Puts others in the place of those of the configuration.
+    /// Replaces the beacons of the configuration.
     pub fn replace(&self, beacons: Map) {
         *self.0.lock() = beacons;
     }
@@ -35,7 +35,7 @@ impl Configured {
         change(&mut self.0.lock())
     }
 
-    /// Enables or disables one. Says whether it is there.
+    /// Enables or disables a beacon. Returns whether it exists.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         self.change(|beacons| {
             let Some(config) = beacons.get_mut(name) else { return false };

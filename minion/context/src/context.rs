@@ -1,8 +1,7 @@
-//! What a running function sees of its minion and of its job.
+//! The context of a running function: its minion and its job.
 //!
-//! Functions are synchronous: each job has a thread of its own, as a Jinja template that calls
-//! `salt['cmd.run']` in its middle cannot wait. What must reach the network does so through the
-//! traits here, whose implementations wait on the runtime.
+//! Functions are synchronous, and each job has its own thread, because Jinja templates that call `salt['cmd.run']`
+//! cannot be suspended. The traits here give access to the network; their implementations block on the runtime.
 
 use std::io::Write;
 use std::path::Path;
@@ -27,64 +26,65 @@ use crate::beacons::Configured;
 use crate::local_bus::LocalBus;
 use crate::{Rooms, StateContext, schedule};
 
-/// The option and the pillar key with the functions whose returns go into the mine.
+/// The option and the pillar key with the functions of the mine.
 pub const MINE_FUNCTIONS: &str = "mine_functions";
 
 /// Files under `salt://`, from the master or from this host.
 pub trait FileClient: Send + Sync {
-    /// The content of a file, or nothing if the environment has no such file. `path` is without `salt://`.
+    /// Returns the content of a file; `None` if the environment has no such file. `path` is without `salt://`.
     fn read(&self, path: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String>;
-    /// Writes the content of a file; false if the environment has no such file. After an error, what was written is not
-    /// the file.
+    /// Writes the content of a file. Returns false if the environment has no such file. After an error, the written
+    /// content is incomplete.
     fn fetch(&self, path: &str, saltenv: &str, into: &mut dyn Write) -> Result<bool, String> {
         let Some(content) = self.read(path, saltenv)? else { return Ok(false) };
         into.write_all(&content).map(|()| true).map_err(|error| error.to_string())
     }
-    /// The hash of a file in hex, of the kind that the server has (`hash_type`), or nothing if the environment has no such file.
+    /// Returns the hash of a file in hexadecimal, of the server's type (`hash_type`); `None` if the environment has no
+    /// such file.
     fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, String>;
-    /// The mode that a file has where it is served from, or nothing if that cannot be told.
+    /// Returns the mode of a file on the server; `None` if it is unknown.
     fn mode(&self, _path: &str, _saltenv: &str) -> Result<Option<u32>, String> {
         Ok(None)
     }
-    /// All files of an environment, sorted.
+    /// Returns all files of an environment, sorted.
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
-    /// Whether an environment has a file, if that can be told without a list of all; nothing if not.
+    /// Whether an environment has a file; `None` if only a list of all files could tell.
     fn holds(&self, _path: &str, _saltenv: &str) -> Option<bool> {
         None
     }
-    /// All folders of an environment, sorted.
+    /// Returns all directories of an environment, sorted.
     fn folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
-    /// Those folders of an environment that have nothing in them, sorted.
+    /// Returns the empty directories of an environment, sorted.
     fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
-    /// The links of an environment, and the text that each holds.
+    /// Returns the symbolic links of an environment and their targets.
     fn links(&self, saltenv: &str) -> Result<Map, String>;
-    /// All environments.
+    /// Returns all environments.
     fn environments(&self) -> Result<Vec<String>, String>;
-    /// Options of the master that matter to states: `state_top`, `nodegroups`, `renderer`, ...
+    /// Returns options of the master that states need: `state_top`, `nodegroups`, `renderer`, ...
     fn master_opts(&self) -> Result<Map, String>;
 }
 
-/// An event on its way to the master's bus.
+/// An event for the master's bus.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MasterEvent {
     /// Its tag.
     pub tag: String,
-    /// What it says, as the field `data` of its body.
+    /// The field `data` of its body.
     pub data: Value,
-    /// Fields that its body has beside `data`, such as the `jid` of a state's event; over `id`, `tag` and
-    /// `cmd`. They are in the place of Salt's `pretag`.
+    /// Further fields of its body beside `data`, such as the `jid` of a state's event; they override `id`, `tag` and
+    /// `cmd`. Used instead of Salt's `pretag`.
     pub beside: Option<Map>,
-    /// How long the master may take to have it; nothing for `request_timeout`.
+    /// The timeout of sending it; `request_timeout` if `None`.
     pub timeout: Option<Duration>,
 }
 
 impl MasterEvent {
-    /// An event with nothing beside its data.
+    /// Creates an event with only data.
     pub fn new(tag: &str, data: impl Into<Value>) -> Self {
         MasterEvent { tag: tag.to_owned(), data: data.into(), ..Self::default() }
     }
 
-    /// The request that brings it to the master: with its sender, its body.
+    /// Returns the request to the master, with the sender and the body.
     pub fn request(&self, id: &str) -> Map {
         let mut load = map! {"id" => id, "tag" => &self.tag, "data" => self.data.clone(), "cmd" => "_minion_event"};
         load.extend(self.beside.clone().unwrap_or_else(|| map! {"pretag" => Value::Nil}));
@@ -92,68 +92,67 @@ impl MasterEvent {
     }
 }
 
-/// Where events go and pillar comes from.
+/// The link to the master, for events and pillar.
 pub trait Upstream: Send + Sync {
-    /// Whether there is a master. Without one, events of states go nowhere and `event.send` fires here.
+    /// Whether there is a master. Without one, events of states are dropped and `event.send` publishes locally.
     fn has_master(&self) -> bool;
-    /// Fires an event on the master's bus; returns when the master has it.
+    /// Publishes an event on the master's bus. Returns when the master has accepted it.
     fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
-    /// A freshly rendered pillar, with `override_pillar` merged over it.
+    /// Returns a freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
-    /// The pillar, rendered anew even if the master keeps pillars for some time.
+    /// Returns a pillar rendered anew even if the master caches pillars.
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         self.pillar(saltenv, pillarenv, &Map::new())
     }
-    /// The master's port for publishes, once a session has begun.
+    /// Returns the master's publish port, once a session has begun.
     fn publish_port(&self) -> Option<u16> {
         None
     }
-    /// Whether functions mask values of the pillar, as masters of Salt 3008 and later and of Brine have it.
+    /// Whether functions mask values of the pillar, as with masters of Salt 3008 and later and of Brine.
     fn masks_pillar(&self) -> bool {
         true
     }
-    /// Sends a command to the master: its answer.
+    /// Sends a command to the master and returns its reply.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
         Err(format!("there is no master to ask ({command}): give this minion one by the option 'master'"))
     }
 }
 
-/// What all jobs of a minion share.
+/// The shared state of all jobs of a minion.
 pub struct Minion {
     /// The minion's id.
     pub id: String,
     /// The configuration.
     pub config: Arc<MinionConfig>,
-    /// Facts about this host. Who asks for the pillar shares them.
+    /// The grains. Pillar requests share them.
     pub grains: Arc<RwLock<Arc<Map>>>,
-    /// The pillar as it was last rendered.
+    /// The pillar as last rendered.
     pub pillar: RwLock<Arc<Map>>,
     /// Files under `salt://`.
     pub files: Arc<dyn FileClient>,
-    /// The master's bus, and pillar.
+    /// The link to the master.
     pub upstream: Arc<dyn Upstream>,
     /// The programs of this host.
     pub programs: Arc<dyn Programs>,
     /// The minion's own bus.
     pub local: LocalBus,
-    /// The beacons of the configuration, as they are now.
+    /// The current beacons of the configuration.
     pub beacons: Configured,
-    /// The schedule, as it is now.
+    /// The current schedule.
     pub schedule: Mutex<Schedule>,
-    /// Jobs that run now, by jid.
+    /// The running jobs, by jid.
     pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.
     pub states: Registry<StateContext>,
-    /// The modules that both are from.
+    /// The modules of both.
     pub rooms: Rooms,
 }
 
 impl Minion {
-    /// Creates a minion of these parts, without a pillar. Its own bus is the one that is given, or that of the daemon of
-    /// this id.
+    /// Creates a minion of these parts, without a pillar. Its bus is the given one, or that of the daemon with this id.
     ///
     /// With a bus, it must be called within a runtime.
     pub fn new(
@@ -187,7 +186,7 @@ impl Minion {
         })
     }
 
-    /// Replaces the pillar. If other functions fill the mine from now on, it is sent soon.
+    /// Replaces the pillar. If it changes the functions of the mine, an update of the mine is scheduled.
     pub fn set_pillar(&self, pillar: Map) {
         let functions = |pillar: &Map| pillar.get(MINE_FUNCTIONS).cloned();
         let new = functions(&pillar);
@@ -202,28 +201,28 @@ impl Minion {
 pub struct Job {
     /// The job id.
     pub jid: String,
-    /// The function that was asked for.
+    /// The requested function.
     pub fun: String,
-    /// Its arguments as they came.
+    /// Its arguments as received.
     pub arg: Vec<Value>,
     /// The load of the publish: `tgt`, `tgt_type`, `user`, `ret`, ...
     pub load: Map,
-    /// The thread's or process's number, for `saltutil.running`.
+    /// The PID, or the thread's id, for `saltutil.running`.
     pub pid: u32,
-    /// The retcode that the function has set, if it is not 0.
+    /// The retcode set by the function, if not 0.
     pub retcode: AtomicI64,
     /// The master that the job runs on, in an orchestration.
     pub master: Option<Arc<dyn MasterAccess>>,
-    /// Ends the job: functions that take long look at it or wait on it.
+    /// Cancels the job: long-running functions check it or wait on it.
     pub cancel: CancellationToken,
-    /// Child processes of the job, ended with it.
+    /// Child processes of the job, which are killed with it.
     pub children: Children,
-    /// Whether the repositories of packages were asked in this job.
+    /// Whether the package repositories were refreshed in this job.
     pub repositories_asked: Arc<AtomicBool>,
 }
 
 impl Job {
-    /// The same job with a retcode of its own: for what runs beside it.
+    /// Returns a copy of the job with its own retcode, for parallel states.
     #[must_use]
     pub fn beside(&self) -> Self {
         Job {
@@ -250,12 +249,12 @@ impl Job {
     pub fn mark(&self, data: &mut Map) {
         data.extend(self.causes());
         if self.load.contains_key("tgt_type") {
-            // The master knows what led to the job.
+            // The master knows the cause of the job.
             data.insert("_jid".into(), self.jid.as_str().into());
         }
     }
 
-    /// A job that nobody published: a call from the command line or a test.
+    /// Creates a job that was not published: a call from the command line or a test.
     pub fn local(jid: &Jid, fun: &str, args: &Args) -> Self {
         Job {
             jid: jid.to_string(),
@@ -277,22 +276,20 @@ impl Job {
 pub struct Context {
     /// The minion.
     pub minion: Arc<Minion>,
-    /// The job that the function runs in.
+    /// The job of the function.
     pub job: Arc<Job>,
-    /// Whether the call comes out of a template: `cmd.run` then works without a shell and pillar is
-    /// shown unmasked.
+    /// Whether the call is from a template: then `cmd.run` uses no shell and pillar is not masked.
     pub in_template: bool,
-    /// The pillar of a state run, in the place of the minion's: `pillar={...}` is for that run alone.
+    /// The pillar of a state run, which replaces the minion's: `pillar={...}` is for that run only.
     pub run_pillar: Option<Arc<Map>>,
-    /// The options of a state run, in the place of the configuration's: with what the run itself is told, such as
-    /// `test`.
+    /// The options of a state run, which replace the configuration's: with options of the run itself, such as `test`.
     pub run_opts: Option<Arc<Map>>,
-    /// Grains in the place of the minion's: those of the minion that a pillar is rendered for.
+    /// Grains that replace the minion's: those of the minion that a pillar is rendered for.
     pub own_grains: Option<Arc<Map>>,
 }
 
 impl Context {
-    /// The context of a job's function.
+    /// Creates the context of a job's function.
     pub fn new(minion: Arc<Minion>, job: Arc<Job>) -> Self {
         Context { minion, job, in_template: false, run_pillar: None, run_opts: None, own_grains: None }
     }
@@ -312,37 +309,37 @@ impl Context {
         self.job.retcode.store(retcode, Ordering::Relaxed);
     }
 
-    /// The grains as they are now.
+    /// Returns the current grains.
     pub fn grains(&self) -> Arc<Map> {
         self.own_grains.clone().unwrap_or_else(|| Arc::clone(&self.minion.grains.read()))
     }
 
-    /// The family of the system, such as `Debian`; an empty text if it is not known.
+    /// Returns the OS family, such as `Debian`; an empty string if it is unknown.
     pub fn os_family(&self) -> String {
         self.grains().get("os_family").map(ToString::to_string).unwrap_or_default()
     }
 
-    /// The pillar as it is now, or as the state run has it.
+    /// Returns the current pillar, or that of the state run.
     pub fn pillar(&self) -> Arc<Map> {
         self.run_pillar.clone().unwrap_or_else(|| Arc::clone(&self.minion.pillar.read()))
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &MinionConfig {
         &self.minion.config
     }
 
-    /// The file with the certificate authorities that web servers are verified with, if it is not the host's own.
+    /// Returns the file with certificate authorities for web servers, if it replaces the host's own.
     pub fn ca_bundle(&self) -> Option<&Path> {
         self.config().ca_bundle.as_deref()
     }
 
-    /// The options as templates and functions see them: the configuration's, or the state run's.
+    /// Returns the options for templates and functions: those of the state run, or of the configuration.
     pub fn opts(&self) -> Arc<Map> {
         self.run_opts.clone().unwrap_or_else(|| Arc::new(template_opts(self.config())))
     }
 
-    /// Whether changes are only to be told: the configuration says so, or the state run.
+    /// Whether changes are only reported: by the configuration or the state run.
     pub fn is_test(&self) -> bool {
         match &self.run_opts {
             Some(opts) => opts.get("test").is_some_and(Value::is_truthy),
@@ -350,7 +347,7 @@ impl Context {
         }
     }
 
-    /// The same context for calls that come out of a template.
+    /// Returns the context for calls from a template.
     #[must_use]
     pub fn for_template(&self) -> Self {
         Context { in_template: true, ..self.clone() }

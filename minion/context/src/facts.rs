@@ -1,4 +1,4 @@
-//! What targets look at, of the minion itself.
+//! The facts that targets match on the minion itself.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brine_value::Map;
 
 use crate::{Context, Minion};
 
-/// What a minion knows of itself when it looks whether it is meant.
+/// The facts of a minion about itself.
 pub struct OwnFacts {
     id: String,
     grains: Arc<Map>,
@@ -15,12 +15,12 @@ pub struct OwnFacts {
 }
 
 impl OwnFacts {
-    /// As they are in a job.
+    /// Returns the facts in a job.
     pub fn of(context: &Context) -> Self {
         OwnFacts { pillar: context.pillar(), ..Self::of_minion(&context.minion) }
     }
 
-    /// As they are now.
+    /// Returns the current facts.
     pub fn of_minion(minion: &Minion) -> Self {
         OwnFacts {
             id: minion.id.clone(),

@@ -9,7 +9,7 @@ use brine_value::Map;
 
 use crate::{Context, FileClient};
 
-/// The content of a file under `salt://`, of this host, or of a web server; nothing if it is not there.
+/// Returns the content of a file under `salt://`, of this host, or of a web server; `None` if it does not exist.
 pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec<u8>>, String> {
     match url.split_once("://") {
         Some(("salt", path)) => {
@@ -23,7 +23,7 @@ pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec
     }
 }
 
-/// A path without `salt://`, and the environment that it is in: what is written behind it (`?saltenv=dev`), or this one.
+/// Returns a path without `salt://`, and its environment: from its query (`?saltenv=dev`), or the given one.
 pub fn in_environment<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
     let path = path.strip_prefix("salt://").unwrap_or(path).trim_start_matches('/');
     path.split_once("?saltenv=").unwrap_or((path, saltenv))
@@ -36,7 +36,7 @@ pub struct LocalFiles {
 }
 
 impl LocalFiles {
-    /// Files in these folders; `opts` stands in for the master's options.
+    /// Creates a client of files in these directories; `opts` replaces the master's options.
     pub fn new(roots: Roots, opts: Map) -> Self {
         LocalFiles { roots, opts }
     }
@@ -93,7 +93,7 @@ impl FileClient for LocalFiles {
     }
 }
 
-/// Returns the text of a file under `salt://`, or nothing if the environment has no such file.
+/// Returns the text of a file under `salt://`; `None` if the environment has no such file.
 pub fn read_text(files: &dyn FileClient, path: &str, saltenv: &str) -> Result<Option<String>, String> {
     match files.read(path, saltenv)? {
         None => Ok(None),

@@ -1,7 +1,7 @@
-//! What state functions get and return.
+//! The context and the result of state functions.
 //!
-//! A state function looks at the host, changes what differs, unless it is only asked what it would do, and reports it in
-//! a [`StateReturn`].
+//! A state function compares the host with the desired state, makes the changes unless in test mode, and reports them
+//! in a [`StateReturn`].
 
 use std::sync::Arc;
 
@@ -12,41 +12,40 @@ use crate::Context;
 /// The context of state functions.
 #[derive(Clone)]
 pub struct StateContext {
-    /// What execution functions see.
+    /// The context for execution functions.
     pub call: Context,
-    /// Whether the state only says what it would do.
+    /// Whether the state only reports what it would change.
     pub test: bool,
-    /// The environment of the SLS that the state is from.
+    /// The environment of the state's SLS.
     pub saltenv: String,
-    /// The SLS that the state is from.
+    /// The state's SLS.
     pub sls: String,
     /// The id of the state.
     pub id: String,
-    /// The low chunk's arguments: for functions that look at other ones than their own. When `mod_watch` is
-    /// called, `__reqs__` has by kind of requisite which states it came from: `state`, `__id__`, `name` and
-    /// `changes` of each.
+    /// The arguments of the low chunk: for functions that read arguments other than their own. For `mod_watch`,
+    /// `__reqs__` has the triggering states by kind of requisite: `state`, `__id__`, `name` and `changes` of each.
     pub chunk: Arc<Map>,
-    /// The states that this one requires, by module and name: what `clean` keeps.
+    /// The states that this one requires, by module and name: `clean` preserves their files.
     pub required: Vec<(String, String)>,
 }
 
-/// What a state function has to say.
+/// The result of a state function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StateReturn {
-    /// The name that the state is about.
+    /// The name of the state.
     pub name: String,
-    /// `Some(true)`: as it should be; `Some(false)`: failed; `None`: would change (test mode).
+    /// `Some(true)`: success; `Some(false)`: failure; `None`: would change (test mode).
     pub result: Option<bool>,
-    /// What was done, in words.
+    /// The comment.
     pub comment: String,
-    /// What changed.
+    /// The changes.
     pub changes: Map,
-    /// Further keys that some states return: `pchanges`, `warnings`, `skip_watch`, ...
+    /// Further fields that some states return: `pchanges`, `warnings`, `skip_watch`, ...
     pub more: Map,
 }
 
 impl StateReturn {
-    /// All is as it should be.
+    /// Creates a success.
     pub fn ok(name: &str, comment: impl Into<String>) -> Self {
         StateReturn {
             name: name.to_owned(),
@@ -57,24 +56,24 @@ impl StateReturn {
         }
     }
 
-    /// The state could not be reached.
+    /// Creates a failure.
     pub fn failed(name: &str, comment: impl Into<String>) -> Self {
         StateReturn { result: Some(false), ..Self::ok(name, comment) }
     }
 
-    /// Something would change if this were no test.
+    /// Creates the result of a change in test mode.
     pub fn would(name: &str, comment: impl Into<String>) -> Self {
         StateReturn { result: None, ..Self::ok(name, comment) }
     }
 
-    /// With these changes.
+    /// Sets the changes.
     #[must_use]
     pub fn with_changes(mut self, changes: Map) -> Self {
         self.changes = changes;
         self
     }
 
-    /// As a value with its entries in another order than most states have: returns are shown in their order.
+    /// Converts the result to a value with a different order of fields: returns are shown in their order.
     pub fn in_order(self, order: [&str; 4]) -> Value {
         let mut told = self.into_map();
         for (place, key) in order.into_iter().enumerate() {

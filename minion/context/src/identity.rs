@@ -1,4 +1,4 @@
-//! The id of a minion, and why its parts cannot be created.
+//! The id of a minion, and errors of its creation.
 
 use brine_config::MinionConfig;
 use brine_ids::MinionId;
@@ -7,7 +7,7 @@ use brine_system::files::{self, FileError};
 /// The file below `pki_dir` with the public key of the master.
 pub const MASTER_KEY: &str = "minion_master.pub";
 
-/// Why a minion cannot be created.
+/// The error of creating a minion.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The id in the configuration is invalid.
@@ -24,7 +24,7 @@ pub enum SetupError {
     Config(#[from] brine_config::ConfigError),
 }
 
-/// Returns the id in the configuration, or in `minion_id` in its folder, or the host's name.
+/// Returns the id in the configuration, or in `minion_id` in its directory, or the host's name.
 pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
     if let Some(id) = &config.id {
         return Ok(id.parse()?);

@@ -1,4 +1,4 @@
-//! One call in a job, and the jobs that run on this host.
+//! Function calls in a job, and the running jobs of this host.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -10,16 +10,16 @@ use brine_value::{FromValue, Map, Value, list, map, msgpack};
 
 use crate::{Context, Job, MasterEvent, Minion, suggest};
 
-/// What came of one call.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// What the function returned, or why it did not, in words.
+    /// The result of the function, or the error message.
     pub value: Value,
-    /// 0 if all went well.
+    /// 0 for success.
     pub retcode: i64,
-    /// Whether the function ran to its end.
+    /// Whether the function completed.
     pub success: bool,
-    /// The outputter that the function asks for.
+    /// The outputter hint of the function.
     pub out: Option<&'static str>,
 }
 
@@ -50,19 +50,19 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     }
 }
 
-/// A mapping that says itself that it is no success.
+/// Whether a mapping reports its own failure.
 fn says_failed(value: &Value) -> bool {
     let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
     says("result") || says("success")
 }
 
-/// What tells the master that a function ended in a way that nobody has foreseen.
+/// Returns the event about an exception of a function.
 pub fn exception_event() -> MasterEvent {
     const MESSAGE: &str = "The minion function caused an exception";
     MasterEvent::new("_salt_error", map! {"message" => MESSAGE, "args" => list![MESSAGE], "_stamp" => stamp()})
 }
 
-/// Functions that take every keyword see what they were published with, as `__pub_*`.
+/// Adds the fields of the publish, as `__pub_*`, for functions that accept every keyword.
 pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     use brine_function::ParamKind;
     let takes = context
@@ -74,7 +74,7 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
         return;
     }
     if context.job.load.contains_key("tgt_type") {
-        // Brine's minions have no resources: a job is always for the minion itself.
+        // Brine's minions have no resources: a job always targets the minion itself.
         let none = Value::List(Vec::new());
         args.keyword.insert("__pub_minion_is_target".into(), true.into());
         args.keyword.insert("__pub_pure_resource_target".into(), false.into());
@@ -87,15 +87,15 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     }
 }
 
-/// The file below `proc/` that stands for a job as long as it runs: a `salt-call` beside the minion sees it there.
+/// The file below `proc/` of a running job, by which a `salt-call` sees the jobs of the daemon.
 pub struct ProcFile(Option<PathBuf>);
 
 impl ProcFile {
-    /// Writes it; it is removed when this is dropped.
+    /// Writes the file; it is removed on drop.
     pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
         let packed = msgpack::pack_map(&describe(job));
-        // It means nothing once the power has failed.
+        // Not flushed: it is meaningless after a power failure.
         let written =
             files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_soon(&path, &packed, 0o600));
         match written {
@@ -111,13 +111,13 @@ impl ProcFile {
 impl Drop for ProcFile {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // Who cleaned the folder has done it already.
+            // It may have been cleaned up already.
             _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A job that runs on this host, in this process or in another one.
+/// A running job of this host, in this or another process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Running {
     /// The job id.
@@ -126,11 +126,11 @@ pub struct Running {
     pub fun: String,
     /// The process.
     pub pid: u32,
-    /// All that `saltutil.running` tells.
+    /// The fields of `saltutil.running`.
     pub told: Map,
 }
 
-/// All jobs that run on this host: those of this process, and those of a `salt-call` or a minion beside it.
+/// Returns all running jobs of this host: those of this process, and those of other `salt-call` and minion processes.
 pub fn running(minion: &Minion) -> Vec<Running> {
     let of = |told: Map| {
         let text = |name: &str| told.get(name).map(ToString::to_string);
@@ -143,7 +143,7 @@ pub fn running(minion: &Minion) -> Vec<Running> {
         let told = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
         let job = told.and_then(of).filter(|job| job.pid != std::process::id())?;
         if has_ended(job.pid) {
-            // What was killed has left its file.
+            // A killed process leaves its file.
             _ = std::fs::remove_file(file.path());
             return None;
         }
@@ -158,35 +158,35 @@ pub fn left_behind(minion: &Minion) -> Vec<Map> {
     let left = files.filter_map(|file| {
         let told = std::fs::read(file.path()).ok().and_then(|packed| msgpack::unpack_map(&packed).ok());
         let pid = told.as_ref().and_then(|told| told.get("pid").and_then(u32::from_value));
-        // Those of a `salt-call` stay while it runs.
+        // The files of a `salt-call` stay while it runs.
         if pid.is_some_and(|pid| pid != std::process::id() && !has_ended(pid)) {
             return None;
         }
         _ = std::fs::remove_file(file.path());
         told
     });
-    // A master waits for those that have a target.
+    // Only jobs with a target have a waiting master.
     left.filter(|told| told.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
         .collect()
 }
 
-/// Whether a process is gone, or its number is another program's by now.
+/// Whether a process has ended, or its PID belongs to another program by now.
 fn has_ended(pid: u32) -> bool {
     let name = |pid: u32| std::fs::read(format!("/proc/{pid}/comm")).ok();
     name(pid).is_none_or(|other| Some(other) != name(std::process::id()))
 }
 
-/// Where running jobs have their files.
+/// Returns the directory of the files of running jobs.
 pub fn proc_dir(minion: &Minion) -> PathBuf {
     minion.config.cachedir.join("proc")
 }
 
-/// Where the return of a job is kept for a while.
+/// Returns the path of a cached return.
 pub fn cached_return(minion: &Minion, jid: &str) -> PathBuf {
     minion.config.cachedir.join("minion_jobs").join(jid).join("return")
 }
 
-/// A running job, as `saltutil.running` tells it.
+/// Returns the fields of a running job for `saltutil.running`.
 pub fn describe(job: &Job) -> Map {
     let field = |name: &str| job.load.get(name).cloned().unwrap_or_default();
     map! {

@@ -1,20 +1,20 @@
-//! What a running function sees of its minion and of its job, and the types of functions.
+//! The context of functions: their minion, their job, and their types.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits by which functions reach master and files |
-//! | `function` | what state functions get and return: [`StateContext`], [`StateReturn`] |
-//! | `rooms` | the functions of all Salt modules, handed down by the crate that owns them: [`Rooms`] |
+//! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits for access to the master and to files |
+//! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
+//! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
 //! | `identity` | the id of a minion |
-//! | [`programs`] | running programs in a job |
-//! | [`jobs`] | one call in a job; the jobs that run on this host |
+//! | [`programs`] | running of programs in a job |
+//! | [`jobs`] | function calls in a job; the running jobs of this host |
 //! | [`files`] | files under `salt://`, of this host or a web server |
-//! | [`local_bus`] | the minion's own event bus, from here or from a `salt-call` |
-//! | [`template_host`] | the functions and files that templates reach |
-//! | [`masterless`] | minions without a session of their own |
-//! | `facts` | what targets look at: [`OwnFacts`] |
-//! | [`beacons`], [`schedule`] | the configured beacons and scheduled jobs, which functions change |
-//! | [`redact`] | text for logs without secrets |
+//! | [`local_bus`] | the minion's own event bus, from the daemon or a `salt-call` |
+//! | [`template_host`] | the functions and files for templates |
+//! | [`masterless`] | minions without a session |
+//! | `facts` | the facts that targets match: [`OwnFacts`] |
+//! | [`beacons`], [`schedule`] | the configured beacons and scheduled jobs |
+//! | [`redact`] | masking of secrets in logs |
 //! | [`suggest`] | suggestions for misspelt names |
 
 #![warn(clippy::self_named_module_files)]

@@ -1,4 +1,4 @@
-//! The minion's own event bus, from wherever code runs: in the minion itself, or in a `salt-call` beside it.
+//! The minion's own event bus, from the daemon itself or from a `salt-call`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,41 +12,41 @@ use brine_zmtp::{Limits, Push, Subscriber, TransportError};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-/// The field that ties an answer to its question. Salt's functions take the first answer that comes by, which
-/// may be somebody else's.
+/// The field that correlates a reply with its query. Salt's functions take the first reply, which may be another
+/// process's.
 pub const QUESTION: &str = "__question";
 
-/// Why an event is not on the minion's bus.
+/// The error of publishing on the minion's bus.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalBusError {
-    /// No minion runs in this `sock_dir`.
+    /// No minion is running with this `sock_dir`.
     #[error("the minion's event bus cannot be reached, is salt-minion running? {0}")]
     Unreachable(#[from] TransportError),
-    /// It is no event.
+    /// The event is invalid.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// The bus does not take it.
+    /// The bus refuses the event.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The bus cannot be followed.
+    /// Subscribing to the bus failed.
     #[error(transparent)]
     Follow(#[from] StoreError),
-    /// No thread can wait for the network.
+    /// Creating a runtime failed.
     #[error("waiting for the minion's event bus is not possible: {0}")]
     Runtime(#[from] std::io::Error),
 }
 
-/// The minion's own bus. To be used from threads that may wait.
+/// The minion's own bus. For threads that may block.
 #[derive(Debug, Clone)]
 pub enum LocalBus {
     /// The bus of this process.
     Own {
         /// The bus.
         bus: Bus,
-        /// Where waiting is done.
+        /// The runtime to block on.
         runtime: Handle,
     },
-    /// The bus of the minion whose sockets are in this folder.
+    /// The bus of the minion with its sockets in this directory.
     Sockets {
         /// `sock_dir`.
         folder: PathBuf,
@@ -56,7 +56,7 @@ pub enum LocalBus {
 }
 
 impl LocalBus {
-    /// Fires an event.
+    /// Publishes an event.
     pub fn fire(&self, tag: &str, data: &Map) -> Result<(), LocalBusError> {
         match self {
             LocalBus::Own { bus, runtime } => {
@@ -70,8 +70,7 @@ impl LocalBus {
         }
     }
 
-    /// Fires an event and waits for the answer to it, an event of the tag `answer`; nothing if none comes in
-    /// time.
+    /// Publishes an event and waits for its reply, an event with the tag `answer`; returns `None` after the timeout.
     pub fn ask(&self, tag: &str, mut data: Map, answer: &str, timeout: Duration) -> Result<Option<Map>, LocalBusError> {
         let question = Jid::new();
         data.insert(QUESTION.into(), question.as_str().into());
@@ -139,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers every question, other people's first.
+    /// Answers every query, those of others first.
     async fn answer(bus: Bus) {
         let mut questions = bus.subscribe(Filter::prefix("ask"), Start::Now).unwrap();
         while let Some(event) = questions.recv().await {
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn answers_come_to_who_asked_here_and_from_beside() {
+    async fn replies_reach_their_query_in_and_across_processes() {
         let folder = tempfile::tempdir().unwrap();
         let bus = Bus::in_memory(BusLimits::default());
         let names = SocketNames::minion("web1");

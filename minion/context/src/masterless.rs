@@ -1,5 +1,4 @@
-//! Minions without a session of their own: those that work without a master, and those that differ from the one that runs
-//! for the length of a state run.
+//! Minions without a session: those that work without a master, and variants of a running one for a state run.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,7 +17,7 @@ use crate::files::LocalFiles;
 use crate::template_host::MinionHost;
 use crate::{Context, Job, MasterEvent, Minion, Rooms, SetupError, Upstream, minion_id};
 
-/// A minion that works without a master: `salt-call --local`.
+/// Creates a minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
     let minion = without_pillar(config, rooms)?;
     let pillar = minion.upstream.pillar(None, minion.config.pillarenv.as_deref(), &Map::new());
@@ -26,7 +25,7 @@ pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, Set
     Ok(minion)
 }
 
-/// As [`masterless`], with an empty pillar: for who renders one only when it is wanted.
+/// Creates a minion like [`masterless`], with an empty pillar: for callers that render one on demand.
 pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
     let mut config = config;
@@ -36,7 +35,7 @@ pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>,
     with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))
 }
 
-/// The minion with what a file says over its options (`localconfig`), for one state run. It has the same grains.
+/// Returns the minion with its options overridden by a file (`localconfig`), for one state run. It has the same grains.
 pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError> {
     let config = minion.config.with_file(path)?;
     let grains = Arc::clone(&minion.grains);
@@ -47,7 +46,7 @@ pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError
     Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, files, upstream, None))
 }
 
-/// The minion with the files of these folders alone, for one state run.
+/// Returns the minion with only the files of these directories, for one state run.
 pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -> Result<Arc<Minion>, SetupError> {
     let mut config = (*minion.config).clone();
     config.file_client = "local".into();
@@ -88,7 +87,7 @@ struct LocalUpstream {
     id: MinionId,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
-    /// Whose functions pillar files can call.
+    /// The minion whose functions pillar files can call.
     minion: OnceLock<Weak<Minion>>,
 }
 
@@ -105,7 +104,7 @@ impl Upstream for LocalUpstream {
         let grains = Arc::clone(&self.grains.read());
         let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
             let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
-            // The pillar in the making is not there yet.
+            // The pillar is empty while it is being rendered.
             let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
             MinionHost::new(context).host()
         });

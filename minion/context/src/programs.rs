@@ -1,4 +1,4 @@
-//! Running the system's programs in a job.
+//! Running of system programs in a job.
 
 use brine_function::CallError;
 use brine_host::process::Output;
@@ -7,7 +7,7 @@ use brine_value::Value;
 
 use crate::Context;
 
-/// Runs a program to its end. Its exit status is not the job's: the function says what it means.
+/// Runs a program to its end. Its exit status does not become the job's retcode: the function interprets it.
 pub fn run(context: &Context, words: &[String], env: &[(&str, &str)]) -> Result<Output, CallError> {
     context.run_program(&program(words, env)).map_err(CallError::execution)
 }

@@ -1,13 +1,13 @@
-//! Text for logs without secrets: what a minion logs of SLS files, commands and states may hold values of its pillar.
-//! These are masked, whatever they are; nobody can tell which of them is a password.
+//! Masks secrets in text for logs: SLS files, commands and states may contain values of the pillar. All values are
+//! masked, as passwords cannot be recognised.
 
 use brine_value::{Map, Value};
 
-/// What stands for a value of the pillar.
+/// The replacement of a value of the pillar.
 const MASK: &str = "****";
-/// Shorter values are in too many words to be masked.
+/// The minimum length of masked values; shorter ones occur in too many words.
 const SHORTEST: usize = 4;
-/// The most lines of a text that are logged, and the most bytes.
+/// The maximum number of logged lines of a text, and of bytes.
 const MAX_LINES: usize = 500;
 const MAX_BYTES: usize = 64 << 10;
 
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 64 << 10;
 pub struct Redactor(Vec<String>);
 
 impl Redactor {
-    /// A redactor for text that may hold values of this pillar.
+    /// Creates a redactor for text that may contain values of this pillar.
     pub fn of(pillar: &Map) -> Self {
         let mut values = Vec::new();
         pillar.values().for_each(|value| collect(value, &mut values));
@@ -24,7 +24,7 @@ impl Redactor {
         Redactor(values)
     }
 
-    /// The text with values masked.
+    /// Returns the text with values masked.
     pub fn hide(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for value in &self.0 {
@@ -35,7 +35,7 @@ impl Redactor {
         text
     }
 
-    /// The text with values masked, line by line and bounded, for a log line each.
+    /// Returns the text with values masked, split into a bounded number of lines, for one log line each.
     pub fn lines(&self, text: &str) -> Vec<String> {
         let end = (0..=MAX_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
         let shown = self.hide(&text[..end]);
@@ -48,7 +48,7 @@ impl Redactor {
     }
 }
 
-/// Collects the lines of all texts and numbers in a value.
+/// Collects the lines of all strings and numbers in a value.
 fn collect(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Map(map) => map.values().for_each(|value| collect(value, into)),
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_the_pillar_are_masked_wherever_they_stand() {
+    fn values_of_the_pillar_are_masked_everywhere() {
         let redactor = Redactor::of(&map! {
             "password" => "s3cret", "users" => list![map! {"pin" => 123_456, "key" => "BEGIN\n  line one\n  line two\nEND"}],
             "on" => true, "short" => "abc", "longer" => "s3cret-and-more"

@@ -1,4 +1,4 @@
-//! The functions of all Salt modules, as the crate that owns them hands them down.
+//! The functions of all Salt modules, passed in by the crate that owns them.
 
 use brine_function::{Function, Registry};
 use brine_sls::compile::Chunk;
@@ -14,9 +14,9 @@ pub struct Room {
     pub functions: &'static [&'static [Function<Context>]],
     /// Lists of state functions.
     pub states: &'static [&'static [Function<StateContext>]],
-    /// The module whose states can run as one, and how they are merged: `aggregate`.
+    /// The module whose states can be aggregated (`aggregate`), and how they are merged.
     pub aggregate: Option<(&'static str, Aggregate)>,
-    /// Returns why this host cannot run states of the room, if so. It is asked for each state, because an earlier one may
+    /// Returns why this host cannot run states of the room, if so. Called for each state, because an earlier one may
     /// have installed a missing program.
     pub unavailable: Option<fn(&Context) -> Option<String>>,
 }

@@ -1,4 +1,4 @@
-//! The schedule of a minion: the job that sends the mine, and the file that keeps changes.
+//! The schedule of a minion: the mine job, and the file of saved changes.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,15 @@ use brine_yaml::Style;
 
 use crate::Minion;
 
-/// The job that sends the mine: Salt's name for it.
+/// Salt's name for the mine job.
 pub const MINE: &str = "__mine_interval";
 
-/// The file that holds the schedule from one start to the next.
+/// Returns the file with the saved schedule.
 pub fn file(minion: &Minion) -> PathBuf {
     minion.config.config_dir.join("minion.d/_schedule.conf")
 }
 
-/// Writes a schedule into its file.
+/// Writes a schedule to its file.
 pub fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
     let path = file(minion);
     let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);

@@ -1,10 +1,10 @@
-//! Suggestions for misspelt names of functions and states, behind Salt's own message.
+//! Suggestions for misspelt names of functions and states, appended to Salt's message.
 
 use brine_function::{CallError, Registry};
 
 use crate::{Minion, StateContext};
 
-/// The message about an execution function that is not available.
+/// Returns the message about an unavailable execution function.
 pub fn not_available(minion: &Minion, name: &str) -> String {
     let error = CallError::NotAvailable(name.to_owned());
     if minion.functions.get(name).is_none() && minion.states.get(name).is_some() {
@@ -13,13 +13,13 @@ pub fn not_available(minion: &Minion, name: &str) -> String {
     minion.functions.nearest(name).map_or_else(|| error.to_string(), |near| format!("{error} Did you mean '{near}'?"))
 }
 
-/// The message about a state function that is not available.
+/// Returns the message about an unavailable state function.
 pub fn no_state(states: &Registry<StateContext>, name: &str) -> String {
     let error = CallError::NotAvailable(name.to_owned());
     states.nearest(name).map_or_else(|| error.to_string(), |near| format!("{error} Did you mean '{near}'?"))
 }
 
-/// The message about a state function that `state.single` and its like do not find.
+/// Returns the message about a state function that `state.single` and similar functions cannot find.
 pub fn no_single_state(states: &Registry<StateContext>, name: &str) -> String {
     let hint = states.nearest(name).map(|near| format!(": did you mean '{near}'?")).unwrap_or_default();
     format!("Specified state '{name}' was not found{hint}")

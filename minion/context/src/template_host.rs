@@ -1,4 +1,4 @@
-//! The functions and files of a minion, as its templates reach them.
+//! The functions and files of a minion for its templates.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use brine_value::{Map, Value};
 use crate::Context;
 use crate::files::read_text;
 
-/// Returns the pillar as templates see it. What a minion compiles itself has Python's `OrderedDict`s in it; what a master sends
-/// has not.
+/// Returns the pillar for templates. A pillar that the minion compiles itself contains `OrderedDict`s, one from a
+/// master does not.
 pub fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
     if context.config().file_client == "local" { Tree::ordered(pillar) } else { Tree::new(pillar) }
 }
@@ -19,7 +19,7 @@ pub fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
 /// The minion's functions.
 pub struct MinionHost {
     context: Context,
-    /// The pillar and the grains that functions look things up in, if templates see the changes of others there.
+    /// The pillar and the grains for lookups, if changes by other templates are visible there.
     shared: Option<(Tree, Tree)>,
 }
 
@@ -48,7 +48,7 @@ impl MinionHost {
         (shared.map(|(pillar, _)| pillar), grains)
     }
 
-    /// The context of a function that looks into pillar or grains, if these have been changed.
+    /// Returns the context of a function that reads pillar or grains, if these have been changed.
     fn as_changed(&self, function: &str) -> Option<Context> {
         let (pillar, grains) = self.trees();
         let looks = ["pillar.", "grains.", "config.", "match."].iter().any(|module| function.starts_with(module));
@@ -68,7 +68,7 @@ impl Functions for MinionHost {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let before = self.context.job.retcode.load(Ordering::Relaxed);
         let called = self.as_changed(function).as_ref().unwrap_or(&self.context).call(function, args);
-        // What a template runs does not say whether the job went well.
+        // Retcodes of functions called by a template do not affect the job.
         self.context.set_retcode(before);
         called
     }

@@ -7,15 +7,15 @@ use brine_value::{FromValue, Value};
 pub struct Account {
     /// The name.
     pub name: String,
-    /// `x`, as the hash is elsewhere.
+    /// `x`, as the hash is in the shadow file.
     pub passwd: String,
-    /// The number.
+    /// The user id.
     pub uid: u32,
-    /// The number of the own group.
+    /// The primary group id.
     pub gid: u32,
-    /// Full name and more, separated by commas.
+    /// Full name and further fields, separated by commas.
     pub gecos: String,
-    /// The home folder.
+    /// The home directory.
     pub home: String,
     /// The shell.
     pub shell: String,
@@ -26,11 +26,11 @@ pub struct Account {
 pub struct GroupEntry {
     /// The name.
     pub name: String,
-    /// `x`, as the hash is elsewhere.
+    /// `x`, as the hash is in the shadow file.
     pub passwd: String,
-    /// The number.
+    /// The group id.
     pub gid: u32,
-    /// The users who are in it beside those whose own group it is.
+    /// The users with this supplementary group.
     pub members: Vec<String>,
 }
 
@@ -44,13 +44,13 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// As they are now.
+    /// Reads the current users and groups.
     pub fn read() -> Self {
         let text = |path| String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
         Self::parse(&text("/etc/passwd"), &text("/etc/group"))
     }
 
-    /// Reads the two files' texts. Lines that are none are left out.
+    /// Parses the contents of the two files. Invalid lines are skipped.
     pub fn parse(passwd: &str, group: &str) -> Self {
         let users = passwd.lines().filter_map(|line| {
             let fields: Vec<&str> = line.split(':').collect();
@@ -67,27 +67,27 @@ impl Accounts {
         Accounts { users: users.collect(), groups: groups.collect() }
     }
 
-    /// The user of this name.
+    /// Returns the user with this name.
     pub fn user(&self, name: &str) -> Option<&Account> {
         self.users.iter().find(|user| user.name == name)
     }
 
-    /// The group of this name.
+    /// Returns the group with this name.
     pub fn group(&self, name: &str) -> Option<&GroupEntry> {
         self.groups.iter().find(|group| group.name == name)
     }
 
-    /// The first group of this number.
+    /// Returns the first group with this id.
     pub fn group_numbered(&self, gid: u32) -> Option<&GroupEntry> {
         self.groups.iter().find(|group| group.gid == gid)
     }
 
-    /// The number of a group that is named by its number or its name.
+    /// Returns the id of a group that is given by its id or its name.
     pub fn number_of(&self, group: &Value) -> Option<u32> {
         u32::from_value(group).or_else(|| self.group(group.as_str()?).map(|group| group.gid))
     }
 
-    /// The names of the groups that a user is in, sorted.
+    /// Returns the names of a user's groups, sorted.
     pub fn groups_of(&self, name: &str) -> Vec<String> {
         let own = self.user(name).map(|user| user.gid);
         let is_in = |group: &&GroupEntry| Some(group.gid) == own || group.members.iter().any(|member| member == name);
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_are_none_are_left_out() {
+    fn invalid_lines_are_skipped() {
         let passwd = "root:x:0:0:root:/root:/bin/bash\n+::::::\nfred:x:1000:1000:Fred F,1,2:/home/fred:/bin/sh\nbad\n";
         let accounts = Accounts::parse(passwd, "root:x:0:\nfred:x:1000:\nadm:x:4:root,fred\nweb:x:5:fred\n\n");
         assert_eq!(accounts.users.len(), 2);

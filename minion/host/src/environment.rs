@@ -1,7 +1,7 @@
 //! The environment of the programs that are run: that of this process, with the changes of `environ.setenv` over it.
 //!
-//! Changes are kept apart and given to each command: the environment of this process cannot change while others of its
-//! threads may read it. A job of a minion has changes of its own, which end with it, as in Salt, where a job is a process.
+//! Changes are stored separately and passed to each command, because changing the environment of a multi-threaded
+//! process is unsafe. Each job has its own changes, which end with it, as in Salt, where a job is a process.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 /// Variables that were set, or removed (`None`).
 type Changes = BTreeMap<String, Option<String>>;
 
-/// The changes of code that runs in no job: of `salt-call`, and of the daemons themselves.
+/// The changes outside of jobs: of `salt-call`, and of the daemons themselves.
 static PROCESS: LazyLock<Environment> = LazyLock::new(Environment::default);
 
 thread_local! {
@@ -32,7 +32,7 @@ impl Environment {
 
     /// Calls with these changes in force on this thread.
     pub fn run<T>(&self, call: impl FnOnce() -> T) -> T {
-        /// Puts back the changes that were in force before, also after a panic.
+        /// Restores the earlier changes on drop, also after a panic.
         struct Before(Option<Environment>);
         impl Drop for Before {
             fn drop(&mut self) {

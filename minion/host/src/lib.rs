@@ -1,13 +1,13 @@
-//! The host that a minion runs on: what modules, states and the daemon share and is no Salt module.
+//! The host of a minion: code that modules, states and the daemon share and that is not a Salt module.
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`process`] | running programs |
-//! | [`programs`] | finding programs, and running them word by word without a shell |
-//! | [`environment`] | the environment of the programs that are run |
+//! | [`process`] | child processes |
+//! | [`programs`] | lookup of programs, and running them by argument lists without a shell |
+//! | [`environment`] | the environment of child processes |
 //! | [`accounts`] | users and groups |
 //! | [`lines`] | lines such as `LANG=..` in small files |
-//! | [`paths`] | paths as people write them |
+//! | [`paths`] | paths as users write them |
 //! | [`web`] | the HTTP client |
 //! | [`grains`] | facts about the host |
 

@@ -5,16 +5,16 @@ use std::path::Path;
 use brine_function::CallError;
 use brine_system::files;
 
-/// What is done if there is no line that begins so.
+/// The action if no line begins with the prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// The line goes to the end; a file that is not there is made.
+    /// Appends the line, and creates the file if necessary.
     Append,
-    /// The file stays as it is.
+    /// Leaves the file unchanged.
     Leave,
 }
 
-/// Puts a line in the place of each that begins with these words.
+/// Replaces each line that begins with this prefix.
 pub fn set(path: impl AsRef<Path>, start: &str, line: &str, missing: Missing) -> Result<(), CallError> {
     let path = path.as_ref();
     let text = files::read_if_exists(path).map_err(CallError::execution)?;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_put_where_they_were() {
+    fn lines_are_replaced_in_place() {
         assert_eq!(with("a=1\nb=2\na=3", "a=", "a=5", Missing::Append), "a=5\nb=2\na=5\n");
         assert_eq!(with("b=2", "a=", "a=5", Missing::Append), "b=2\na=5\n");
         assert_eq!(with("b=2\n", "a=", "a=5", Missing::Leave), "b=2\n");

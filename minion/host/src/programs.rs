@@ -1,4 +1,4 @@
-//! Calling the system's programs word by word: no shell reads what comes from a state or a call.
+//! Runs system programs by argument lists: no shell interprets values from a state or a call.
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +10,15 @@ use tokio_util::sync::CancellationToken;
 use crate::environment;
 use crate::process::{Children, Output, ProcessError, Program};
 
-/// How the programs of a host are found and run: [`System`], or transcripts in tests.
+/// Finds and runs programs: [`System`], or transcripts in tests.
 pub trait Programs: Send + Sync {
-    /// Returns the path of the program of this name.
+    /// Returns the path of a program.
     fn find(&self, name: &str) -> Option<PathBuf>;
-    /// Runs a program to its end, as one of these children of a job, unless the job is cancelled.
+    /// Runs a program to its end as a child of a job, unless the job is cancelled.
     fn run(&self, program: &Program, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError>;
 }
 
-/// The programs that are really there.
+/// The installed programs.
 pub struct System;
 
 impl Programs for System {
@@ -31,12 +31,12 @@ impl Programs for System {
     }
 }
 
-/// Returns the path of a program, by the directories of this process's `PATH`.
+/// Returns the path of a program in the `PATH` of this process.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     processes::find(Path::new(name))
 }
 
-/// A word that a program must not take for an option.
+/// Checks that an argument cannot be taken for an option.
 pub fn argument(word: &str) -> Result<String, CallError> {
     if word.is_empty() || word.starts_with('-') {
         return Err(CallError::Execution(format!("'{word}' cannot be used: it starts with '-' or is empty")));
@@ -44,13 +44,13 @@ pub fn argument(word: &str) -> Result<String, CallError> {
     Ok(word.to_owned())
 }
 
-/// Returns the path of a program, by the directories of the `PATH` that commands get.
+/// Returns the path of a program in the `PATH` of commands.
 pub fn which(name: &str) -> Option<PathBuf> {
     let path = environment::variable("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// A program by its words, with more variables in its environment.
+/// Creates a program from its arguments, with additional environment variables.
 pub fn program(words: &[String], env: &[(&str, &str)]) -> Program {
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

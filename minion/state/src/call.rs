@@ -1,4 +1,4 @@
-//! One call of a state function: what must be right before, conditions, retries, and what every result has.
+//! One call of a state function: checks, conditions, retries, and the common fields of results.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use nix::sys::stat::Mode;
 
 use super::{Settings, conditions, slots};
 
-/// Arguments that are the run's. A function gets them only if it has a parameter of that name.
+/// Arguments of the state engine. A function gets them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
     "aggregate",
     "check_cmd",
@@ -49,10 +49,10 @@ const OWN_ARGS: &[&str] = &[
     "listen_in",
 ];
 
-/// What stands for a value that must not be seen.
+/// The replacement of a hidden value.
 const MASK: &str = "**********";
 
-/// Whether nothing of a state may be shown or logged (`no_log`).
+/// Whether a state must be neither shown nor logged (`no_log`).
 fn is_hidden(chunk: &Chunk) -> bool {
     chunk.args.get("no_log").is_some_and(Value::is_truthy)
 }
@@ -82,7 +82,7 @@ fn log_end(context: &Context, chunk: &Chunk, result: &Map) {
     }
 }
 
-/// Calls state functions, and numbers the calls.
+/// Calls state functions, and assigns their run numbers.
 pub(super) struct Caller<'a> {
     pub context: &'a Context,
     pub settings: &'a Settings,
@@ -93,11 +93,14 @@ pub(super) struct Caller<'a> {
 }
 
 impl Caller<'_> {
-    /// Calls the function of a chunk, again if its `retry` says so. An error ends the whole run: it is about
-    /// arguments that the function does not have.
+    /// Calls the function of a chunk, with the retries of its `retry`.
+    ///
+    /// # Errors
+    ///
+    /// Arguments that the function does not have; they end the whole run.
     pub fn call(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let mut result = self.attempt(chunk)?;
-        // What runs beside the others is tried again there.
+        // Parallel states are retried on their own threads.
         let retry = chunk.args.get("retry").filter(|_| !chunk.args.contains_key("parallel")).map(Retry::read);
         let Some(retry) = retry.filter(|_| result.contains_key("start_time")) else { return Ok(result) };
         if self.settings.test {
@@ -127,14 +130,14 @@ impl Caller<'_> {
         Ok(result)
     }
 
-    /// The states that a chunk requires, by module and name.
+    /// Returns the states that a chunk requires, by module and name.
     fn required(&self, chunk: &Chunk) -> Vec<(String, String)> {
         let required = chunk.requisites.iter().filter(|requisite| requisite.kind == RequisiteKind::Require);
         let chunks = required.flat_map(|requisite| &requisite.chunks).filter_map(|place| self.chunks.get(*place));
         chunks.map(|chunk| (chunk.state.clone(), chunk.name.clone())).collect()
     }
 
-    /// One attempt.
+    /// Makes one attempt.
     fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let clock = Clock::start();
         log_start(chunk);
@@ -162,21 +165,20 @@ impl Caller<'_> {
         Ok(result)
     }
 
-    /// The number of a call, which is then spent.
+    /// Returns the next run number, and increments it.
     pub fn next_number(&mut self) -> i64 {
         self.number += 1;
         self.number - 1
     }
 
-    /// Calls a function with its conditions, without what only results have that are told. `test`: it only
-    /// says what it would do.
+    /// Calls a function with its conditions, without adding the common fields of results. `test`: a dry run.
     pub fn try_out(&self, chunk: &Chunk, test: bool) -> Result<Map, CallError> {
         if unfit(self.context, chunk).is_some() {
             return Ok(failure(chunk, String::new()));
         }
         let name = full_name(chunk);
         let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
-        // Outside of what becomes the state's failure: such a run must not go on.
+        // Outside of the state's own failures: invalid arguments must end the run.
         let args = arguments(function, chunk)?;
         let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
             let mut result = match skipped {
@@ -194,7 +196,7 @@ impl Caller<'_> {
             let own_check = function.params.iter().any(|param| param.name == "check_cmd");
             if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
                 let good = conditions::check_cmd(self.context, commands)?;
-                // As in Salt, what a state that runs beside the others says itself counts in the end.
+                // As in Salt, a parallel state's own result counts in the end.
                 let beside = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
                 if !beside {
                     result.insert("result".into(), good.unwrap_or(false).into());
@@ -211,7 +213,7 @@ impl Caller<'_> {
         Ok(done.unwrap_or_else(|error| excepted(chunk, error)))
     }
 
-    /// Calls a function whatever its conditions are.
+    /// Calls a function regardless of its conditions.
     pub fn again(&self, chunk: &Chunk) -> Result<Map, CallError> {
         let Some(function) = self.context.minion.states.get(&full_name(chunk)) else {
             return Ok(failure(chunk, String::new()));
@@ -253,7 +255,7 @@ impl Caller<'_> {
             Some(umask) => with_umask(umask, || function.call(&context, args)),
             None => function.call(&context, args),
         };
-        // What a state's commands return is told by the state's result.
+        // Retcodes of a state's commands are part of its result, not of the job's.
         self.context.set_retcode(before);
         let result = result.and_then(|result| match result {
             Value::Map(result) => Ok(result),
@@ -268,7 +270,7 @@ impl Caller<'_> {
     }
 }
 
-/// Why a chunk cannot be called, if so: one line each, as a comment of the state.
+/// Returns the errors that prevent a chunk from being called, one line each, as the comment of its result.
 pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
     let mut wrong = Vec::new();
     let name = chunk.written_name();
@@ -305,7 +307,7 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
     (!wrong.is_empty()).then(|| wrong.join("\n") + "\n")
 }
 
-/// A mode as it is written: octal digits.
+/// Parses a mode in octal digits.
 fn mode(value: &Value) -> Option<u32> {
     u32::from_str_radix(value.to_string().trim_start_matches("0o"), 8).ok()
 }
@@ -328,7 +330,7 @@ fn full_name(chunk: &Chunk) -> String {
     format!("{}.{}", chunk.state, chunk.fun)
 }
 
-/// The result of a state that an exception ended.
+/// Returns the result of a state that an exception ended.
 fn excepted(chunk: &Chunk, error: CallError) -> Map {
     let error = match error {
         CallError::Execution(message) | CallError::Exception(message) => message,
@@ -349,7 +351,11 @@ pub(super) fn text(result: &Map, key: &str) -> String {
     result.get(key).map(ToString::to_string).unwrap_or_default()
 }
 
-/// The arguments that a function takes out of a chunk. Others than it knows are an error in Salt's words.
+/// Returns the arguments of a function from a chunk.
+///
+/// # Errors
+///
+/// Unknown arguments, in Salt's wording.
 fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
     let takes_all = function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords));
     let name = match chunk.written_name() {
@@ -382,13 +388,13 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     Err(CallError::Arguments { function: full, message })
 }
 
-/// What an attempt came to, in a line.
+/// Describes the result of an attempt on one line.
 pub(super) fn attempt_told(attempt: i64, result: &Map, comment: &str) -> String {
     let result = text(result, "result");
     format!("Attempt {attempt}: Returned a result of \"{result}\", with the following comment: \"{comment}\"")
 }
 
-/// Hides all that is in a value.
+/// Masks all values in a value.
 fn mask(value: &mut Value) {
     match value {
         Value::Map(map) => map.values_mut().for_each(mask),
@@ -398,7 +404,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// When a call began.
+/// The start time of a call.
 pub(super) struct Clock(jiff::Zoned, Instant);
 
 impl Clock {
@@ -406,20 +412,20 @@ impl Clock {
         Clock(brine_clock::now(), Instant::now())
     }
 
-    /// Writes when the call began, and how many milliseconds it took.
+    /// Writes the start time and the duration in milliseconds.
     pub fn write(&self, result: &mut Map) {
         let micros = self.0.subsec_nanosecond() / 1000;
         let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
         result.extend(map! {"start_time" => start_time, "duration" => self.spent()});
     }
 
-    /// How many milliseconds it has taken so far.
+    /// Returns the elapsed time in milliseconds.
     pub fn spent(&self) -> f64 {
         (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3
     }
 }
 
-/// How often a state is run again.
+/// The settings of retries.
 pub(super) struct Retry {
     pub until: bool,
     pub attempts: i64,
@@ -428,7 +434,7 @@ pub(super) struct Retry {
 }
 
 impl Retry {
-    /// Reads a `retry` argument. What is of a wrong type is as if it were not there.
+    /// Parses a `retry` argument. Values of a wrong type are ignored.
     pub fn read(value: &Value) -> Self {
         let number = |name: &str, default: i64| value.get(name).and_then(Value::as_i64).unwrap_or(default);
         Retry {
@@ -444,14 +450,14 @@ impl Retry {
         Duration::from_secs(u64::try_from(self.interval.saturating_add(more)).unwrap_or(0))
     }
 
-    /// Says in test mode what would be.
+    /// Adds the planned retries to a result in test mode.
     pub fn announce(&self, result: &mut Map) {
         let comment = text(result, "comment");
         result.insert("comment".into(), format!("{comment}  {self}").into());
     }
 }
 
-/// What test mode says.
+/// The message of test mode.
 impl std::fmt::Display for Retry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Retry { until, attempts, interval, splay } = self;

@@ -1,4 +1,4 @@
-//! `onlyif`, `unless`, `creates`: whether a state runs at all; `check_cmd`: whether it did what it should.
+//! `onlyif`, `unless` and `creates`: whether a state runs; `check_cmd`: whether it succeeded.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -8,11 +8,11 @@ use brine_function::{Args, CallError};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value};
 
-/// Arguments of a state that its conditions' commands get too.
+/// Arguments of a state that the commands of its conditions get, too.
 const COMMAND_ARGS: [&str; 9] =
     ["cwd", "root", "runas", "env", "prepend_path", "umask", "timeout", "success_retcodes", "shell"];
 
-/// What one condition says.
+/// The result of one condition.
 struct Said {
     comment: String,
     skip: bool,
@@ -24,9 +24,9 @@ impl Said {
     }
 }
 
-/// How an entry of `onlyif` or `unless` comes out.
+/// The result of an entry of `onlyif` or `unless`.
 enum Entry {
-    /// It succeeded or failed.
+    /// Success or failure.
     Was(bool),
     /// It is a mapping without `fun`: the state runs.
     NoFunction,
@@ -34,7 +34,7 @@ enum Entry {
     BadType,
 }
 
-/// Why a state is not run, if its conditions say so. An error is an exception of the state.
+/// Returns why a state is skipped, if its conditions decide so. An error is an exception of the state.
 pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>, CallError> {
     let mut said = Vec::new();
     if let Some(condition) = chunk.args.get("onlyif") {
@@ -53,7 +53,7 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
     Ok(Some(comments.join("\n")))
 }
 
-/// All must succeed.
+/// The state runs if all entries succeed.
 fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
     for entry in entries("onlyif", condition)? {
         match outcome(context, chunk, entry, false)? {
@@ -66,7 +66,7 @@ fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, C
     Ok(Said::of(false, "onlyif condition is true"))
 }
 
-/// The state is skipped only if all succeed.
+/// The state is skipped only if all entries succeed.
 fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
     let mut said = Said::of(true, "unless condition is true");
     for entry in entries("unless", condition)? {
@@ -90,7 +90,7 @@ fn creates(paths: &Value) -> Said {
     }
 }
 
-/// Whether all commands of `check_cmd` succeed; nothing if there is none.
+/// Whether all commands of `check_cmd` succeed; `None` if there are none.
 pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<Option<bool>, CallError> {
     let commands = match commands {
         Value::List(commands) => &commands[..],
@@ -113,8 +113,8 @@ fn entries<'a>(name: &str, condition: &'a Value) -> Result<&'a [Value], CallErro
     }
 }
 
-/// A text is a shell command, a mapping with `fun` a call. A command that cannot be started counts as
-/// `not_started`: in either case the state is then skipped.
+/// Evaluates an entry: a string is a shell command, a mapping with `fun` a call. A command that cannot be started
+/// counts as `not_started`: in either case the state is then skipped.
 fn outcome(context: &Context, chunk: &Chunk, entry: &Value, not_started: bool) -> Result<Entry, CallError> {
     match entry {
         Value::Str(command) => {
@@ -142,7 +142,7 @@ fn succeeds(context: &Context, command: &str, mut options: Map) -> Result<bool, 
     Ok(context.call("cmd.retcode", args)? == Value::Int(0))
 }
 
-/// What a function returns decides, or the retcode that it sets.
+/// Calls a function: its return decides, or the retcode that it sets.
 fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError> {
     let positional = call.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
     let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));

@@ -1,4 +1,4 @@
-//! What a state run is told, its pillar, and compiling its SLS files.
+//! The options of a state run, its pillar, and the compilation of its SLS files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,51 +12,51 @@ use brine_value::{Map, Value};
 
 use super::{Queue, Settings, Source, Top};
 
-/// What the pillar says when it could not be rendered.
+/// The retcode of a run whose pillar could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
-/// What SLS files could not be compiled.
+/// The retcode of a run whose SLS files could not be compiled.
 const COMPILER_ERROR: i64 = 1;
 
-/// What a state run may be told beside its SLS files.
+/// The options of a state run beside its SLS files.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Only say what would be done.
+    /// Whether states only report what they would change.
     pub test: Option<bool>,
     /// The environment.
     pub saltenv: Option<String>,
     /// The environment of the pillar.
     pub pillarenv: Option<String>,
-    /// What is merged over the pillar.
+    /// The pillar override.
     pub pillar: Map,
-    /// SLS files or ids that are left out, as in an SLS's `exclude`.
+    /// Excluded SLS files or ids, as in an SLS's `exclude`.
     pub exclude: Vec<Value>,
-    /// Whether it waits for another run.
+    /// Whether the run waits for another run.
     pub queue: Queue,
-    /// Run beside another run.
+    /// Whether the run may run in parallel with another one.
     pub concurrent: bool,
-    /// Run although the pillar has errors.
+    /// Whether the run ignores errors of the pillar.
     pub force: bool,
-    /// Do not call any state function, say that it was not called.
+    /// Whether state functions are not called, but reported as not called.
     pub mock: bool,
-    /// Fire an event for each state.
+    /// Whether an event is published for each state.
     pub state_events: bool,
-    /// The name of the top file, in the place of the configured one.
+    /// The name of the top file, instead of the configured one.
     pub state_top: Option<String>,
-    /// A file with options that count over those of the minion.
+    /// A file with options that override those of the minion.
     pub localconfig: Option<PathBuf>,
 }
 
-/// Why there is no pillar to work with.
+/// The reason why a pillar cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoPillar {
-    /// It could not be asked for.
+    /// The pillar request failed.
     NotThere(String),
-    /// It has errors.
+    /// The pillar has errors.
     Wrong(Vec<String>),
 }
 
 impl NoPillar {
-    /// What a run returns in the place of results.
+    /// Returns the errors that a run returns instead of results.
     pub fn lines(self) -> Vec<String> {
         match self {
             NoPillar::NotThere(error) => vec![error],
@@ -68,12 +68,12 @@ impl NoPillar {
         }
     }
 
-    /// The error of a function that only shows something.
+    /// Returns the error for a function that only shows something.
     pub fn error(self) -> CallError {
         CallError::Execution(match self {
             NoPillar::NotThere(error) => error,
             NoPillar::Wrong(errors) => {
-                // Further lines of an error stand below its first.
+                // Further lines of an error are indented below its first one.
                 let listed = errors.iter().map(|error| format!("- {}\n", error.replace('\n', "\n  ")));
                 format!("Pillar failed to render. Additional info follows:\n\n{}", listed.collect::<String>())
             }
@@ -81,20 +81,24 @@ impl NoPillar {
     }
 }
 
-/// One state run before anything runs: its pillar is known, its SLS files can be rendered.
+/// A prepared state run: its pillar is known, its SLS files can be rendered.
 pub struct StateRun {
-    /// The context that the run's functions see.
+    /// The context of the run's functions.
     pub context: Context,
-    /// What it is told.
+    /// The options of the run.
     pub options: Options,
     source: Source,
 }
 
 impl StateRun {
-    /// Prepares a run. A pillar with errors is refused.
+    /// Prepares a run.
+    ///
+    /// # Errors
+    ///
+    /// A pillar that is missing or has errors.
     pub fn new(context: &Context, options: Options) -> Result<Self, NoPillar> {
         let mut options = options;
-        // Whether something is only tried out is not the other file's business.
+        // The file of `localconfig` does not decide about test mode.
         options.test.get_or_insert(context.config().test);
         let other = match &options.localconfig {
             Some(path) => masterless::with_file(&context.minion, path),
@@ -112,10 +116,10 @@ impl StateRun {
         Ok(Self::with_pillar(context, options, pillar))
     }
 
-    /// A run with this pillar.
+    /// Creates a run with this pillar.
     pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
         let opts = Arc::new(own_opts(context, &options));
-        // Templates alone see grains and pillar there: what functions return may show the options.
+        // Only templates see grains and pillar in `opts`: functions may return the options to users.
         let mut seen = (*opts).clone();
         seen.insert("grains".into(), Value::Map((*context.grains()).clone()));
         seen.insert("pillar".into(), Value::Map((*pillar).clone()));
@@ -124,58 +128,58 @@ impl StateRun {
         StateRun { context, options, source }
     }
 
-    /// The environment of SLS files that are named without one.
+    /// Returns the environment of SLS files without an explicit one.
     pub fn saltenv(&self) -> String {
         self.environment().unwrap_or_else(|| "base".to_owned())
     }
 
-    /// The environment if one is asked for: a highstate otherwise takes all.
+    /// Returns the requested environment: a highstate otherwise uses all.
     fn environment(&self) -> Option<String> {
         self.options.saltenv.clone().or_else(|| self.context.config().saltenv.clone())
     }
 
-    /// The SLS files that the top files have for this minion.
+    /// Returns the SLS files that the top files assign to this minion.
     pub fn top(&self) -> Top {
         let state_top = self.options.state_top.as_ref().unwrap_or(&self.context.config().state_top);
         Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &OwnFacts::of(&self.context))
     }
 
-    /// The SLS files that there are in an environment, sorted.
+    /// Returns the SLS files of an environment, sorted.
     pub fn available(&self, saltenv: &str) -> Vec<String> {
         compile::SlsSource::available(&self.source, saltenv)
     }
 
-    /// The high data of SLS files by name.
+    /// Returns the high data of SLS files by name.
     pub fn sls(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         self.high(&[(self.saltenv(), names)])
     }
 
-    /// The high data of SLS files by environment.
+    /// Returns the high data of SLS files by environment.
     pub fn high(&self, wanted: &[(String, Vec<String>)]) -> Result<HighData, Vec<String>> {
         let (mut high, errors) = self.high_and_errors(wanted);
         high.exclude.extend(self.options.exclude.iter().cloned());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
-    /// The high data of SLS files by environment, and beside it what is wrong with them.
+    /// Returns the high data of SLS files by environment, and its errors.
     pub fn high_and_errors(&self, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
         compile::load(&self.source, wanted)
     }
 
-    /// The high data of SLS files by name, as it is written. All that is wrong with it is told at once.
+    /// Returns the high data of SLS files by name, as it is written. All errors are returned at once.
     pub fn as_written(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         let (high, mut errors) = self.high_and_errors(&[(self.saltenv(), names)]);
         errors.append(&mut high.wrong());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
-    /// The high data of a text.
+    /// Returns the high data of an SLS source.
     pub fn text(&self, text: &str) -> Result<HighData, Vec<String>> {
         let data = self.source.render_text(text, &self.saltenv()).map_err(|error| vec![error])?;
         self.data(&data)
     }
 
-    /// The high data of a file of this host, whose path ends in `.sls` if it is written or not.
+    /// Returns the high data of a local file; the suffix `.sls` is optional.
     pub fn local_file(&self, path: &str) -> Result<HighData, Vec<String>> {
         let path = format!("{}.sls", path.strip_suffix(".sls").unwrap_or(path));
         let Ok(text) = std::fs::read_to_string(&path) else {
@@ -185,7 +189,7 @@ impl StateRun {
         self.data_of(&data, &path)
     }
 
-    /// High data as it is given.
+    /// Returns given high data in canonical form.
     pub fn data(&self, data: &Value) -> Result<HighData, Vec<String>> {
         self.data_of(data, "")
     }
@@ -195,22 +199,22 @@ impl StateRun {
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
-    /// Compiles high data to what is run.
+    /// Compiles high data to low data.
     pub fn compile(&self, high: HighData) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::compile(high, target))
     }
 
-    /// Compiles high data to what would be run. All that is wrong with it, beside what is known, is told at once.
+    /// Compiles high data to low data. All errors are returned at once, after the given ones.
     pub fn compile_to_show(&self, high: HighData, errors: Vec<String>) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::compile_to_show(high, errors, target))
     }
 
-    /// Compiles high data without what is written at the other end.
+    /// Compiles high data without inverse requisites.
     pub fn compile_as_written(&self, high: &HighData) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::compile_as_written(high, target))
     }
 
-    /// Puts low chunks in order.
+    /// Sorts low chunks.
     pub fn low(&self, chunks: Vec<Chunk>) -> Result<Low, Vec<String>> {
         self.with_target(|target| compile::in_order(chunks, target))
     }
@@ -219,7 +223,7 @@ impl StateRun {
         let states = &self.context.minion.states;
         let disabled = brine_config::opts::modules::disabled_requisites(&self.context.config().opts);
         compile(&Target {
-            // What is no module of this minion's fails when it is run, not by its requisites.
+            // An unknown module fails when its state runs, not by its requisites.
             acts_on_watch: &|module| {
                 states.get(&format!("{module}.mod_watch")).is_some()
                     && self.context.minion.rooms.unavailable(&self.context, module).is_none()
@@ -228,7 +232,7 @@ impl StateRun {
         })
     }
 
-    /// How the steps are run.
+    /// Returns the settings of the run.
     pub fn settings(&self) -> Settings {
         let config = self.context.config();
         Settings {
@@ -247,7 +251,7 @@ impl StateRun {
     }
 }
 
-/// The options with what the run is told.
+/// Returns the options of the minion with those of the run.
 fn own_opts(context: &Context, options: &Options) -> Map {
     let mut opts = template_opts(context.config());
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
@@ -259,7 +263,7 @@ fn own_opts(context: &Context, options: &Options) -> Map {
     opts
 }
 
-/// The pillar of a run: rendered anew for a job of the master or with an override; a call from the command line
+/// Returns the pillar of a run: rendered for each job of the master or with an override; a call from the command line
 /// has just rendered its own.
 fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
     let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
@@ -276,7 +280,7 @@ fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
     context.minion.upstream.pillar(saltenv, pillarenv, &options.pillar).map(Arc::new)
 }
 
-/// Errors in the place of results: the job's retcode is 1 unless it is set already.
+/// Returns errors instead of results: the job's retcode is 1 unless it is set already.
 pub fn errors(context: &Context, errors: Vec<String>) -> Result<Value, CallError> {
     if context.job.retcode.load(Ordering::Relaxed) == 0 {
         context.set_retcode(COMPILER_ERROR);

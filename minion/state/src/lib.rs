@@ -1,19 +1,19 @@
-//! The state engine: from top file to low chunks to results. It has the functions that a minion was created with.
+//! The state engine: from top file to low chunks to results, with the functions that a minion was created with.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `top.rs` | which SLS files are for this minion |
-//! | `source.rs` | rendering SLS files for the compiler in `brine_sls::compile` |
-//! | `highstate.rs` | what a run is told, its pillar, compiling |
+//! | `top.rs` | the SLS files assigned to this minion |
+//! | `source.rs` | rendering of SLS files for the compiler in `brine_sls::compile` |
+//! | `highstate.rs` | the options of a run, its pillar, compilation |
 //! | `queue.rs` | one run at a time |
-//! | `pause.rs` | runs that are held up or ended between two states |
-//! | `run/` | running steps in order as their requisites say, and listeners after them |
+//! | `pause.rs` | pausing and ending runs between two states |
+//! | `run/` | running steps in order by their requisites, and listeners after them |
 //! | `beside.rs` | states with `parallel: True` |
-//! | `requisites.rs` | what the requisites of a step come to |
-//! | `call.rs` | one call of a state function, with conditions, retries and what every result has |
+//! | `requisites.rs` | evaluation of the requisites of a step |
+//! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
-//! The module `state` of the crate `brine-modules` has the functions that people call.
+//! The module `state` of the crate `brine-modules` has the execution functions.
 
 #![warn(clippy::self_named_module_files)]
 

@@ -1,6 +1,6 @@
-//! Runs that are held up or ended between two states: `state.pause`, `state.resume` and `state.soft_kill`.
+//! Pauses and ends runs between two states: `state.pause`, `state.resume` and `state.soft_kill`.
 //!
-//! As in Salt, a file below `state_pause/` in the cache says so, so that it works from any process and also
+//! As in Salt, the requests are files below `state_pause/` in the cache, so that they work from any process and also
 //! before the run begins.
 
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use brine_context::{Context, Minion};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map, msgpack};
 
-/// What stands for all states of a run.
+/// The entry for all states of a run.
 const ALL: &str = "__all__";
-/// How long a paused run waits before it looks again.
+/// The interval at which a paused run polls its file.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 fn path(minion: &Minion, jid: &str) -> PathBuf {
-    // A job id has no separators; what is none names no run.
+    // A job id has no separators; an invalid one matches no run.
     let safe: String = jid.chars().filter(char::is_ascii_alphanumeric).collect();
     minion.config.cachedir.join("state_pause").join(safe)
 }
 
-/// What is said about a run, by state.
+/// Returns the requests for a run, by state.
 pub fn marks(minion: &Minion, jid: &str) -> Map {
     let bytes = std::fs::read(path(minion, jid)).unwrap_or_default();
     msgpack::unpack_map(&bytes).unwrap_or_default()
@@ -42,17 +42,17 @@ fn mark(minion: &Minion, jid: &str, state: Option<&str>, mark: Map) -> Result<()
     write(minion, jid, &marks)
 }
 
-/// Holds up a run before a state, or before the next one; for this long, or until it is resumed.
+/// Pauses a run before a state, or before the next one, for this long or until it is resumed.
 pub fn pause(minion: &Minion, jid: &str, state: Option<&str>, seconds: Option<f64>) -> Result<(), FileError> {
     mark(minion, jid, state, seconds.map_or_else(Map::new, |seconds| map! {"duration" => seconds}))
 }
 
-/// Ends a run before a state, or before the next one. What runs is not disturbed.
+/// Ends a run before a state, or before the next one. Running states are completed.
 pub fn soft_kill(minion: &Minion, jid: &str, state: Option<&str>) -> Result<(), FileError> {
     mark(minion, jid, state, map! {"kill" => true})
 }
 
-/// Lets a run go on. Says whether it was held up.
+/// Resumes a run. Returns whether it was paused.
 pub fn resume(minion: &Minion, jid: &str, state: Option<&str>) -> Result<bool, FileError> {
     let mut marks = marks(minion, jid);
     if marks.shift_remove(state.unwrap_or(ALL)).is_none() {
@@ -66,13 +66,13 @@ pub fn resume(minion: &Minion, jid: &str, state: Option<&str>) -> Result<bool, F
     Ok(true)
 }
 
-/// Removes what is said about a run that has ended.
+/// Removes the requests for a run that has ended.
 pub fn forget(minion: &Minion, jid: &str) {
     // Most runs have none.
     _ = std::fs::remove_file(path(minion, jid));
 }
 
-/// Removes what is said about runs that are not these: nobody will look at it.
+/// Removes the requests for all other runs.
 pub fn forget_all_but(minion: &Minion, running: &[String]) {
     let files = std::fs::read_dir(minion.config.cachedir.join("state_pause")).into_iter().flatten().flatten();
     for file in files {
@@ -82,7 +82,7 @@ pub fn forget_all_but(minion: &Minion, running: &[String]) {
     }
 }
 
-/// Waits as long as a run is held up before a state. Says whether it goes on with it.
+/// Blocks while a run is paused before a state. Returns whether it continues.
 pub(super) fn may_go_on(context: &Context, state: &str) -> bool {
     let (minion, jid, started) = (&context.minion, &context.job.jid, Instant::now());
     loop {

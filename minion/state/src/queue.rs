@@ -1,4 +1,4 @@
-//! One state run at a time on a minion.
+//! Ensures that a minion has one state run at a time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use brine_value::Value;
 
 use super::Options;
 
-/// How often a run that waits looks whether it may start.
+/// The polling interval of a waiting run.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.
@@ -19,12 +19,12 @@ pub enum Queue {
     Refuse,
     /// It waits.
     Wait,
-    /// It waits unless so many wait already.
+    /// It waits unless this many are waiting already.
     WaitIfFewer(usize),
 }
 
 impl Queue {
-    /// As it is written: True, or how many may wait.
+    /// Parses the option: True, or the maximum number of waiting runs.
     pub fn of(value: &Value) -> Self {
         match value {
             Value::Int(most) => {
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    /// Whether one more may wait where these have the say: one that runs, the others waiting for it.
+    /// Whether another run may wait behind this many: the running one and the waiting ones.
     fn takes(self, before: usize) -> bool {
         match self {
             Queue::Refuse => false,
@@ -45,7 +45,7 @@ impl Queue {
     }
 }
 
-/// Waits for, refuses or ignores another state run, as the options say. A refusal is in Salt's words.
+/// Waits for, refuses or ignores other state runs, as the options require. A refusal is in Salt's wording.
 pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>> {
     if options.concurrent {
         return Ok(());
@@ -63,12 +63,12 @@ pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>>
         if context.job.cancel.is_cancelled() {
             return Err(vec!["The job was ended while it waited for another state run".into()]);
         }
-        // A run ends on its own thread or in its own process, which knows nothing of those that wait.
+        // A run ends on its own thread or in its own process, which cannot notify the waiting ones.
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// The state runs under way that began before this job: of two, the later one gives way.
+/// Returns the state runs that began before this job: of two, the later one yields.
 fn before(context: &Context) -> Vec<Running> {
     let mut running = jobs::running(&context.minion);
     running.retain(|job| job.jid < context.job.jid && is_state_run(&job.fun));
@@ -83,7 +83,7 @@ fn told(job: &Running) -> String {
     )
 }
 
-/// Whether a function changes the host by states: those that only show do not.
+/// Whether a function changes the host by states; functions that only show something do not.
 fn is_state_run(fun: &str) -> bool {
     matches!(
         fun,
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_says_how_many_may_wait() {
+    fn a_number_limits_the_waiting_runs() {
         for (written, before, takes) in [
             (Value::Nil, 1, false),
             (false.into(), 1, false),

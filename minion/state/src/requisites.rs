@@ -1,32 +1,32 @@
-//! What the requisites of a step come to, from the results of the states that they name.
+//! Evaluates the requisites of a step from the results of the states that they refer to.
 
 use std::collections::HashSet;
 
 use brine_sls::compile::{Dependency, RequisiteKind};
 use brine_value::{Map, Value};
 
-/// What is to be done with a step.
+/// The decision about a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Run it.
+    /// It runs.
     Met,
-    /// Run it; if it changes nothing itself, it acts on the changes that it watches.
+    /// It runs, and without changes of its own it runs `mod_watch`.
     Changed,
-    /// Run it; what it watches has changed, but wishes not to be acted on.
+    /// It runs; a watched state has changed, but opts out of `mod_watch`.
     ChangedUnnoticed,
     /// A required state failed.
     Failed,
-    /// The states that it depends on wish not to be acted on.
+    /// The states that it depends on opt out of `mod_watch`.
     Skipped,
     /// Its `prereq` would change nothing.
     NothingToPrepare,
-    /// What it waits to fail did not fail.
+    /// No state of its `onfail` failed.
     NothingFailed,
-    /// What it waits to change did not change.
+    /// No state of its `onchanges` changed.
     NothingChanged,
 }
 
-/// What is seen at one of the states named.
+/// The outcome of one referenced state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Sight {
     Failed,
@@ -40,7 +40,7 @@ enum Sight {
     SkipReq,
 }
 
-/// Judges the requisites of a step. `result` gives what came of a chunk, or of its trial.
+/// Evaluates the requisites of a step. `result` returns the result of a chunk, or of its dry run.
 pub(super) fn judge<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Option<&'a Map>) -> Verdict {
     let mut all: HashSet<Sight> = HashSet::new();
     for kind in RequisiteKind::ALL {
@@ -86,7 +86,7 @@ fn look(kind: RequisiteKind, result: &Map, seen: &mut HashSet<Sight>) {
     }
     let ran = result.get("__state_ran__").is_none_or(Value::is_truthy);
     seen.insert(match kind.base() {
-        // A state that would change something in test mode has not succeeded yet.
+        // A state that would make changes in test mode has not succeeded yet.
         RequisiteKind::Onfail if result.get("result") == Some(&Value::Bool(true)) => Sight::DidNotFail,
         RequisiteKind::Onfail if ran => Sight::Good,
         RequisiteKind::Onfail => return,
@@ -101,7 +101,7 @@ fn look(kind: RequisiteKind, result: &Map, seen: &mut HashSet<Sight>) {
     });
 }
 
-/// Where one state is enough, or it takes all.
+/// Reduces the outcomes by `any` or `all`.
 fn quantify(kind: RequisiteKind, seen: &mut HashSet<Sight>) {
     let good = seen.contains(&Sight::Good);
     match kind {

@@ -1,7 +1,7 @@
-//! Slots: arguments that are what a function gives at the moment when the state runs.
+//! Slots: arguments that are replaced by the result of a function call when the state runs.
 //!
-//! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` is replaced by what the call gives, followed to the value and
-//! with the text behind it. Arguments, items of lists among them, and values of mappings in these are looked at.
+//! `__slot__:salt:mod.fun(a, k=v).path.to.value ~ text` becomes the value at the path of the call's result, with the
+//! text appended. Slots are replaced in arguments, in the items of their lists, and in the values of mappings in these.
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
@@ -34,7 +34,7 @@ fn fill_value(context: &Context, value: &mut Value) -> Result<(), CallError> {
     Ok(())
 }
 
-/// What a slot stands for. One that cannot be read, or whose function is not there, stands for itself.
+/// Returns the value of a slot. An invalid slot, or one with an unknown function, is left unchanged.
 fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> {
     let Some((call, rest)) = split_call(written) else { return Ok(None) };
     let Some((fun, args)) = call.split_once('(') else { return Ok(None) };
@@ -54,13 +54,13 @@ fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> 
     }))
 }
 
-/// A text without the quotes around it.
+/// Returns a string without its quotes.
 fn unquoted(text: &str) -> &str {
     let inside = |quote| text.strip_prefix(quote).and_then(|rest: &str| rest.strip_suffix(quote));
     inside('\'').or_else(|| inside('"')).unwrap_or(text)
 }
 
-/// The call up to its closing bracket, which is left out, and what is behind it.
+/// Splits the call, without its closing bracket, from the rest.
 fn split_call(written: &str) -> Option<(&str, &str)> {
     let (mut depth, mut quote) = (0, None);
     for (at, c) in written.char_indices() {
@@ -80,7 +80,7 @@ fn split_call(written: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Arguments separated by commas, each read as YAML. Blanks outside of quotes and brackets mean nothing.
+/// Parses comma-separated arguments as YAML. Blanks outside of quotes and brackets are ignored.
 fn arguments(text: &str) -> Args {
     let mut args = Args::default();
     for written in split_commas(text) {
@@ -119,7 +119,7 @@ fn split_commas(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether there is a slot in an argument, so that most chunks need not be copied.
+/// Whether an argument has a slot, so that most chunks need not be copied.
 pub(super) fn are_in(args: &Map) -> bool {
     let is_slot = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(MARK));
     args.values().any(|value| {
@@ -138,7 +138,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn slots_are_what_their_calls_give() {
+    fn slots_become_the_results_of_their_calls() {
         let context = testing::context(&[]);
         for (written, value) in [
             ("__slot__:salt:test.echo(a b)", Value::from("ab")),

@@ -1,4 +1,4 @@
-//! SLS files, rendered for the compiler.
+//! Renders SLS files for the compiler.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-/// Renders SLS files and templates with what this minion is.
+/// Renders SLS files and templates with the data of this minion.
 pub struct Source {
     context: Context,
-    /// What the templates have as `grains`, `pillar` and `opts`. What one changes in it the next one sees.
+    /// `grains`, `pillar` and `opts` of the templates. Changes by one template are visible to the next.
     trees: [(&'static str, Tree); 3],
     host: Host,
     renderer: String,
     gpg: Arc<Gpg>,
     /// The templates that the files of the run import.
     imports: ImportCache,
-    /// The files of an environment, asked for once.
+    /// The files of an environment, listed once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
 
 impl Source {
-    /// With this pillar.
+    /// Creates a source with this pillar.
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let renderer = context.config().renderer.clone();
@@ -62,7 +62,7 @@ impl Source {
             tracing::error!(saltenv, error, "the files of the environment cannot be listed");
             Vec::new()
         });
-        // A master may send them in any order.
+        // The order in a master's list is undefined.
         listed.sort();
         let files = Arc::new(listed);
         self.files.lock().insert(saltenv.to_owned(), Arc::clone(&files));
@@ -74,7 +74,7 @@ impl Source {
         self.context.minion.files.holds(path, saltenv).unwrap_or_else(listed)
     }
 
-    /// Renders one file, or gives nothing if there is none.
+    /// Renders one file; `None` if it does not exist.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
         let compiled =
@@ -97,7 +97,7 @@ impl Source {
         Redactor::of(&self.context.pillar())
     }
 
-    /// Logs what a file renders to, a line each, without values of the pillar.
+    /// Logs the rendered lines of a file, without values of the pillar.
     fn log_rendered(&self, path: &str, saltenv: &str, text: &str) {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return;
@@ -108,14 +108,14 @@ impl Source {
         }
     }
 
-    /// Renders a text as an SLS.
+    /// Renders a string as an SLS.
     pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
         let compiled = Sls::compile("template", text, &self.renderer).map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
     }
 
-    /// Renders a file's content as a template, with variables of its own.
+    /// Renders a file's content as a template, with additional variables.
     pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
         let template = Template::compile_sharing(&self.imports, name, content).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);

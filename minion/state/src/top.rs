@@ -1,4 +1,4 @@
-//! Top files: which SLS files of which environments are for this minion.
+//! Top files: the SLS files and environments assigned to this minion.
 
 use std::cell::LazyCell;
 
@@ -13,12 +13,12 @@ use indexmap::IndexMap;
 
 use super::Source;
 
-/// What the top files say.
+/// The result of reading the top files.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Top {
     /// The SLS files for this minion by environment, in the order of the top file.
     pub matches: Vec<(String, Vec<String>)>,
-    /// What is wrong with the top files, in Salt's words.
+    /// The errors of the top files, in Salt's wording.
     pub errors: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Top {
 type Sections = IndexMap<String, IndexMap<Value, Value>>;
 
 impl Top {
-    /// Reads the top files of all environments, or of one, and matches this minion.
+    /// Reads the top files of all environments, or of one, and matches their targets with this minion.
     pub fn read(
         context: &Context,
         source: &Source,
@@ -36,7 +36,7 @@ impl Top {
     ) -> Self {
         let files = &context.minion.files;
         let opts = &context.config().opts;
-        // Listed once: a master is asked for them.
+        // Listed once: it is a request to the master.
         let all = LazyCell::new(|| {
             files.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "the environments cannot be listed");
@@ -53,7 +53,7 @@ impl Top {
             match all_of(source, state_top, environment, &mut found) {
                 Ok(()) => tops.push((environment.clone(), found)),
                 Err(TopProblem::NotAMapping(error)) => return Top { errors: vec![error], ..Top::default() },
-                // As in Salt, a top file that cannot be rendered is as none at all.
+                // As in Salt, a top file that cannot be rendered is ignored.
                 Err(TopProblem::NotRendered(error)) => {
                     tracing::error!(saltenv = environment, error, "Unable to render top file");
                     return Top::default();
@@ -71,7 +71,7 @@ impl Top {
         let (sections, errors) = match strategy.as_str() {
             "merge_all" => merged(&tops, true, |_, _, _| true),
             "same" => merged(&tops, false, |own, section, _| own == section),
-            // The base environment's top file has the say on every section that it has; the others on their own.
+            // The base environment's top file wins for all sections that it has; the others only for their own.
             _ => merged(&tops, false, |own, section, in_base| own == "base" || own == section && !in_base),
         };
         let mut top = Top { errors, ..Top::default() };
@@ -82,14 +82,14 @@ impl Top {
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
         }
-        // What cannot be matched in sections that are wrong has been told.
+        // Match errors of invalid sections are already reported.
         if top.errors.is_empty() {
             top.errors = told;
         }
         top
     }
 
-    /// Notes what the sections name for this minion, and gives what cannot be matched.
+    /// Collects the SLS files for this minion, and returns the errors of matching.
     fn matching(
         &mut self,
         sections: &Sections,
@@ -148,7 +148,7 @@ impl Top {
     }
 }
 
-/// Those of `env_order`, if it names any, or all; the base environment first, which has the say over the others.
+/// Returns the environments of `env_order`, if it lists any, or all; the base environment first, which has precedence.
 fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<String> {
     if !env_order.is_empty() {
         env_order.retain(|environment| environments.contains(environment));
@@ -158,15 +158,15 @@ fn ordered(mut environments: Vec<String>, mut env_order: Vec<String>) -> Vec<Str
     environments
 }
 
-/// Why there is no top file to go by.
+/// The reason why a top file is ignored.
 enum TopProblem {
     /// It cannot be rendered.
     NotRendered(String),
-    /// It says something that no top file can say.
+    /// It is not a mapping.
     NotAMapping(String),
 }
 
-/// The top file of an environment, and those that it includes, each once.
+/// Reads the top file of an environment, and the top files it includes, each once.
 fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>) -> Result<(), TopProblem> {
     let mapping = |rendered: Result<Option<Value>, String>, name: &str| match rendered {
         Err(error) => Err(TopProblem::NotRendered(error)),
@@ -199,9 +199,9 @@ fn all_of(source: &Source, state_top: &str, saltenv: &str, found: &mut Vec<Map>)
     Ok(())
 }
 
-/// Puts sections together, and gives what is wrong with them. With `together`, what they have for one target is put
-/// together too; it is the later one's otherwise. `counts` is asked with the environment that a top file is of, the
-/// section, and whether the base environment's top file has that section.
+/// Merges sections, and returns their errors. With `together`, the entries of a target are merged; otherwise the later
+/// one wins. `counts` is called with the environment of a top file, the section, and whether the base environment's top
+/// file has that section.
 fn merged(
     tops: &[(String, Vec<Map>)],
     together: bool,
@@ -237,8 +237,8 @@ fn merged(
     (sections, errors)
 }
 
-/// What two top files have for one target: the last mapping, which may say how the target is matched, and then the
-/// names, each of the second file's once.
+/// Merges the entries of a target from two top files: the last mapping, which may set the match type, and then the
+/// names, those of the second file without duplicates.
 fn both(one: &[Value], other: &[Value]) -> Vec<Value> {
     let mapping = |items: &[Value]| items.iter().rev().find(|item| item.as_map().is_some()).cloned();
     let names = |items: &[Value]| items.iter().filter(|item| item.as_str().is_some()).cloned().collect::<Vec<_>>();
@@ -251,7 +251,7 @@ fn both(one: &[Value], other: &[Value]) -> Vec<Value> {
     all
 }
 
-/// What is wrong with sections, in Salt's words.
+/// Checks the sections; errors are in Salt's wording.
 fn verify(sections: &Sections, errors: &mut Vec<String>) {
     for (saltenv, targets) in sections {
         if saltenv.is_empty() {
@@ -259,7 +259,7 @@ fn verify(sections: &Sections, errors: &mut Vec<String>) {
         }
         for (target, items) in targets {
             let Some(items) = items.as_list() else {
-                // Mappings keep their order, and say so.
+                // Mappings keep their order, and are named OrderedDict in errors.
                 let got = if items.as_map().is_some() { "OrderedDict" } else { items.type_name() };
                 errors.push(format!(
                     "Malformed topfile: state declarations for matcher {} in saltenv '{saltenv}' are not formed as a list (got {got})",

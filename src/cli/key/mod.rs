@@ -1,6 +1,6 @@
 //! `salt-key`: manages the keys of minions. It works on the key directories itself, so the master need not run. A
-//! running master is notified by events, and by a file that asks it to rotate its publish key. With `--auth` it asks the
-//! master instead (`remote.rs`).
+//! running master is notified by events, and by a file that requests a rotation of its publish key. With `--auth` it
+//! sends requests to the master instead (`remote.rs`).
 
 mod arguments;
 mod remote;
@@ -33,7 +33,7 @@ const NAME: &str = "salt-key";
 const USAGE: &str = "salt-key [options]";
 /// The timeout of sending events to a running master.
 const EVENTS_TIMEOUT: Duration = Duration::from_secs(2);
-/// The file in `cachedir` that asks the master to rotate its publish key.
+/// The file in `cachedir` that requests a rotation of the master's publish key.
 const ROTATE_FILE: &str = ".dfn";
 
 /// Runs the tool.

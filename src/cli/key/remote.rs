@@ -1,5 +1,5 @@
-//! `salt-key --auth`: the keys through the running master, as a user of its `external_auth`. The master decides what the
-//! user may do: `@wheel` entries for `key.list`, `key.glob_match`, `key.accept`, ...
+//! `salt-key --auth`: manages keys through the running master, as a user of its `external_auth`. The master authorises
+//! each action: `@wheel` entries for `key.list`, `key.glob_match`, `key.accept`, ...
 
 use std::process::ExitCode;
 

@@ -50,7 +50,7 @@ pub(super) async fn instead(
 ) -> anyhow::Result<()> {
     let asked = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await;
     let docs = match asked {
-        // Who may not read the documentation gets the message alone.
+        // Users who may not read the documentation only get the message.
         Err(ClientError::Denied(_)) => Value::Nil,
         asked => asked?,
     };
@@ -69,7 +69,7 @@ pub(super) async fn instead(
     Ok(())
 }
 
-/// Returns the function that a misspelt name probably means; `None` with an older master.
+/// Returns the function with the name most similar to a misspelt one; `None` with an older master.
 async fn near(client: &MasterClient, name: &str) -> Option<String> {
     let near = client.ask_runner("doc.nearest", Args::positional([Value::from(name)])).await.ok()?;
     near.as_str().map(str::to_owned)

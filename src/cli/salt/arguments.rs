@@ -146,7 +146,7 @@ pub(super) struct TargetOptions {
 }
 
 impl TargetOptions {
-    /// Returns the kinds of target that the line asks for: one at most makes sense.
+    /// Returns the target types on the command line: at most one is valid.
     fn kinds(&self) -> Vec<TargetKind> {
         let kinds = [
             (self.pcre, TargetKind::Pcre),
@@ -162,7 +162,7 @@ impl TargetOptions {
         kinds.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind).collect()
     }
 
-    /// Returns an error if the line asks for several kinds of target.
+    /// Returns an error if the command line has several target types.
     pub fn check(&self) -> Result<(), String> {
         let kinds = self.kinds();
         if kinds.len() < 2 {
@@ -172,7 +172,7 @@ impl TargetOptions {
         Err(format!("The options {} are mutually exclusive. Please only choose one of them", names.join("/")))
     }
 
-    /// The target and the name of its kind.
+    /// Returns the target and the name of its type.
     pub fn read(&self, word: &str) -> (Value, String) {
         let kind = self.kinds().first().copied().unwrap_or(TargetKind::Glob);
         let target = match kind {
@@ -197,7 +197,7 @@ impl Arguments {
             return Ok((fun.into(), wire_args(words, &no_parse)));
         }
         let functions: Vec<&str> = fun.split(',').map(str::trim).collect();
-        // If too few arguments are the separator alone, it is also looked for within arguments.
+        // If too few arguments are exactly the separator, it is also searched within arguments.
         let alone = words.iter().filter(|word| **word == self.args_separator).count() + 1 == functions.len();
         let mut lists: Vec<Vec<String>> = vec![Vec::new()];
         for word in words {

@@ -54,7 +54,7 @@ pub(super) async fn run(
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
     let mut run = job.run(&mut events, driver, Some(state.tag("stop")));
     let mut worst = 0;
-    // As in Salt, the next minions are published, and shown, before the return that made room for them is shown.
+    // As in Salt, the next publish is shown before the return that made room for it.
     let mut unshown: Option<Box<Return>> = None;
     loop {
         match run.driver.next(Instant::now()) {
@@ -116,7 +116,7 @@ pub(super) async fn run(
     output.finish(&request, u8::try_from(worst).unwrap_or(1))
 }
 
-/// Records a minion that answered the ping and does not return. Salt shows nothing of it; here stderr has it.
+/// Records a minion that answered the ping and does not return. Salt does not report it; here stderr does.
 fn not_returned(state: &mut BatchState, id: &str) {
     state.missing(id);
     print_plain_error(format_args!("Minion {id} did not return."));
@@ -201,7 +201,7 @@ impl Output {
 struct Present {
     /// The minions that answer a ping, sorted.
     minions: Vec<String>,
-    /// The minions that do not.
+    /// The minions that do not answer.
     down: Vec<String>,
     /// Whether the target matches any.
     matched: bool,

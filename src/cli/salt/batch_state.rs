@@ -135,7 +135,7 @@ impl BatchState {
         format!("salt/batch/{}/{word}", self.jid)
     }
 
-    /// Publishes the event of a stage. The batch goes on if that fails.
+    /// Publishes the event of a stage. A failure does not end the batch.
     pub(super) async fn tell(&self, client: &MasterClient, stage: Stage) {
         let tag = self.tag(stage.word());
         let fired = match Event::from_map(&tag, &self.body()) {

@@ -1,5 +1,5 @@
-//! The minions of a target, before a job goes out: shown (`--preview-target`), counted (`--batch-safe-limit`), chosen
-//! from (`--subset`), or hinted at when none matches.
+//! Resolves the minions of a target before a job is published: to show them (`--preview-target`), count them
+//! (`--batch-safe-limit`), select some (`--subset`), or suggest a target if none matches.
 
 use std::process::ExitCode;
 
@@ -15,14 +15,14 @@ use super::job::{Job, Outcome};
 use super::{NOBODY, NOTHING_RETURNED};
 use crate::ui::print_plain_error;
 
-/// Returns the minions that a target means, without asking any.
+/// Returns the minions that match a target, without contacting them.
 pub(super) async fn matched(job: &Job<'_>, request: &PublishRequest) -> anyhow::Result<Vec<String>> {
     let args = Args::positional([request.tgt.clone(), request.tgt_type.as_str().into()]);
     let minions = job.client.ask_runner("manage.targets", args).await?;
     Ok(minions.as_list().unwrap_or_default().iter().map(ToString::to_string).collect())
 }
 
-/// Shows the minions that a target means.
+/// Shows the minions that match a target.
 pub(super) async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: Shower) -> anyhow::Result<ExitCode> {
     let minions = matched(job, &request).await?;
     if minions.is_empty() {
@@ -34,7 +34,7 @@ pub(super) async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the job for so many minions of its target that have its functions, chosen at random.
+/// Returns the job for this many random minions of its target that have its functions.
 pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize) -> anyhow::Result<PublishRequest> {
     let wanted: Vec<Value> = match &request.fun {
         Value::List(all) => all.clone(),
@@ -65,7 +65,7 @@ pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize)
     Ok(PublishRequest { tgt: able.into(), tgt_type: TargetKind::List.name().to_owned(), ..request })
 }
 
-/// Says on stderr which minion a target probably means that matches none. That this fails is no matter.
+/// Suggests on stderr a similar target for one without matches. Failures are ignored.
 pub(super) async fn hint(job: &Job<'_>, request: &PublishRequest) {
     let Some(target) = request.tgt.as_str().filter(|_| request.tgt_type == TargetKind::Glob.name()) else { return };
     let everybody = PublishRequest::new("*", "test.ping", "");

@@ -1,4 +1,4 @@
-//! A job under way: the driver of `brine_job` with the connections to the master.
+//! A running job: the driver of `brine_job` with the connections to the master.
 
 use std::collections::VecDeque;
 
@@ -29,15 +29,15 @@ pub(super) enum Outcome {
 pub(super) enum Occurrence {
     /// A minion returned.
     Returned(Box<Return>),
-    /// The event that stops the job was published.
+    /// The event that stops the job was received.
     Stopped,
     /// Ctrl-C was pressed.
     Interrupted,
-    /// The time is over, or an event may have changed the next step.
+    /// The timeout has expired, or an event may have changed the next step.
     Wake,
 }
 
-/// A job under way.
+/// A running job.
 pub(super) struct Run<'a> {
     client: &'a MasterClient,
     events: &'a mut Events,
@@ -62,7 +62,7 @@ impl<'a> Job<'a> {
 }
 
 impl Run<'_> {
-    /// Waits for the outcome of the next minion; `None` when the job has ended. For jobs without batches.
+    /// Waits for the outcome of the next minion; `None` when the job has ended. Only for jobs without batches.
     pub async fn next(&mut self) -> Result<Option<Outcome>, ClientError> {
         loop {
             if let Some(id) = self.missing.pop_front() {

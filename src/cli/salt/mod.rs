@@ -1,8 +1,7 @@
-//! `salt`: jobs for minions, and their returns.
+//! `salt`: publishes jobs to minions and shows their returns.
 //!
-//! `arguments.rs` reads the line, `job.rs` publishes and waits, `shown.rs` shows returns and counts them, `docs.rs`
-//! shows documentation, `batch.rs` runs jobs a few minions at a time, `choice.rs` chooses among the minions of a
-//! target.
+//! `arguments.rs` parses the command line, `job.rs` publishes and waits, `shown.rs` shows and counts returns, `docs.rs`
+//! shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
 
 mod arguments;
 mod batch;
@@ -35,9 +34,9 @@ use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt";
 const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
-/// Salt's exit status for a line that lacks target or function.
+/// Salt's exit status for a command line without target or function.
 const INCOMPLETE: u8 = 42;
-/// Salt's exit status when nobody matched or returned.
+/// Salt's exit status when no minion matched or returned.
 const NOBODY: u8 = 2;
 
 /// Runs the tool.
@@ -105,7 +104,7 @@ fn dump(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds to a line what its options imply; the error is the exit status of one that lacks something.
+/// Applies implied options; the error is the exit status of an incomplete command line.
 fn complete(arguments: &mut Arguments) -> Result<(), ExitCode> {
     let words = &mut arguments.words;
     if words.len() < 2 && !arguments.doc && !arguments.preview_target {
@@ -131,7 +130,7 @@ fn complete(arguments: &mut Arguments) -> Result<(), ExitCode> {
     Err(ExitCode::from(INCOMPLETE))
 }
 
-/// Runs the line in the way that its options ask for.
+/// Runs the command in the mode of its options.
 async fn dispatch(
     config: &MasterConfig,
     mut arguments: Arguments,
@@ -165,7 +164,7 @@ async fn dispatch(
     one_job(&job, &arguments, request, shower).await
 }
 
-/// The job that the line asks for.
+/// Returns the job of the command line.
 fn request(arguments: &Arguments) -> Result<PublishRequest, String> {
     let target = arguments.words.first().map_or("*", String::as_str);
     let (tgt, tgt_type) = arguments.target.read(target);
@@ -174,7 +173,7 @@ fn request(arguments: &Arguments) -> Result<PublishRequest, String> {
     if let Some(delimiter) = &arguments.target.delimiter {
         kwargs.insert("delimiter".into(), delimiter.into());
     }
-    // As in Salt, the name of a set of options stays text.
+    // As in Salt, this name is passed as a string.
     kwargs.extend(arguments.return_config.as_ref().map(|prefix| ("ret_config".into(), prefix.into())));
     for (name, value) in [
         ("ret_kwargs", &arguments.return_kwargs),
@@ -200,11 +199,11 @@ async fn one_job(
     request: PublishRequest,
     shower: Shower,
 ) -> anyhow::Result<ExitCode> {
-    // Before the job goes out: nothing that it leads to may be missed.
+    // Subscribed before the publish: no event of the job is missed.
     let mut events = job.client.events("salt/job/").await?;
     let published = match job.client.publish(request.clone()).await {
         Ok(published) => published,
-        // Such as a target that is invalid: as in Salt it matches nobody.
+        // For example an invalid target: as in Salt it matches no minion.
         Err(error @ ClientError::Refused(_)) => {
             print_plain(NO_MATCH);
             return Err(error.into());
@@ -228,7 +227,7 @@ async fn one_job(
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.fixed {
-        // One document: nothing stands before it.
+        // A single document must not be preceded by other output.
     } else if arguments.verbose {
         print_plain(format_args!("Executing job with jid {jid}\n{}\n", "-".repeat(43)));
     } else if arguments.show_jid {
@@ -256,7 +255,7 @@ fn interrupted(jid: &Jid) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Positional and keyword arguments in the form of the wire.
+/// Returns positional and keyword arguments in their wire format.
 fn wire_args(words: &[String], no_parse: &[String]) -> Vec<Value> {
     parse(words, no_parse).to_wire()
 }

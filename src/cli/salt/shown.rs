@@ -1,4 +1,4 @@
-//! The returns of one job: shown as they come or together, counted, and the exit status that follows.
+//! Shows the returns of a job one by one or together, counts them, and computes the exit status.
 
 use std::process::ExitCode;
 
@@ -17,13 +17,13 @@ use crate::ui::{print_plain, print_plain_error};
 /// How returns are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Each by itself as it comes.
+    /// Each one as it arrives.
     Each,
     /// All together at the end (`--static`).
     Together,
     /// As documentation.
     Docs,
-    /// Only how many there are (`--progress`).
+    /// Only their number (`--progress`).
     Count,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Shown<'a> {
     arguments: &'a Arguments,
     shower: Shower,
     form: Form,
-    /// How many minions are expected to return.
+    /// The number of minions that are expected to return.
     pub targeted: usize,
     returned: Vec<String>,
     silent: Vec<String>,
     failed: Vec<String>,
-    /// What is shown at the end.
+    /// Returns to be shown at the end.
     gathered: Map,
-    /// Whether a state function runs: what is shown together has no outputter of its own.
+    /// Whether the function is a state function: returns shown together have no outputter hint.
     is_state: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Takes a return.
+    /// Records a return.
     pub(super) fn returned(&mut self, one: &Return) -> anyhow::Result<()> {
         let id = one.id().to_string();
         if one.retcode() != 0 {
@@ -86,7 +86,7 @@ impl<'a> Shown<'a> {
         Ok(())
     }
 
-    /// Shows that there is nothing, as outputters for programs do.
+    /// Shows an empty result, as outputters for programs do.
     pub(super) fn nothing(&mut self) -> anyhow::Result<()> {
         if matches!(self.form, Form::Each | Form::Together) && !self.shower.is_nested() {
             self.shower.show(&Value::map(), "nested")?;
@@ -94,7 +94,7 @@ impl<'a> Shown<'a> {
         Ok(())
     }
 
-    /// Takes note of a minion that did not return.
+    /// Records a minion that did not return.
     pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
         self.silent.push(id.to_owned());
         match self.form {
@@ -109,7 +109,7 @@ impl<'a> Shown<'a> {
         self.shower.progress(&format!("{ended} of {} minions have returned", self.targeted))
     }
 
-    /// Shows what is shown at the end, and returns the exit status.
+    /// Shows the remaining output, and returns the exit status.
     pub(super) fn finish(mut self) -> anyhow::Result<ExitCode> {
         match self.form {
             Form::Each => {}
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_is_salts() {
+    fn the_summary_matches_salt() {
         insta::assert_snapshot!(of(&["a"], &["b"], &[], &[]).0.trim_start(), @r"
         -------------------------------------------
         Summary

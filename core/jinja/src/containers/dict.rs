@@ -19,19 +19,20 @@ use super::{Origin, hashable, nothing, own, raise, refuse_cycle, take_apart};
 pub(in super::super) struct Dict {
     entries: RwLock<Entries>,
     origin: Origin,
-    /// Whether it is what Python calls an `OrderedDict`.
+    /// Whether it is Python's `OrderedDict`.
     ordered: bool,
 }
 
 enum Entries {
-    /// Its own.
+    /// Entries of its own.
     Own(IndexMap<JinjaValue, JinjaValue>),
-    /// Those of a shared mapping, and by index the containers among them that the template has read and may have changed.
+    /// Entries of a shared mapping, and by index the containers among them that the template has read and may have
+    /// changed.
     Shared { map: Arc<Map>, seen: HashMap<usize, JinjaValue> },
 }
 
 impl Entries {
-    /// Takes all of its own values.
+    /// Takes all owned values.
     fn take(&mut self) -> Vec<JinjaValue> {
         match self {
             Entries::Own(entries) => std::mem::take(entries).into_values().collect(),
@@ -82,12 +83,12 @@ impl Dict {
         Dict { entries: RwLock::new(Entries::Shared { map, seen: HashMap::new() }), origin, ordered: false }
     }
 
-    /// Returns whether Python calls it an `OrderedDict`.
+    /// Whether it is Python's `OrderedDict`.
     pub(in super::super) fn is_ordered(&self) -> bool {
         self.ordered
     }
 
-    /// Takes all of its own values.
+    /// Takes all owned values.
     pub(super) fn take(&self) -> Vec<JinjaValue> {
         self.entries.write().take()
     }
@@ -163,7 +164,7 @@ impl Dict {
         }
         match &mut *entries {
             Entries::Own(own) => change(own),
-            // The entries are its own since the match above.
+            // The entries are owned since the match above.
             Entries::Shared { .. } => change(&mut IndexMap::new()),
         }
     }
@@ -268,7 +269,7 @@ impl Object for Dict {
                 Ok(self.change(|entries| entries.entry(key).or_insert(default).clone()))
             }
             "pop" => {
-                // A default of None is one, too.
+                // A default of None is a default, too.
                 let (key, default): (JinjaValue, Rest<JinjaValue>) = from_args(args)?;
                 hashable(&key)?;
                 let missing = || raise(python::repr(&from_jinja(&key)));

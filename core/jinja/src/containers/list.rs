@@ -111,13 +111,13 @@ impl Object for List {
             "extend" => {
                 let (items,): (JinjaValue,) = from_args(args)?;
                 if items.downcast_object::<List>().is_some_and(|other| Arc::ptr_eq(&other, self)) {
-                    // Twice the same list needs no copy of it beside the longer one.
+                    // Repeating a list needs no other copy of it.
                     let count = self.0.read().len();
                     limits::reserve_values(count.saturating_mul(2))?;
                     self.change().extend_from_within(..count);
                     return nothing();
                 }
-                // Room for the items, and for a list that grows.
+                // Memory for the items, and for the growth of the list.
                 limits::reserve_values(items.len().unwrap_or_default().saturating_mul(2))?;
                 let items: Vec<_> = items.try_iter()?.map(|item| own(&item)).collect();
                 items.iter().try_for_each(|item| refuse_cycle(self, item))?;

@@ -69,7 +69,7 @@ pub(super) fn is_plain_map(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<IndexMap<JinjaValue, JinjaValue>>().is_some()
 }
 
-/// Returns whether a value is a mapping that Python calls an `OrderedDict`.
+/// Whether a value is Python's `OrderedDict`.
 pub(super) fn is_ordered(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<Dict>().is_some_and(Dict::is_ordered)
 }
@@ -77,7 +77,7 @@ pub(super) fn is_ordered(value: &JinjaValue) -> bool {
 /// The origin of a container, shared by all containers inside of it.
 #[derive(Clone, Default)]
 pub(super) struct Origin {
-    /// Set by a change; nothing if no other template reads the container.
+    /// Set by a change; `None` if no other template reads the container.
     changed: Option<Arc<AtomicBool>>,
     /// Whether its mappings are Python's `OrderedDict`.
     ordered: bool,

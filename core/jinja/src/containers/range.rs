@@ -1,4 +1,4 @@
-//! Python's ranges, which print as such and are no lists.
+//! Python's ranges, which print as such and are not lists.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use minijinja::{Environment, Error};
 use super::raise;
 use crate::operators::type_name;
 
-/// How many numbers a range may have.
+/// The maximum number of items of a range.
 const MAX: u64 = 100_000;
 
-/// Whole numbers from a start up to a stop.
+/// Integers from a start to a stop.
 #[derive(Debug)]
 pub(crate) struct Range {
     start: i64,
@@ -58,7 +58,7 @@ fn whole(value: &JinjaValue) -> Result<i64, Error> {
     match value.kind() {
         ValueKind::Bool => Ok(i64::from(value.is_true())),
         ValueKind::Number if value.is_integer() => value.as_i64().ok_or_else(refused),
-        // Only minijinja itself can say which expression it comes from.
+        // Only minijinja's own error names the expression.
         ValueKind::Undefined => value.get_attr("").and_then(|_| Err(refused())),
         _ => Err(refused()),
     }
@@ -75,7 +75,7 @@ impl Object for Range {
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         let (start, step) = (self.start, self.step);
-        // The last one was looked at when the range was made: nothing overflows.
+        // The last item was checked when the range was created: nothing overflows.
         let at = move |place: i64| JinjaValue::from(start.wrapping_add(place.wrapping_mul(step)));
         Enumerator::Iter(Box::new((0..i64::try_from(self.length).unwrap_or(i64::MAX)).map(at)))
     }

@@ -43,7 +43,7 @@ impl Tree {
         Self::of(map, Origin::shared(false))
     }
 
-    /// As [`Tree::new`], with `OrderedDict`s inside: as in a pillar that the minion compiles itself.
+    /// Creates a tree like [`Tree::new`], with `OrderedDict`s inside: as in a pillar that the minion compiles itself.
     pub fn ordered(map: Arc<Map>) -> Self {
         Self::of(map, Origin::shared(true))
     }

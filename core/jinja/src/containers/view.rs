@@ -17,7 +17,7 @@ pub(in super::super) struct View {
 }
 
 impl View {
-    /// Returns the view of a mapping by a method, if the method returns one.
+    /// Returns the view of a mapping for a method; `None` if the method returns none.
     pub(in super::super) fn of(map: &JinjaValue, method: &str) -> Option<JinjaValue> {
         let ordered = is_ordered(map);
         let named = |plain, of_ordered| if ordered { of_ordered } else { plain };

@@ -1,4 +1,4 @@
-//! Data to text and back, and the walk inside of it.
+//! Filters that convert data to text and back, and look up paths in it.
 
 use std::fmt::Write;
 
@@ -26,7 +26,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         });
     }
     for name in ["load_json", "__load_json__"] {
-        // With untrusted text in it, it is read as the YAML that it is too.
+        // Untrusted text in it is parsed as the YAML that it is part of.
         environment.add_filter(name, |value: JinjaValue, guard: Option<JinjaValue>| {
             guarded(&value, guard.as_ref()).unwrap_or_else(|| load_json(&value))
         });
@@ -40,7 +40,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
     environment.add_filter("yaml_dquote", |value: Given| ascii(&double_quoted(&text(&value))));
     environment.add_filter("yaml_squote", |value: Given| {
-        // A line end inside of quotes is a blank in YAML, two are one line end.
+        // A newline in quotes is a blank in YAML, two are one newline.
         format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
     });
     for name in ["json_encode_dict", "json_decode_dict"] {
@@ -68,7 +68,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
 }
 
-/// Data whose texts are bytes. Tuples in it are lists.
+/// Returns data whose strings are bytes. Tuples become lists.
 fn encoded(value: &JinjaValue) -> JinjaValue {
     match value.kind() {
         ValueKind::String => JinjaValue::from_bytes(value.as_bytes().unwrap_or_default().to_vec()),
@@ -84,7 +84,7 @@ fn encoded(value: &JinjaValue) -> JinjaValue {
     }
 }
 
-/// The rows of a table as MySQL's client draws it, by what is in one of its columns.
+/// Returns the rows of a table as drawn by MySQL's client, by the values of one column.
 fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
     let lines: Vec<JinjaValue> = iterable(table)?.try_iter()?.collect();
     let (mut names, mut rows): (Vec<String>, Vec<(JinjaValue, JinjaValue)>) = (Vec::new(), Vec::new());
@@ -94,7 +94,7 @@ fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
             names = cells.into_iter().map(str::to_owned).collect();
             continue;
         }
-        // The borders at both sides are no columns.
+        // The outer borders are not columns.
         let inside = 1..names.len() - 1;
         let cells = inside.filter_map(|at| Some((names.get(at)?, *cells.get(at)?)));
         let row: Vec<(JinjaValue, JinjaValue)> = cells
@@ -107,12 +107,12 @@ fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from_object(rows.into_iter().collect::<Dict>()))
 }
 
-/// Data as text, which Salt takes for safe in HTML: beside it, `+` escapes other texts.
+/// Marks data as text that is safe in HTML, as in Salt: `+` escapes strings added to it.
 fn safe(text: &str) -> JinjaValue {
     JinjaValue::from_safe_string(text.to_owned())
 }
 
-/// `yaml(flow_style=True)`: flow unless told otherwise; without the final line end.
+/// `yaml(flow_style=True)`: flow style by default; without the trailing newline.
 fn to_yaml(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let flow = Options::new(&args)?.flag(0, "flow_style", true);
     let text = brine_yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
@@ -130,7 +130,7 @@ fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
     match indent.and_then(Value::as_i64) {
         Some(indent) => {
-            // As deep as anybody indents; a larger number would only fill memory.
+            // Deeper indentation would only fill memory.
             let indent = usize::try_from(indent).unwrap_or(0).min(64);
             limits::reserve(indentation(value, 0).saturating_mul(indent))?;
             Ok(json::to_json_pretty(value, indent))
@@ -139,18 +139,18 @@ fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
     }
 }
 
-/// How many levels all lines of a value are indented by, together.
+/// Returns the total indentation levels of all lines of a value.
 fn indentation(value: &Value, depth: usize) -> usize {
     let inside: usize = match value {
         Value::List(items) => items.iter().map(|item| indentation(item, depth + 1)).sum(),
         Value::Map(map) => map.values().map(|item| indentation(item, depth + 1)).sum(),
         _ => 0,
     };
-    // A container also has a line for its end.
+    // A container also has a closing line.
     inside.saturating_add(depth * 2)
 }
 
-/// `tojson(indent=None)`: safe inside of HTML, and plain ASCII.
+/// `tojson(indent=None)`: safe inside of HTML, in ASCII.
 fn to_script_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
@@ -177,7 +177,7 @@ fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
     Ok(safe(&brine_value::python::repr(&json::sorted(&defined(value)?))))
 }
 
-/// The data in what a block of a guarded template has printed, if something untrusted is in it.
+/// Returns the data in the output of a guarded block, if it has untrusted text.
 fn guarded(value: &JinjaValue, guard: Option<&JinjaValue>) -> Option<Result<JinjaValue, Error>> {
     let (held, text) = guard::given(guard).zip(value.as_str())?;
     held.0.touches(text).then(|| held.0.load(text))
@@ -201,7 +201,7 @@ fn load_json(value: &JinjaValue) -> Result<JinjaValue, Error> {
     json::from_json(value.as_str().ok_or_else(wrong)?).map(|value| to_jinja(&value)).map_err(|_| wrong())
 }
 
-/// A double-quoted YAML scalar in plain ASCII.
+/// Returns a double-quoted YAML scalar in ASCII.
 fn ascii(quoted: &str) -> String {
     let mut out = String::new();
     for c in quoted.chars() {
@@ -216,7 +216,7 @@ fn ascii(quoted: &str) -> String {
     out
 }
 
-/// One scalar as YAML that reads as the same scalar.
+/// Returns a scalar as YAML that parses as the same scalar.
 fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
     match defined(value)? {
         Value::Str(text) => Ok(ascii(&double_quoted(&text))),
@@ -276,7 +276,7 @@ fn from_entries(value: JinjaValue) -> Result<JinjaValue, Error> {
     Ok(to_jinja(&map.into()))
 }
 
-/// What Python says of a value that has no keys of text.
+/// Returns Python's message for a value without string keys.
 fn unreachable(data: &Value) -> Option<String> {
     match data {
         Value::Map(_) => None,
@@ -287,7 +287,7 @@ fn unreachable(data: &Value) -> Option<String> {
     }
 }
 
-/// `set_dict_key_value(path, value, delimiter=':')` and its kin: a changed copy.
+/// `set_dict_key_value(path, value, delimiter=':')` and similar filters: returns a changed copy.
 fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Args) -> Result<JinjaValue, Error> {
     let delimiter = Options::new(args)?.get(0, "delimiter");
     let delimiter = delimiter.as_ref().and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(":");
@@ -297,7 +297,7 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
     }
     let mut place = &mut data;
     for (depth, step) in path.split(delimiter).enumerate() {
-        // What is set makes way for the mappings that lead to it.
+        // Existing values are replaced by the mappings of the path.
         if place.is_nil() || (how == "set" && depth > 0 && !matches!(place, Value::Map(_))) {
             *place = Value::map();
         }

@@ -1,4 +1,4 @@
-//! Files of this host: what is in them, where they are.
+//! Filters for files of this host.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -15,11 +15,11 @@ use super::super::operators::type_name;
 use super::super::value::to_jinja;
 use super::{Given, defined, failed};
 
-/// How much of a file is looked at to tell whether it is text, and whether it is not.
+/// The size of the start of a file that decides whether it is text.
 const TEXT_START: u64 = 512;
 const BINARY_START: u64 = 2048;
 
-/// How many files are listed: more would only fill memory.
+/// The maximum number of listed files.
 const MOST_FILES: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -61,7 +61,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// A path, which is a text.
+/// Returns a path, which must be a string.
 fn path_of(value: &JinjaValue) -> Result<PathBuf, Error> {
     if let Value::Str(path) = defined(value)? {
         return Ok(PathBuf::from(path.as_str()));
@@ -70,9 +70,9 @@ fn path_of(value: &JinjaValue) -> Result<PathBuf, Error> {
     Err(failed(format_args!("{expected} {}", type_name(value))))
 }
 
-/// The first bytes of a file. Nothing if it is none that can be read.
+/// Returns the first bytes of a file; `None` if it cannot be read.
 fn start_of(path: &Path, length: u64) -> Option<Vec<u8>> {
-    // A pipe would be waited for.
+    // Reading a pipe would block.
     if !path.is_file() {
         return None;
     }
@@ -81,11 +81,11 @@ fn start_of(path: &Path, length: u64) -> Option<Vec<u8>> {
     Some(start)
 }
 
-/// Whether this is no text: with a zero in it, or nearly a third of what texts do not have.
+/// Whether data is binary: it has a NUL byte, or nearly a third of non-text bytes.
 fn is_binary(data: &[u8]) -> bool {
     let is_utf8 = match std::str::from_utf8(data) {
         Ok(_) => true,
-        // The last letter may be cut in two.
+        // The last character may be truncated.
         Err(error) => error.error_len().is_none(),
     };
     let is_text = |byte: &u8| match byte {
@@ -97,7 +97,7 @@ fn is_binary(data: &[u8]) -> bool {
     data.contains(&0) || others * 10 > data.len() * 3
 }
 
-/// All that is in a folder and below, in order. A folder that links lead back to is entered once.
+/// Lists a directory recursively, sorted. A directory that symbolic links lead back to is entered once.
 fn list(folder: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
     let Ok(status) = folder.metadata() else { return };
     if !entered.insert((status.dev(), status.ino())) {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_text_is_told_by_its_bytes() {
+    fn text_and_binary_are_distinguished_by_bytes() {
         for (data, binary) in [
             (&b"hello\n"[..], false),
             (b"", false),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_listed_once() {
+    fn directories_are_listed_once() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         std::fs::create_dir(root.join("b")).unwrap();

@@ -1,4 +1,4 @@
-//! Functions that templates call by their names alone.
+//! Global functions of templates.
 
 use minijinja::value::{Rest, Value as JinjaValue, ValueOrKwargs};
 use minijinja::{Environment, Error, State};
@@ -8,14 +8,14 @@ use super::super::containers::Dict;
 use super::super::value::text;
 use super::{Args, Options, failed, is_data};
 
-/// Words for `lipsum`.
+/// The words of `lipsum`.
 const WORDS: &str = "alba amica aqua arbor bonus caelum campus canis carmen casa cena clarus cor corpus dies domus \
                      donum equus ferrum filia flumen frater gaudium herba hora hortus ignis insula iter lacus laetus liber \
                      littera locus longus luna lux magnus manus mare mensa mons mundus navis nomen novus nox oculus opus \
                      panis parvus pax pons porta puer rosa sal semper silva sol stella tempus terra unda urbs ventus verbum \
                      via vinum vita vox";
 
-/// How many words `lipsum` may be asked for.
+/// The maximum number of words of `lipsum`.
 const MOST_WORDS: i64 = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -40,7 +40,7 @@ pub(super) fn call(state: &mut State<'_, '_>, function: &str, args: Args) -> Res
     found.call(state, &args)
 }
 
-/// The values in scope that are data.
+/// Returns the values in scope that are data.
 fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
     let names = state.known_variables();
     let known = names.iter().filter(|name| !name.starts_with("__")).filter_map(|name| {
@@ -50,7 +50,7 @@ fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
     JinjaValue::from_object(known.collect::<Dict>())
 }
 
-/// `lipsum(n=5, html=True, min=20, max=100)`: paragraphs of words by chance.
+/// `lipsum(n=5, html=True, min=20, max=100)`: paragraphs of random words.
 fn lipsum(args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let number = |place, name, default| options.get(place, name).and_then(|value| value.as_i64()).unwrap_or(default);
@@ -73,7 +73,7 @@ fn lipsum(args: Args) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from(paragraphs.collect::<Vec<_>>().join("\n\n")))
 }
 
-/// So many words in sentences.
+/// Returns a paragraph of sentences with this number of words.
 fn paragraph(words: &[&str], count: i64) -> String {
     let mut rng = rand::rng();
     let (mut out, mut left, mut comma) = (String::new(), 0, 0);

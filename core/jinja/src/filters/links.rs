@@ -1,4 +1,4 @@
-//! `urlize`: addresses in a text as links of HTML.
+//! `urlize`: converts addresses in text to HTML links.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use regex::Regex;
 use super::super::value::text;
 use super::{Args, Options, failed};
 
-/// What is an address of the web, with its scheme or without.
+/// Matches a web address, with or without a scheme.
 static WEB: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let name = r"(?:https?://|www\.)(?:(?:[\w%-]+\.)+)?(?:[a-z]{2,63}|xn--[\w%]{2,59})";
     let known = r"(?:[\w%-]{2,63}\.)+(?:com|net|int|edu|gov|org|info|mil)";
@@ -18,24 +18,24 @@ static WEB: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"(?i)^(?:{name}|{known}|{address})(?::\d{{1,5}})?(?:[/?#]\S*)?$")).ok()
 });
 
-/// What is an address of mail.
+/// Matches a mail address.
 static MAIL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\S+@\w[\w.-]*\.\w+$").ok());
 
 fn is(pattern: &LazyLock<Option<Regex>>, text: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
 }
 
-/// Signs that open and close, as they are and as HTML has them.
+/// Brackets, plain and escaped for HTML.
 const PAIRS: [(&str, &str); 3] = [("(", ")"), ("<", ">"), ("&lt;", "&gt;")];
 
-/// How links look.
+/// The settings of links.
 #[derive(Debug, Default)]
 struct Links {
-    /// How much of an address is shown.
+    /// The maximum length of the displayed address.
     limit: Option<usize>,
     /// The attributes `rel` and `target`.
     attributes: String,
-    /// What else an address may begin with.
+    /// Further schemes of addresses.
     schemes: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Links {
         Ok(Links { limit: limit.map(|limit| usize::try_from(limit).unwrap_or(0)), attributes, schemes })
     }
 
-    /// A text of HTML with its addresses as links.
+    /// Converts addresses in HTML text to links.
     fn put_into(&self, text: &str) -> String {
         let mut out = String::new();
         for part in text.split_inclusive(char::is_whitespace) {
@@ -103,7 +103,7 @@ impl Links {
         self.schemes.iter().find(begins).map(|_| format!("<a href=\"{address}\"{attributes}>{address}</a>"))
     }
 
-    /// As much of an address as is shown.
+    /// Returns the displayed part of an address.
     fn shown(&self, address: &str) -> String {
         match self.limit.and_then(|limit| address.char_indices().nth(limit)) {
             Some((end, _)) => format!("{}...", &address[..end]),
@@ -112,14 +112,14 @@ impl Links {
     }
 }
 
-/// `tel:`, `irc://` and the like.
+/// Whether this is a scheme such as `tel:` or `irc://`.
 fn is_scheme(text: &str) -> bool {
     let name = text.strip_suffix("//").or(text.strip_suffix('/')).unwrap_or(text).strip_suffix(':');
     let fits = |c: char| c == '_' || c.is_alphanumeric() || ".+-".contains(c);
     name.is_some_and(|name| name.chars().count() >= 2 && name.chars().all(fits))
 }
 
-/// A word without the brackets and full stops around it: what is before, what it is, what is behind.
+/// Splits a word into leading punctuation, core, and trailing punctuation.
 fn bare(word: &str) -> (&str, &str, &str) {
     let opens = ["(", "<", "&lt;"];
     let mut rest = word;
@@ -132,7 +132,7 @@ fn bare(word: &str) -> (&str, &str, &str) {
         inner = shorter;
     }
     let mut end = start + inner.len();
-    // What was opened inside of it is closed inside of it.
+    // Brackets that are opened in the address are closed in it.
     for (opening, closing) in PAIRS {
         let count = |sign: &str| word[start..end].matches(sign).count();
         let opened = count(opening);

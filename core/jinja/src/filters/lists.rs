@@ -1,4 +1,4 @@
-//! Lists as sets, and other things to do with several values.
+//! Filters for lists: set operations, samples, sorting and comparison.
 
 use brine_random::Twister;
 use brine_value::Value;
@@ -81,7 +81,7 @@ fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     Ok(iterable(value.clone())?.try_iter()?.collect())
 }
 
-/// Refuses what Salt cannot put together: two lists, or else two that Python can hash.
+/// Refuses operands that Salt cannot combine: both must be lists, or both hashable.
 fn addable(a: &JinjaValue, b: &JinjaValue) -> Result<(), Error> {
     refuse_undefined(a)?;
     refuse_undefined(b)?;
@@ -93,7 +93,7 @@ fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
     own(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
 }
 
-/// So many items, by a seed or by chance.
+/// Returns a sample of items, random or from a seed.
 fn sample(items: &[JinjaValue], count: usize, seed: Option<Value>) -> Result<JinjaValue, Error> {
     let chosen = Twister::chosen(items, count, &seed.unwrap_or_default());
     chosen.map(listed).ok_or_else(|| failed("Sample larger than population or is negative"))
@@ -150,7 +150,7 @@ fn flatten_into(list: Vec<Value>, levels: u64, keep_nothing: bool, out: &mut Vec
     }
 }
 
-/// `{key: {old, new}}` for what differs; what is missing is an empty text.
+/// `{key: {old, new}}` for differing values; a missing one is an empty string.
 fn compare_dicts(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> {
     let (Value::Map(old), Value::Map(new)) = (defined(&old)?, defined(&new)?) else {
         return Err(failed("compare_dicts requires two mappings"));
@@ -164,7 +164,7 @@ fn compare_dicts(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> 
     Ok(to_jinja(&Value::Map(differ.collect())))
 }
 
-/// `{new: [...], old: [...]}` for what only one of them has.
+/// `{new: [...], old: [...]}` with the items that only one list has.
 fn compare_lists(old: JinjaValue, new: JinjaValue) -> Result<JinjaValue, Error> {
     let (Value::List(old), Value::List(new)) = (defined(&old)?, defined(&new)?) else {
         return Err(failed("compare_lists requires two lists"));

@@ -1,4 +1,4 @@
-//! The filters, tests and globals of Jinja and Salt that minijinja lacks, or has otherwise.
+//! The filters, tests and globals of Jinja and Salt that minijinja lacks or implements differently.
 
 mod data;
 mod files;
@@ -64,7 +64,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         _ => value.reverse(),
     });
     environment.add_filter("attr", |value: Given, name: String| match value.kind() {
-        // Entries are no attributes.
+        // Entries are not attributes.
         _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
         _ => value.get_attr(&name),
     });
@@ -89,7 +89,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
 }
 
-/// Adds a test of a name: a value that is no string is no name.
+/// Adds a test of a name: values other than strings are not names.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
     environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
         kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
@@ -97,7 +97,7 @@ fn named_test(environment: &mut Environment<'static>, name: &'static str, test: 
     });
 }
 
-/// The parts that a template may ask for: each is a value, also an empty one.
+/// The maximum number of parts that a template may request, each a value even if empty.
 const MOST_PARTS: usize = 100_000;
 
 fn parts(count: usize) -> Result<usize, Error> {
@@ -110,14 +110,14 @@ fn parts(count: usize) -> Result<usize, Error> {
 /// A filter that divides a sequence.
 type Divide = fn(&State<'_, '_>, JinjaValue, usize, Option<JinjaValue>) -> Result<JinjaValue, Error>;
 
-/// Returns the filter with a limit of the number of parts.
+/// Returns the filter with a maximum number of parts.
 fn limited(
     divide: Divide,
 ) -> impl Fn(&State<'_, '_>, JinjaValue, usize, Option<JinjaValue>) -> Result<JinjaValue, Error> {
     move |state, value, count, fill_with| divide(state, value, parts(count)?, fill_with)
 }
 
-/// Adds a filter of positional arguments that templates may name, too.
+/// Adds a filter of positional arguments that can also be passed by name.
 fn by_name<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &str, names: &'static [&str], filter: F)
 where
     F: Function<Rv, FilterArgs>,
@@ -127,7 +127,7 @@ where
     let own = name.to_owned();
     prepared(environment, name, filter, move |args| {
         let (mut places, named) = split_kwargs(&args)?;
-        // The first place is the value.
+        // The first position is the value.
         for (place, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
             match named.iter().find(|(given, _)| given == name) {
                 Some((_, value)) => places.push(value.clone()),
@@ -204,7 +204,7 @@ fn lacks(value: &JinjaValue, attribute: &str) -> Error {
     failed(format_args!("'{}' object has no attribute '{attribute}'", type_name(value)))
 }
 
-/// Returns whether a value is data: no function, macro or module.
+/// Whether a value is data: no function, macro or module.
 fn is_data(value: &JinjaValue) -> bool {
     match value.kind() {
         ValueKind::Plain | ValueKind::Invalid => false,
@@ -213,7 +213,7 @@ fn is_data(value: &JinjaValue) -> bool {
     }
 }
 
-/// Returns whether Python calls a value a list.
+/// Whether a value is a list in Python.
 fn is_list(value: &JinjaValue) -> bool {
     value.kind() == ValueKind::Seq && type_name(value) == "list"
 }
@@ -222,7 +222,7 @@ fn failed(message: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
-/// The arguments of a filter after the value, by place or by name.
+/// The arguments of a filter after the value, by position or by name.
 struct Options {
     positional: Vec<JinjaValue>,
     keyword: Map,
@@ -268,7 +268,7 @@ impl<'a> ArgType<'a> for Given {
     }
 }
 
-/// Returns the bytes of a string or of bytes, as Salt's `to_bytes`; all else is refused.
+/// Returns the bytes of a string or of bytes, as Salt's `to_bytes`; other types are refused.
 fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     super::operators::refuse_undefined(value)?;
     match (value.kind(), value.as_bytes()) {
@@ -277,7 +277,7 @@ fn bytes_of(value: &JinjaValue) -> Result<Vec<u8>, Error> {
     }
 }
 
-/// Returns a string, or UTF-8 bytes as one; all else is refused.
+/// Returns a string, or UTF-8 bytes as one; other types are refused.
 fn text_of(value: &JinjaValue) -> Result<String, Error> {
     String::from_utf8(bytes_of(value)?).map_err(failed)
 }
@@ -290,7 +290,7 @@ fn class(value: &JinjaValue) -> String {
     }
 }
 
-/// Converts a value that has nothing undefined in it.
+/// Converts a value without undefined values in it.
 fn defined(value: &JinjaValue) -> Result<Value, Error> {
     if value.is_undefined() {
         // minijinja's own error names the expression.

@@ -1,4 +1,4 @@
-//! Addresses and networks.
+//! Filters for addresses and networks.
 
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::super::operators::type_name;
 use super::super::value::text;
 use super::{Args, Given, Options, failed};
 
-/// How many addresses of a network are listed: more would only fill memory.
+/// The maximum number of listed addresses of a network.
 const MAX_HOSTS: u128 = 1 << 16;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -50,10 +50,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// How long `dns_check` waits for an address to answer.
+/// The connection timeout of `dns_check`.
 const CONNECT: Duration = Duration::from_secs(2);
 
-/// The bytes of a MAC address, with a sign between its pairs or none.
+/// Parses a MAC address, with or without separators.
 fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
     let letters: Vec<char> = text.chars().collect();
     let digits: Vec<char> = match letters.len() {
@@ -69,10 +69,10 @@ fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
     digits.chunks(2).map(byte).collect::<Result<Vec<_>, _>>().map(JinjaValue::from_bytes)
 }
 
-/// How many addresses of one host are tried.
+/// The maximum number of tried addresses of a host.
 const MOST_TRIED: usize = 4;
 
-/// The address of a host: the first that takes connections at a port, or the first at all.
+/// Returns the address of a host: the first that accepts connections at a port, or else the first.
 fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
     let none = || failed(format_args!("DNS lookup or connection check of '{host}' failed."));
     let all: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|_| none())?.collect();
@@ -80,25 +80,25 @@ fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> 
     if wanted.is_empty() && ipv6 == Some(true) {
         wanted = all.iter().collect();
     }
-    // Each may take its time not to answer.
+    // Each may take the whole timeout.
     let answers = wanted.iter().take(MOST_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
     let found = answers.or(wanted.first()).ok_or_else(none)?;
     Ok(wrap(&found.ip().to_string()))
 }
 
-/// Returns the number of addresses of a network; of all of IPv6 one less, which is the largest number.
+/// Returns the number of addresses of a network, capped at the maximum of u128 for all of IPv6.
 fn size(net: &IpNet) -> u128 {
     1u128.checked_shl(u32::from(net.max_prefix_len() - net.prefix_len())).unwrap_or(u128::MAX)
 }
 
-/// Returns the addresses for hosts.
+/// Returns the host addresses.
 fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
     let Some(net) = of_address(value) else { return Ok(None) };
     let size = size(&net);
     if size > MAX_HOSTS {
         return Err(failed(format_args!("{} has too many addresses to list them", text(value))));
     }
-    // As in Python, the first address of a network with room for it is no host's, with IPv6, too.
+    // As in Python, the first address of a network is not a host address, also with IPv6.
     let skip = usize::from(net.addr().is_ipv6() && size > 2);
     let all = net.hosts().skip(skip).map(|host| JinjaValue::from(host.to_string()));
     Ok(Some(own(&JinjaValue::from(all.collect::<Vec<_>>()))))
@@ -109,7 +109,7 @@ fn wrap(text: &str) -> String {
     if bare.parse::<std::net::Ipv6Addr>().is_ok() { format!("[{text}]") } else { text.to_owned() }
 }
 
-/// Does it with one, or with each of a list, leaving out those for which nothing comes out.
+/// Applies the function to a value or to each item of a list, without empty results.
 fn each(
     value: &JinjaValue,
     what: impl Fn(&JinjaValue) -> Result<Option<JinjaValue>, Error>,
@@ -123,7 +123,7 @@ fn each(
     Ok(own(&JinjaValue::from(all)))
 }
 
-/// The address that a value is: a text that is one, or the number of one.
+/// Parses an address: a string or its integer.
 fn of_address(value: &JinjaValue) -> Option<IpNet> {
     match value.kind() {
         ValueKind::String => network::interface(value.as_str()?),
@@ -132,7 +132,7 @@ fn of_address(value: &JinjaValue) -> Option<IpNet> {
     }
 }
 
-/// The addresses that are of a kind and have all `options`: words such as `private`, separated by commas.
+/// Returns the addresses that match the kind and all `options`: comma-separated words such as `private`.
 fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> Result<JinjaValue, Error> {
     let options = Options::new(args)?.get(0, "options").filter(brine_value::Value::is_truthy);
     let options = options.map(|options| options.to_string()).unwrap_or_default();
@@ -155,7 +155,7 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
     })
 }
 
-/// The addresses that are in one of the networks.
+/// Returns the addresses in one of the networks.
 fn in_networks(value: JinjaValue, networks: JinjaValue) -> Result<JinjaValue, Error> {
     let parse = |item: JinjaValue| {
         let text = text(&item);

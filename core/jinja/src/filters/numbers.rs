@@ -1,4 +1,4 @@
-//! Numbers: what Python makes of values of other types, and what it says of those that are none.
+//! Filters for numbers, with Python's conversions and error messages.
 
 use brine_value::{Value, python};
 use minijinja::value::{Value as JinjaValue, ValueKind};
@@ -25,7 +25,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     for name in ["to_num", "str_to_num"] {
         environment.add_filter(name, |value: Given| match value.kind() {
             ValueKind::String => Ok(number(&text(&value)).unwrap_or(value.0)),
-            // Only texts keep what is behind the point.
+            // Only strings keep their fraction.
             ValueKind::Bool | ValueKind::Number => int(value.0, minijinja::value::Rest(Vec::new())),
             _ => {
                 let wanted = "int() argument must be a string, a bytes-like object or a real number";
@@ -47,7 +47,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// A number as Python's `float` makes it.
+/// Converts a value like Python's `float`.
 fn float(value: &JinjaValue) -> Result<f64, Error> {
     let value = match value.kind() {
         ValueKind::Bool => return Ok(f64::from(u8::from(value.is_true()))),
@@ -72,13 +72,13 @@ fn round(value: Given, precision: Option<i32>, method: Option<String>) -> Result
         (ValueKind::Bool, "common") => Ok(JinjaValue::from(i64::from(value.is_true()))),
         (ValueKind::Number, "common") if value.is_integer() && precision.unwrap_or(0) >= 0 => Ok(value.0),
         (ValueKind::Number | ValueKind::Bool, _) => {
-            // A number has no digits beyond these.
+            // Larger exponents exceed the range of floats.
             let factor = 10f64.powi(precision.unwrap_or(0).clamp(-308, 290));
             let scaled = float(&value)? * factor;
             let rounded = match method.as_str() {
                 "ceil" => scaled.ceil(),
                 "floor" => scaled.floor(),
-                // What is in the middle goes to the even one.
+                // Ties are rounded to even.
                 _ => scaled.round_ties_even(),
             };
             let rounded = rounded / factor;
@@ -113,7 +113,7 @@ fn sum_of(items: &[JinjaValue], start: JinjaValue) -> Result<JinjaValue, Error> 
     })
 }
 
-/// A number of bytes in words.
+/// Returns a byte count in human-readable form.
 fn size_told(bytes: f64, binary: bool) -> String {
     let (base, names) = if binary {
         (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"])
@@ -134,7 +134,7 @@ fn size_told(bytes: f64, binary: bool) -> String {
     format!("{left:.1} {told}")
 }
 
-/// `int(default=0, base=10)`: never fails on a value.
+/// `int(default=0, base=10)`: never fails.
 fn int(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let base = options.get(1, "base").and_then(|base| base.as_i64()).and_then(|base| u32::try_from(base).ok());

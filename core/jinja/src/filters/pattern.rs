@@ -1,4 +1,4 @@
-//! Regular expressions, Python's `re`.
+//! Filters for regular expressions, as Python's `re`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -12,10 +12,10 @@ use super::super::limits;
 use super::super::operators::type_name;
 use super::{Args, Options, failed};
 
-/// How many compiled patterns are kept for the next render.
+/// The maximum number of cached patterns.
 const KEPT: usize = 256;
 
-/// How large a compiled pattern may be, in bytes, and what it remembers while it matches.
+/// The maximum size of a compiled pattern and of its cache, in bytes.
 const COMPILED: usize = 1 << 20;
 
 static PATTERNS: LazyLock<Mutex<HashMap<String, Arc<Regex>>>> = LazyLock::new(Mutex::default);
@@ -38,7 +38,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// What patterns are looked for in.
+/// Returns the string to search.
 fn matched(text: &JinjaValue) -> Result<String, Error> {
     super::super::operators::refuse_undefined(text)?;
     match text.kind() {
@@ -50,7 +50,7 @@ fn matched(text: &JinjaValue) -> Result<String, Error> {
     }
 }
 
-/// The compiled pattern, with the options `ignorecase` and `multiline`. The first of them is at `place`.
+/// Returns the compiled pattern, with the options `ignorecase` and `multiline`. The first of them is at `place`.
 fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
     let options = Options::new(options)?;
     let flags: String = [(0, "ignorecase", 'i'), (1, "multiline", 'm')]
@@ -62,7 +62,7 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
     if let Some(regex) = PATTERNS.lock().get(&pattern) {
         return Ok(Arc::clone(regex));
     }
-    // Python's name for the end of the text.
+    // Python's escape for the end of the text.
     let regex = RegexBuilder::new(&pattern.replace(r"\Z", r"\z"))
         .delegate_size_limit(COMPILED)
         .delegate_dfa_size_limit(COMPILED)
@@ -76,7 +76,7 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
     Ok(regex)
 }
 
-/// The groups of the first match, the whole of it if there are none, or nothing.
+/// Returns the groups of the first match, or the whole match if there are none; `None` without a match.
 fn find(text: &str, pattern: &str, options: &Args, at_start: bool) -> Result<JinjaValue, Error> {
     let captures = compile(pattern, options)?.captures(text).map_err(failed)?.map(|captures| {
         let group = |i| captures.get(i).map(|found| (found.start(), found.as_str()));
@@ -100,7 +100,7 @@ fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Re
         let found = found.map_err(failed)?;
         let Some(whole) = found.get(0) else { continue };
         let before = text.get(at..whole.start()).unwrap_or_default();
-        // What is put in is the template, and what groups have matched.
+        // The replacement consists of the template and the matched groups.
         let groups: usize = found.iter().flatten().map(|group| group.as_str().len()).max().unwrap_or(0);
         let references = template.matches('$').count().saturating_mul(groups);
         let size = before.len().saturating_add(template.len()).saturating_add(references);
@@ -114,7 +114,7 @@ fn replace(text: JinjaValue, pattern: String, with: String, options: Args) -> Re
     Ok(out)
 }
 
-/// Python writes groups as `\1` and `\g<name>`, the crate as `${1}` and `${name}`.
+/// Converts Python's group references `\1` and `\g<name>` to `${1}` and `${name}`.
 fn template(python: &str) -> String {
     let mut out = String::new();
     let mut chars = python.chars().peekable();
@@ -155,7 +155,7 @@ fn template(python: &str) -> String {
     out
 }
 
-/// As Python's `re.escape`: only what has a meaning in a pattern.
+/// Escapes like Python's `re.escape`: only special characters.
 fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

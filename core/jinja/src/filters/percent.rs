@@ -1,4 +1,4 @@
-//! Python's operator `%` on a text.
+//! Python's operator `%` on strings.
 
 use brine_value::python;
 use minijinja::Error;
@@ -23,7 +23,7 @@ pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaV
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }
 
-/// A pattern with other letters than ASCII's, as minijinja takes them: its values have places in place of names.
+/// Converts named conversions to positional ones if the pattern has non-ASCII letters, which minijinja refuses.
 fn by_place<'p>(
     pattern: &'p str,
     value: &JinjaValue,
@@ -67,7 +67,7 @@ fn by_place<'p>(
     Ok((out + rest).into())
 }
 
-/// How many values a pattern takes; nothing if it names them, or if a width comes from them.
+/// Returns the number of values that a pattern takes; `None` if it names them, or if a value is a width.
 fn conversions(pattern: &str) -> Option<usize> {
     let mut count = 0;
     let mut rest = pattern;
@@ -85,7 +85,7 @@ fn conversions(pattern: &str) -> Option<usize> {
     Some(count)
 }
 
-/// `%r` as `%s` of the text that Python's `repr` gives, and `%d` with whole numbers.
+/// Converts `%r` to `%s` of the value's `repr`, and the values of `%d` to integers.
 fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
     let (mut out, mut chars, mut place) = (String::new(), pattern.chars(), 0);
     while let Some(c) = chars.next() {
@@ -122,7 +122,7 @@ fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
     Ok(out)
 }
 
-/// The whole number that `%d` shows.
+/// Returns the integer that `%d` shows.
 fn whole(value: &JinjaValue, letter: char) -> Result<JinjaValue, Error> {
     match value.kind() {
         ValueKind::Bool => Ok(JinjaValue::from(i64::from(value.is_true()))),

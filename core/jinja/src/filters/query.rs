@@ -1,4 +1,4 @@
-//! `json_query`: data by an expression of JMESPath.
+//! `json_query`: JMESPath queries.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,16 +12,16 @@ use super::super::limits;
 use super::{defined, failed};
 use crate::value::to_jinja;
 
-/// How many signs an expression may have: it is read, and looked up, by functions that call themselves.
+/// The maximum length of an expression: its parser and evaluation are recursive.
 const MOST_SIGNS: usize = 200;
 
-/// How many items of lists and mappings it may name: each may stand for all of the data once more.
+/// The maximum number of lists and mappings that it creates: each may multiply the data.
 const MOST_ITEMS: usize = 40;
 
-/// How many values may be found.
+/// The maximum number of found values.
 const MOST_FOUND: usize = 1_000_000;
 
-/// The functions of JMESPath, of which some give whole numbers where Python's do.
+/// JMESPath functions; some return integers like Python's.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = Runtime::new();
     runtime.register_builtin_functions();
@@ -34,7 +34,7 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     runtime
 });
 
-/// A function of one argument whose result has no point where it needs none.
+/// Registers a function of one argument whose result is an integer where possible.
 fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, reckon: fn(&Variable) -> f64) {
     let call = move |args: &[Rcvar], _: &mut Context<'_>| -> Result<Rcvar, JmespathError> {
         let result = args.first().map_or(0.0, |value| reckon(value));
@@ -74,7 +74,7 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     value.ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
 }
 
-/// What was found, if no more values than are left.
+/// Converts the result, within the number of values left.
 fn found_value(found: &Variable, left: &mut usize) -> Option<Value> {
     *left = left.checked_sub(1)?;
     limits::reserve(found.as_string().map_or(0, String::len)).ok()?;

@@ -1,4 +1,4 @@
-//! Combinations of what is in lists, as Python's `itertools` makes them.
+//! Combinations of lists, as in Python's `itertools`.
 
 use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
@@ -8,7 +8,7 @@ use super::super::limits;
 use super::{Args, failed, iterable};
 use crate::value::{Keywords, split_kwargs};
 
-/// How many results are made at most: a template is not a way to use up memory.
+/// The maximum number of results, to limit memory.
 const MAX: usize = 100_000;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -63,7 +63,7 @@ fn items(value: &JinjaValue) -> Result<Vec<JinjaValue>, Error> {
     Ok(iterable(value.clone())?.try_iter()?.collect())
 }
 
-/// The value and the arguments, each as its items, and the named arguments.
+/// Returns the items of the value and of each argument, and the keyword arguments.
 fn lists(value: JinjaValue, args: &Args) -> Result<(Vec<Vec<JinjaValue>>, Keywords), Error> {
     let args: Vec<_> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
     let (positional, named) = split_kwargs(&args)?;
@@ -87,7 +87,7 @@ fn tuples(rows: Vec<Vec<JinjaValue>>) -> Result<JinjaValue, Error> {
     Ok(own(&JinjaValue::from(rows)))
 }
 
-/// All ways to choose `n`, in order: `follows` says whether a place may come after another.
+/// Returns all selections of `n` items, in order: `follows` decides whether a position may follow another.
 fn chosen(items: &[JinjaValue], n: usize, follows: fn(usize, usize) -> bool) -> Result<Vec<Vec<JinjaValue>>, Error> {
     let mut rows: Vec<Vec<usize>> = vec![Vec::new()];
     for _ in 0..n {
@@ -112,7 +112,7 @@ fn permute(items: &[JinjaValue], n: usize, row: &mut Vec<usize>, out: &mut Vec<V
     if out.len() > MAX {
         return Ok(());
     }
-    // A place in the row is looked for in the row.
+    // Each position is searched in the row.
     limits::work(row.len().saturating_mul(items.len()))?;
     if row.len() == n {
         limits::reserve_values(n)?;

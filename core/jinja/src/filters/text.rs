@@ -1,4 +1,4 @@
-//! Text: quoting, encoding, digests, times, paths.
+//! Filters for strings: quoting, encoding, digests, times, paths.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use super::super::value::{split_kwargs, text};
 use super::percent;
 use super::{Args, Given, Options, by_name, bytes_of, defined, failed, lacks, text_of};
 
-/// How long a text may be that is made from nothing.
+/// The maximum length of generated text.
 const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
@@ -31,7 +31,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("path_join", |first: JinjaValue, rest: Rest<JinjaValue>| -> Result<String, Error> {
         let first = PathBuf::from(text_of(&first)?);
         let parts: Vec<String> = rest.iter().map(text_of).collect::<Result<_, _>>()?;
-        // Unlike in Python, a later part that is absolute does not throw away what is before it.
+        // Unlike in Python, an absolute part does not replace the parts before it.
         let parts = parts.iter().map(|part| part.trim_start_matches('/'));
         Ok(parts.fold(first, |path, part| path.join(part)).to_string_lossy().into_owned())
     });
@@ -41,7 +41,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("truncate", truncate);
     environment.add_filter("urlencode", |value: Given| match value.kind() {
         ValueKind::Map => {
-            // In a query, a blank is a plus, and a slash is no more than any sign.
+            // In a query, a blank becomes a plus, and a slash is escaped.
             let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
             let pairs = super::super::value::pairs(&value);
             pairs.map(|(key, value)| std::format!("{}={}", quoted(&key), quoted(&value))).collect::<Vec<_>>().join("&")
@@ -134,7 +134,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter(
         "method_call",
         |state: &mut State<'_, '_>, value: Given, name: String, args: Rest<JinjaValue>| {
-            // What has no such method gives nothing.
+            // Values without the method return nothing.
             match value.call_method(state, &name, &args) {
                 Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(JinjaValue::from(())),
                 called => called,
@@ -154,13 +154,13 @@ fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> Result<S
     })
 }
 
-/// Asks for the memory of a text with one part replaced by another everywhere.
+/// Reserves the memory of a string after replacing all occurrences of a part.
 pub(crate) fn reserve_replaced(text: &str, old: &str, new: &str) -> Result<(), Error> {
     let grown = if new.len() > old.len() { text.matches(old).count().saturating_mul(new.len()) } else { 0 };
     limits::reserve(text.len().saturating_add(grown))
 }
 
-/// What base64 stands for. Signs that it does not have are passed over, as by Python.
+/// Decodes base64. Invalid characters are skipped, as in Python.
 fn decoded(text: &[u8]) -> Result<JinjaValue, Error> {
     let data: Vec<u8> = text
         .iter()
@@ -219,7 +219,7 @@ fn random(length: usize) -> Result<String, Error> {
     Ok((0..length).filter_map(|_| LETTERS.choose(&mut rng)).map(|byte| char::from(*byte)).collect())
 }
 
-/// The local time of an epoch in seconds, or of a text that says a date.
+/// Formats the local time of an epoch in seconds, or of a date string.
 fn strftime(value: &Value, format: &str) -> Result<String, Error> {
     let unknown = || failed(format_args!("Unable to parse {value}"));
     let zone = brine_clock::zone();
@@ -272,19 +272,19 @@ fn camel_case(text: &str, upper: bool) -> String {
     out
 }
 
-/// A digest by its name.
+/// Returns a digest by its name.
 pub(super) fn digest(form: &str) -> Result<Digest, Error> {
     Digest::named(form).ok_or_else(|| failed(format_args!("Invalid hash type: {form}")))
 }
 
-/// HMAC with SHA-256.
+/// Returns the HMAC with SHA-256.
 fn signed(text: &[u8], secret: &str) -> Result<Vec<u8>, Error> {
     Digest::Sha256.hmac(secret.as_bytes(), text).map_err(failed)
 }
 
-/// The UUID of a name (version 5) among those that Salt gives.
+/// Returns the UUID (version 5) of a name in Salt's name space.
 fn uuid(name: &str) -> String {
-    // Salt's own.
+    // Salt's name space.
     const NAMES: [u8; 16] =
         [0x91, 0x63, 0x3e, 0xbf, 0x1c, 0x86, 0x5e, 0x33, 0x93, 0x5a, 0x28, 0x06, 0x1f, 0x4b, 0x48, 0x0e];
     let mut sum = Digest::Sha1.of([&NAMES, name.as_bytes()].concat());
@@ -294,7 +294,7 @@ fn uuid(name: &str) -> String {
     [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }
 
-/// `1.5MiB` as a number of bytes: K is 1024 unless written KB, and with `handle_metric` 1000 then.
+/// `1.5MiB` as a number of bytes: K is 1024; KB is 1000 with `handle_metric`.
 fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let default = options.get(0, "default_unit").map(|unit| unit.to_string()).unwrap_or_default();
@@ -315,7 +315,7 @@ fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
     Ok(JinjaValue::from((number * factor.powi(power)) as i64))
 }
 
-/// `indent(width=4, first=False, blank=False)`: the width may be the text itself. A last line end stays.
+/// `indent(width=4, first=False, blank=False)`: the width may be a string. A trailing newline is kept.
 fn indent(value: Given, args: Args) -> Result<String, Error> {
     let options = Options::new(&args)?;
     let blank = match options.get(0, "width") {
@@ -325,7 +325,7 @@ fn indent(value: Given, args: Args) -> Result<String, Error> {
     };
     let (first, blanks) = (options.flag(1, "first", false), options.flag(2, "blank", false));
     if value.kind() != ValueKind::String {
-        // Python tries to put a line end behind it.
+        // Python appends a newline to the value.
         return Err(match type_name(&value) {
             "list" => lacks(&value, "splitlines"),
             "tuple" => failed("can only concatenate tuple (not \"str\") to tuple"),
@@ -334,7 +334,7 @@ fn indent(value: Given, args: Args) -> Result<String, Error> {
     }
     let text = text(&value);
     let lines = text.matches('\n').count() + 1;
-    // Each line is a text of its own before they are put together.
+    // Each line is a string of its own before joining.
     limits::reserve(
         lines.saturating_mul(blank.len() + size_of::<String>()).saturating_add(text.len()).saturating_mul(2),
     )?;
@@ -394,7 +394,7 @@ fn wordwrap(value: Given, args: Args) -> Result<String, Error> {
     Ok(wrapped.collect::<Vec<_>>().join(&with))
 }
 
-/// Whether a text is on the one list and not on the other; patterns are globs.
+/// Whether a string matches the allow list and not the deny list; patterns are globs.
 fn listed(value: Given, args: Args) -> Result<bool, Error> {
     let options = Options::new(&args)?;
     let text = text(&value);
@@ -407,13 +407,13 @@ fn listed(value: Given, args: Args) -> Result<bool, Error> {
     Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
 }
 
-/// A text that HTML and XML take for text.
+/// Escapes text for HTML and XML.
 pub(crate) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&#34;").replace('\'', "&#39;")
 }
 
-/// A mapping as an XML document: its entries are elements, lists repeat them, a name with `@` is an attribute.
+/// Returns a mapping as an XML document: its entries are elements, lists repeat them, a name with `@` is an attribute.
 fn xml(value: &Value) -> String {
     let mut out = String::from("<?xml version=\"1.0\" ?>\n");
     if let Value::Map(map) = value {

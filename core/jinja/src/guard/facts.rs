@@ -1,13 +1,13 @@
-//! What one template does with its names: which name gets what from which others, and what each tag prints. `reader`
-//! reads it from the syntax tree. Nothing here knows which names are untrusted; `solve` does.
+//! The data flow of one template: the sources of each name, and the output of each tag. `reader` reads it from the
+//! syntax tree. `solve` decides which names are untrusted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The name of what nobody can vouch for.
+/// The source of values of unknown origin.
 pub(super) const ANY: &str = "*";
 
-/// The name of all that imported and included templates print.
+/// The source of all output of imported and included templates.
 pub(super) const INCLUDED: &str = "*included";
 
 /// The language of an encoder's output.
@@ -19,20 +19,20 @@ pub(crate) enum Encoder {
 
 pub(super) type Names = BTreeSet<String>;
 
-/// What is known of a name from one of its assignments.
+/// The kind of an assigned value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Assigned {
-    /// Nothing.
+    /// No special kind.
     Plain,
-    /// It holds the output of an encoder.
+    /// The output of an encoder.
     Encoded(Encoder),
-    /// It holds text that a block of the template printed.
+    /// Text captured from a block of the template.
     Captured,
-    /// It is a macro.
+    /// A macro.
     Macro,
 }
 
-/// What a tag prints that has nothing around it that could change it.
+/// The value of a tag that prints it directly, with no other output around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Direct {
     /// An expression with something around it.
@@ -41,44 +41,44 @@ pub(super) enum Direct {
     Encoded(Encoder),
     /// A variable.
     Name(String),
-    /// What a macro of this name prints.
+    /// The output of a macro of this name.
     Macro(String),
-    /// What the engine itself puts in: `super()`, `loop(...)`, `self.block()`.
+    /// Output of the engine itself: `super()`, `loop(...)`, `self.block()`.
     Engine,
 }
 
-/// One tag that prints.
+/// One printing tag.
 #[derive(Debug, Clone)]
 pub(super) struct Emit {
     pub of: Names,
     pub direct: Direct,
     pub line: usize,
-    /// The tag as its author wrote it.
+    /// The tag's source.
     pub tag: Arc<str>,
 }
 
-/// What one template does.
+/// The data flow of one template.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
-    /// Tells it from others in one process.
+    /// A process-wide unique id.
     pub id: u64,
-    /// A name, and what may come into it.
+    /// Names with the sources of their values.
     pub(super) flows: Vec<(String, Names)>,
-    /// What may be put into the things behind these names.
+    /// Names of objects that are changed in place, with the sources of the new content.
     pub(super) changes: Vec<(Names, Names)>,
     pub(super) assigned: Vec<(String, Assigned)>,
     /// Macros and their parameters.
     pub(super) macros: Vec<(String, Vec<String>)>,
-    /// Calls by name, or of what is not known, with what their arguments hold.
+    /// Calls by name, or of unknown functions, with the sources of their arguments.
     pub(super) calls: Vec<(Option<String>, Names)>,
-    /// Names that are used for more than being called.
+    /// Names that are used other than by calls.
     pub(super) handed_on: Names,
-    /// What the names of other templates come from.
+    /// The sources of the names of other templates.
     pub(super) imports: Vec<Names>,
-    /// What it prints at its top.
+    /// The sources of its output outside of blocks.
     pub(super) top: Names,
-    /// Its tags that print, and its filter blocks, in their order.
+    /// Its printing tags and filter blocks, in order.
     pub(super) emits: Vec<Emit>,
-    /// What it does that cannot be followed.
+    /// A construct that cannot be tracked.
     pub(super) refused: Option<String>,
 }

@@ -1,18 +1,18 @@
-//! What is known of the engine's and the host's names: what comes out of them depends on nothing but what goes in.
+//! Functions of the engine and the host whose results depend only on their arguments.
 
-/// The body of a call block, as the macro that is called sees it.
+/// The body of a call block, inside the called macro.
 pub(super) const CALLER: &str = "caller";
 
-/// Filters whose output is one YAML node whatever they are given.
+/// Filters whose output is one YAML node, whatever the input.
 pub(super) const ENCODERS: [&str; 4] = ["yaml", "yaml_encode", "yaml_dquote", "yaml_squote"];
 
-/// The same of JSON, which YAML reads nearly as it is.
+/// Filters whose output is JSON, which is nearly a subset of YAML.
 pub(super) const JSON_ENCODERS: [&str; 2] = ["json", "tojson"];
 
-/// Functions of the engine that give nothing but what they are given.
+/// Functions of the engine whose results contain only their arguments.
 pub(super) const FUNCTIONS: [&str; 8] = ["range", "dict", "namespace", "cycler", "joiner", "lipsum", "raise", "ifelse"];
 
-/// The same for what operators and literals are rewritten to.
+/// The functions of rewritten operators and literals.
 pub(super) const OPERATORS: [&str; 15] = [
     "__add__",
     "__sub__",
@@ -31,10 +31,10 @@ pub(super) const OPERATORS: [&str; 15] = [
     "__unpack__",
 ];
 
-/// What comparisons are rewritten to: a truth value is none of the text that is compared.
+/// The functions of rewritten comparisons: their boolean contains no compared text.
 pub(super) const COMPARISONS: [&str; 6] = ["__lt__", "__gt__", "__le__", "__ge__", "__in__", "__chain__"];
 
-/// Methods that leave what they are called on as it is. Others may put their arguments into it.
+/// Methods that do not change their object. Others may add their arguments to it.
 pub(super) const READ_ONLY: [&str; 47] = [
     "get",
     "keys",
@@ -85,8 +85,8 @@ pub(super) const READ_ONLY: [&str; 47] = [
     "isidentifier",
 ];
 
-/// Modules of functions that return what minions have sent.
+/// Modules of functions that return data from minions.
 pub(super) const FROM_MINIONS: [&str; 6] = ["mine", "cache", "jobs", "publish", "saltutil", "event"];
 
-/// Functions that put their other arguments into the first.
+/// Functions that add their other arguments to the first.
 pub(super) const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];

@@ -1,10 +1,10 @@
-//! Guarded renders: what a template prints that may come from an event is printed as an opaque word ([`Words`]), so that
-//! the structure of its output is its own.
+//! Guarded renders: untrusted values from an event are printed as opaque placeholders ([`Words`]), so that they cannot
+//! change the structure of the output.
 //!
-//! `reader` reads from a template what depends on what (`facts`), `solve` decides for each tag that prints whether its value
-//! may be untrusted, and those tags are rewritten (`syntax`) to go through [`Guard::print`]. Where the template
-//! itself captures what it prints (macros, `set` blocks, filter blocks) the captured text is the real one, as templates
-//! compare and cut it; printed again as it is, it is again what was captured, with the words in it.
+//! `reader` reads the data flow of a template (`facts`), `solve` decides for each printing tag whether its value may be
+//! untrusted, and those tags are rewritten (`syntax`) to go through [`Guard::print`]. Text that the template captures
+//! (macros, `set` blocks, filter blocks) is the real text, as templates compare and slice it; if it is printed
+//! unchanged, it gets its placeholders again.
 
 mod facts;
 mod known;
@@ -30,29 +30,29 @@ pub(super) use solve::Decision;
 use super::syntax::{Document, Emitted, Purpose, emit};
 use super::value::{printed, split_kwargs, to_jinja};
 
-/// The variable that holds the guard of a render.
+/// The variable of the guard.
 pub(super) const GUARD: &str = "__guard__";
 
-/// How the text of an error begins that is about untrusted text.
+/// The prefix of errors about untrusted text.
 pub(super) const REFUSED: &str = "render failed: ";
 
-/// Which variables of a render hold what an event brings.
+/// The variables of a render, by trust.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Variables {
-    /// Variables with nothing from an event.
+    /// Variables without untrusted text.
     pub trusted: &'static [&'static str],
-    /// Variables with what an event brings.
+    /// Variables with untrusted text.
     pub untrusted: &'static [&'static str],
 }
 
 impl Variables {
-    /// Whether nothing from an event is in a variable, as long as the template assigns nothing to it.
+    /// Whether a variable is trusted, unless the template assigns it.
     fn is_trusted(&self, name: &str) -> bool {
         let name = name.strip_prefix('#').unwrap_or(name);
         name.starts_with("__") || matches!(name, "salt" | "saltenv") || self.trusted.contains(&name) || is_global(name)
     }
 
-    /// A variable that is in neither list.
+    /// Returns a variable that is in neither list.
     pub(super) fn unknown<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
         names.find(|name| !self.trusted.contains(name) && !self.untrusted.contains(name))
     }
@@ -62,11 +62,12 @@ fn is_global(name: &str) -> bool {
     super::ENVIRONMENT.globals().any(|(global, _)| global == name)
 }
 
-/// Rewrites a template whose printing tags go through the guard, and returns its facts, too. `alone` are the variables of a
-/// template that reads no other: then what surely is its own text is printed as ever.
+/// Rewrites a template so that its printing tags go through the guard, and returns its facts. `alone` are the variables
+/// of a template that reads no other template: then its own text is printed directly.
 ///
-/// The facts are read from the engine's own syntax tree, not from that of the rewriting: the guard must see what the engine
-/// runs. A template that the engine cannot parse stays as it is, for the compiler to report the error.
+/// The facts are read from the engine's own syntax tree, not from that of the rewriting: the guard must see the same
+/// tree that the engine runs. A template that the engine cannot parse is not changed, so that the compiler reports the
+/// error.
 pub(super) fn cover(
     document: &Document,
     syntax: SyntaxConfig,
@@ -79,7 +80,7 @@ pub(super) fn cover(
         Ok(tree) => reader::read(&tree, &printing, &is_global),
         Err(_) => return Ok((plain, Arc::default())),
     };
-    // Both go through the same tags in the same order.
+    // Both list the same tags in the same order.
     if printing.len() != facts.emits.len() || !document.is_understood() {
         return Err(format!("{REFUSED}the template has tags that cannot be followed"));
     }
@@ -94,15 +95,15 @@ pub(super) fn cover(
     Ok((covered, Arc::clone(&facts)))
 }
 
-/// The templates of one render, and how each of their tags prints.
+/// The templates of one render, and the decision for each of their tags.
 #[derive(Debug, Default)]
 struct Templates {
     facts: Vec<Arc<Facts>>,
     names: Vec<Arc<str>>,
     decisions: Vec<Arc<[Decision]>>,
-    /// What blocks of the templates have printed, as real text, and with words; nothing if that is not certain.
+    /// Captured text: as real text, and with placeholders; `None` if ambiguous.
     captured: HashMap<String, Option<String>>,
-    /// The first thing that was refused.
+    /// The first refusal.
     refused: Option<UntrustedError>,
 }
 
@@ -114,7 +115,7 @@ pub(super) struct Guard {
     templates: Mutex<Templates>,
 }
 
-/// How the tags of a template print that is alone.
+/// Returns the decisions for the tags of a template that reads no other.
 pub(super) fn decisions(facts: &Arc<Facts>, variables: Variables) -> Result<Arc<[Decision]>, String> {
     let only = [Arc::clone(facts)];
     let solution = solve::solve(&only, variables);
@@ -139,12 +140,12 @@ impl Guard {
         Arc::new(Guard { words: Words::new(), variables, templates: Mutex::new(templates) })
     }
 
-    /// What stands for untrusted text in what was rendered.
+    /// Returns the placeholders of the rendered text.
     pub(super) fn words(&self) -> Words {
         self.words.clone()
     }
 
-    /// The error about untrusted text that ended the render, if one did.
+    /// Returns the refusal that ended the render, if any.
     pub(super) fn refused(&self) -> Option<UntrustedError> {
         self.templates.lock().refused.take()
     }
@@ -167,14 +168,14 @@ impl Guard {
         Ok(())
     }
 
-    /// What a printing tag prints: its value, or what stands for it.
+    /// Returns the output of a printing tag: its value, or a placeholder.
     fn print(&self, value: &JinjaValue, id: u64, tag: usize) -> Result<JinjaValue, Error> {
         let mut templates = self.templates.lock();
         let Some(at) = templates.facts.iter().position(|facts| facts.id == id) else {
             return Err(failed(format!("{REFUSED}a tag of a template that is not known")));
         };
         let decision = templates.decisions[at].get(tag).copied().unwrap_or(Decision::Text);
-        // What is undefined is refused where it is printed.
+        // Undefined values are refused by the printing itself.
         if decision == Decision::Trusted || value.is_undefined() {
             return Ok(value.clone());
         }
@@ -196,7 +197,7 @@ impl Guard {
             line: emit.map_or(1, |emit| emit.line),
             tag: emit.map_or_else(|| "{{ }}".into(), |emit| Arc::clone(&emit.tag)),
         };
-        // Words inside of words: only the outer one is left.
+        // Of nested placeholders, only the outer one is used.
         let text: Arc<str> = if self.words.touches(&text) { self.words.reveal(&text).into() } else { text.into() };
         match self.words.add(text, kind, origin.clone()) {
             Some(word) => Ok(JinjaValue::from(word)),
@@ -204,7 +205,7 @@ impl Guard {
         }
     }
 
-    /// What a block of the template has printed, as real text.
+    /// Returns the captured text of a block, as real text.
     fn captured(&self, printed: &JinjaValue) -> Result<JinjaValue, Error> {
         let Some(text) = printed.as_str() else { return Ok(printed.clone()) };
         let revealed = self.uncover(text)?;
@@ -222,7 +223,7 @@ impl Guard {
         Ok(if printed.is_safe() { JinjaValue::from_safe_string(revealed) } else { JinjaValue::from(revealed) })
     }
 
-    /// Text with what its words stand for.
+    /// Replaces placeholders by their text.
     pub(super) fn uncover(&self, text: &str) -> Result<String, Error> {
         if !self.words.touches(text) {
             return Ok(text.to_owned());
@@ -235,7 +236,7 @@ impl Guard {
         }
     }
 
-    /// The data in a text that a block has printed, its structure being the template's.
+    /// Parses captured text; its structure must come from the template.
     pub(super) fn load(&self, text: &str) -> Result<JinjaValue, Error> {
         let located = brine_yaml::load_guarded(text, &self.words).map_err(|error| match error {
             GuardedError::Yaml(error) => {
@@ -246,20 +247,20 @@ impl Guard {
         self.words.resolve(located.value).map(|value| to_jinja(&value)).map_err(failed)
     }
 
-    /// Whether a block has printed something untrusted.
+    /// Whether captured text contains placeholders.
     pub(super) fn touches(&self, text: &str) -> bool {
         self.words.touches(text)
     }
 }
 
-/// Remembers the error, whose place is not that of the tag that fails.
+/// Stores the error, whose location differs from that of the failing tag.
 fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
     let told = failed(error.message.clone());
     templates.refused.get_or_insert(error);
     told
 }
 
-/// A guard as templates hold it.
+/// The guard as a template value.
 #[derive(Debug)]
 pub(super) struct Held(pub Arc<Guard>);
 
@@ -282,7 +283,7 @@ impl Object for Held {
         let (inner,): (JinjaValue,) = minijinja::value::from_args(args)?;
         match method {
             "macro" => Ok(JinjaValue::from_object(Capturing { guard: Arc::clone(&self.0), inner })),
-            // What is called by a call block is printed as it comes.
+            // The target of a call block prints directly.
             "block" if inner.is_undefined() || inner.downcast_object_ref::<Capturing>().is_some() => Ok(inner),
             _ => Err(failed(format!("{REFUSED}a call block calls what is no macro"))),
         }
@@ -293,7 +294,7 @@ impl Object for Held {
     }
 }
 
-/// A macro, or the body of a call block, whose text is captured.
+/// A macro, or the body of a call block, whose output is captured.
 #[derive(Debug)]
 struct Capturing {
     guard: Arc<Guard>,
@@ -314,7 +315,7 @@ impl Object for Capturing {
         if by_block.is_none_or(|named| !named.has("caller")) {
             return self.guard.captured(&self.inner.call(state, args)?);
         }
-        // A call block, which prints what comes as it is.
+        // A call block prints its output directly.
         let (mut positional, keywords) = split_kwargs(args)?;
         let keywords = keywords.into_iter().map(|(name, value)| {
             let is_caller = name == "caller";
@@ -331,7 +332,7 @@ impl Object for Capturing {
     }
 }
 
-/// Adds the filters that blocks of text go through.
+/// Adds the filters for captured blocks.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     let held = |guard: &JinjaValue| {
         let held = guard.downcast_object::<Held>();
@@ -347,7 +348,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
 }
 
-/// The guard that a filter was given, if its render is guarded.
+/// Returns the guard in a filter argument, if the render is guarded.
 pub(super) fn given(guard: Option<&JinjaValue>) -> Option<Arc<Held>> {
     guard.and_then(JinjaValue::downcast_object::<Held>)
 }

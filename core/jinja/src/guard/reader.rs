@@ -1,5 +1,5 @@
-//! Reads the facts of a template from its syntax tree. What is not understood depends on [`ANY`], which counts as
-//! untrusted.
+//! Reads the facts of a template from its syntax tree. Constructs that are not understood depend on [`ANY`], which
+//! counts as untrusted.
 
 use minijinja::machinery::ast::{Call, CallArg, Expr, Filter, Macro, Stmt};
 
@@ -8,7 +8,7 @@ use super::known::{
     CALLER, CHANGE_FIRST, COMPARISONS, ENCODERS, FROM_MINIONS, FUNCTIONS, JSON_ENCODERS, OPERATORS, READ_ONLY,
 };
 
-/// Reads the facts of a template. `tags` are its printing tags and filter blocks in their order, by line.
+/// Reads the facts of a template. `tags` are its printing tags and filter blocks in order, with their lines.
 pub(super) fn read(tree: &Stmt<'_>, tags: &[(usize, &str)], globals: &dyn Fn(&str) -> bool) -> Facts {
     let mut reader =
         Reader { facts: Facts::default(), bodies: vec![Names::new()], modules: Names::new(), tags, globals };
@@ -20,7 +20,7 @@ pub(super) fn read(tree: &Stmt<'_>, tags: &[(usize, &str)], globals: &dyn Fn(&st
 
 struct Reader<'r> {
     facts: Facts,
-    /// What is printed into each block of text that is open.
+    /// The sources of each open capturing block.
     bodies: Vec<Names>,
     /// The names of imported modules.
     modules: Names,
@@ -36,7 +36,7 @@ fn one(name: &str) -> Names {
     Names::from([name.to_owned()])
 }
 
-/// The name that stands for what else than a module is behind the name of a module.
+/// Returns the name that stands for an imported module's output.
 fn beside(module: &str) -> String {
     format!("#{module}")
 }
@@ -48,7 +48,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What statements print into a text of their own.
+    /// Returns the sources of the output of captured statements.
     fn body(&mut self, statements: &[Stmt<'_>]) -> Names {
         self.bodies.push(Names::new());
         self.statements(statements);
@@ -147,7 +147,7 @@ impl Reader<'_> {
             Stmt::FilterBlock(block) => {
                 let mut of = self.expression(&block.filter);
                 let direct = encoder(&block.filter).map_or(Direct::No, Direct::Encoded);
-                // Its tag comes before those inside of it.
+                // Its tag precedes those inside of it.
                 let emit = self.emit(Names::new(), direct);
                 of.extend(self.body(&block.body));
                 self.prints(&of);
@@ -231,7 +231,7 @@ impl Reader<'_> {
         self.facts.flows.push((name.to_owned(), of));
     }
 
-    /// What a tag prints if nothing is around it.
+    /// Returns the value of a tag that prints it directly.
     fn direct(&self, printed: &Expr<'_>) -> Direct {
         match printed {
             Expr::Var(var) => Direct::Name(var.id.to_owned()),
@@ -255,7 +255,7 @@ impl Reader<'_> {
         expressions.into_iter().flat_map(|expression| self.expression(expression)).collect()
     }
 
-    /// The names whose text may be in the value of an expression.
+    /// Returns the names whose text may be part of an expression's value.
     fn expression(&mut self, expression: &Expr<'_>) -> Names {
         match expression {
             Expr::Const(_) => Names::new(),
@@ -297,7 +297,7 @@ impl Reader<'_> {
                 (of, subscript) => {
                     let subscript = self.expression(subscript);
                     let mut names = self.expression(of);
-                    // What is chosen is the text of what it is chosen from; but not which function is called.
+                    // An item has the sources of its container, but not of the called function.
                     if is_var(of, "salt") {
                         names.extend(subscript);
                     }
@@ -326,7 +326,7 @@ impl Reader<'_> {
         for argument in self.arguments(&filter.args) {
             of.extend(argument);
         }
-        // `http_query` and its like reach outside, and what these return is nobody's.
+        // `http_query` and similar functions have external, untrusted results.
         if matches!(filter.name, "http_query") {
             of.extend(any());
         }
@@ -377,7 +377,7 @@ impl Reader<'_> {
                     self.facts.calls.push((Some(name.to_owned()), all.clone()));
                     let mut of = all;
                     of.insert(name.to_owned());
-                    // Others, such as `show_full_context`, look at more than they are given.
+                    // Other globals, such as `show_full_context`, read more than their arguments.
                     if (self.globals)(name) && !FUNCTIONS.contains(&name) {
                         of.extend(any());
                     }
@@ -410,7 +410,7 @@ impl Reader<'_> {
             self.facts.changes.push((names.clone(), all.clone()));
         }
         match name {
-            // The key chooses, the default may come out.
+            // The key only selects; the default may be the result.
             "get" => names.extend(each.iter().skip(1).flatten().cloned()),
             _ => names.extend(all),
         }
@@ -422,7 +422,7 @@ fn is_var(expression: &Expr<'_>, name: &str) -> bool {
     matches!(expression, Expr::Var(var) if var.id == name)
 }
 
-/// The encoder that is applied last.
+/// Returns the last applied encoder.
 fn encoder(expression: &Expr<'_>) -> Option<Encoder> {
     match expression {
         Expr::Filter(filter) if ENCODERS.contains(&filter.name) => Some(Encoder::Yaml),
@@ -431,7 +431,7 @@ fn encoder(expression: &Expr<'_>) -> Option<Encoder> {
     }
 }
 
-/// The function of `salt['mod.fun']` or `salt.mod.fun`; empty if only the call itself knows.
+/// Returns the function of `salt['mod.fun']` or `salt.mod.fun`; empty if it is computed.
 fn salt_function(called: &Expr<'_>) -> Option<String> {
     match called {
         Expr::GetItem(item) if is_var(&item.expr, "salt") => match &item.subscript_expr {

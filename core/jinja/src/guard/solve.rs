@@ -1,6 +1,6 @@
-//! Which names may hold untrusted text, over all templates of one render together. A name is untrusted if anything that
-//! is assigned to it anywhere is: where and in which order does not matter, so nothing depends on scopes being
-//! understood. Templates that are read later can only add to it, and are added before they run.
+//! Decides which names may hold untrusted text, for all templates of a render together. A name is untrusted if any
+//! value assigned to it anywhere is: location and order do not matter, so the result does not depend on scopes.
+//! Templates that are read later can only add to it, and are added before they run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names}
 /// How a tag prints its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// As it is.
+    /// As a trusted value.
     Trusted,
     /// As untrusted text.
     Text,
     /// As the output of an encoder.
     Encoded(Encoder),
-    /// As the text that a block of the template has printed, untrusted text in it.
+    /// As captured text of a block, which contains untrusted text.
     Captured,
 }
 
-/// What is known of the names of some templates.
+/// The trust of the names in some templates.
 #[derive(Debug, Default)]
 pub(super) struct Solution<'f> {
     untrusted: HashSet<&'f str>,
@@ -29,7 +29,7 @@ pub(super) struct Solution<'f> {
     variables: Variables,
 }
 
-/// Solves for these templates, of which the first is the one that is rendered.
+/// Solves for these templates, the first of which is the rendered one.
 pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<'_> {
     let templates: Vec<&Facts> = templates.iter().map(|facts| &**facts).collect();
     let assigned: HashSet<&str> =
@@ -52,9 +52,9 @@ impl<'f> Solution<'f> {
         names.iter().any(|name| self.untrusted.contains(name.as_str()))
     }
 
-    /// Goes on until nothing new becomes untrusted.
+    /// Iterates until no further name becomes untrusted.
     fn spread(&mut self) {
-        // Things that untrusted text was put into: their other names are untrusted too.
+        // Untrusted text was added to these objects: their other names are untrusted too.
         let mut changed: HashSet<&'f str> = HashSet::new();
         loop {
             let before = (self.untrusted.len(), changed.len());
@@ -103,7 +103,7 @@ impl<'f> Solution<'f> {
         }
     }
 
-    /// Whether all that is assigned to a name, of which there is something, is of this kind.
+    /// Whether a name has assignments and all of them are of this kind.
     fn is_only(&self, name: &str, how: Assigned) -> bool {
         let mut all = self.templates.iter().flat_map(|facts| &facts.assigned).filter(|(known, _)| known == name);
         let from_outside = self.variables.is_trusted(name) || self.variables.untrusted.contains(&name);
@@ -113,7 +113,7 @@ impl<'f> Solution<'f> {
                 == Some(true)
     }
 
-    /// How a tag prints.
+    /// Returns how a tag prints.
     pub(super) fn decide(&self, emit: &Emit) -> Decision {
         if !self.holds(&emit.of) {
             return Decision::Trusted;
@@ -133,7 +133,7 @@ impl<'f> Solution<'f> {
         }
     }
 
-    /// Why these templates cannot be rendered guarded.
+    /// Returns why these templates cannot be rendered guarded.
     pub(super) fn refused(&self) -> Option<String> {
         let wrong = self.templates.iter().find_map(|facts| facts.refused.clone());
         let named = || self.templates.iter().any(|facts| facts.imports.iter().any(|names| self.holds(names)));
@@ -149,14 +149,14 @@ impl<'f> Solution<'f> {
     }
 }
 
-/// The parameters of all macros, each with its macro's name.
+/// Returns the parameters of all macros, each with its macro's name.
 fn parameters<'f>(templates: &[&'f Facts]) -> impl Iterator<Item = (&'f str, &'f str)> {
     let macros: Vec<&'f (String, Vec<String>)> = templates.iter().flat_map(|facts| &facts.macros).collect();
     macros.into_iter().flat_map(|(name, names)| names.iter().map(move |parameter| (name.as_str(), parameter.as_str())))
 }
 
 impl Facts {
-    /// All names that something depends on.
+    /// Returns all names in the facts.
     fn mentioned(&self) -> impl Iterator<Item = &str> {
         let flows = self.flows.iter().map(|(_, of)| of);
         let changes = self.changes.iter().flat_map(|(things, of)| [things, of]);

@@ -1,5 +1,4 @@
-//! The budget of a thread's outermost render: what it has used, the limit that it has exceeded, and its hand-over to a thread
-//! that works for it.
+//! The budget of a thread's outermost render: its use, the exceeded limit, and its transfer to another thread.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -10,10 +9,10 @@ use minijinja::{Error, ErrorKind};
 use super::{LimitExceeded, Limits};
 use crate::metrics;
 
-/// How many bytes of work count as one step.
+/// The number of bytes of work that count as one step.
 pub(super) const STEP: u64 = 64;
 
-/// The clock is read once in so many checks.
+/// The clock is read once per this number of checks.
 const CLOCK_INTERVAL: u64 = 64;
 
 /// Returns how many bytes the calling thread has allocated and not freed.
@@ -45,11 +44,11 @@ pub(crate) struct Budget {
     /// The memory of the thread when the render began.
     base: AtomicI64,
     peak: AtomicI64,
-    /// The memory at the last turn of a loop, and whether one has taken much at once.
+    /// The memory at the last iteration of a loop, and whether an iteration has allocated much at once.
     turn: AtomicU64,
     doubles: AtomicBool,
     exceeded: OnceLock<LimitExceeded>,
-    /// The template and line at which the limit was found to be exceeded.
+    /// The template and line at which the limit was exceeded.
     place: OnceLock<(String, usize)>,
 }
 
@@ -100,7 +99,7 @@ impl Budget {
         let held = held();
         let above = held.wrapping_sub(self.base.load(Relaxed));
         if above < 0 {
-            // It has freed what it did not allocate: that is no credit for the template.
+            // It has freed memory that it did not allocate: that is no credit for the template.
             self.base.store(held, Relaxed);
         }
         if above > self.peak.load(Relaxed) {
@@ -115,8 +114,8 @@ impl Budget {
         (self.limits.fuel > 0).then(|| self.limits.fuel.saturating_sub(used))
     }
 
-    /// Returns whether a loop may go on. A text that is captured grows by doubling, unseen until then, and for a moment
-    /// there are two of it: once a turn has taken a quarter of the memory at once, a quarter must be free.
+    /// Whether a loop may continue. Captured text grows by doubling, uncounted until then, with a copy for a moment:
+    /// after an iteration that has allocated a quarter of the memory at once, a quarter must be free.
     pub(super) fn spend_turn(&self) -> bool {
         let (held, quarter) = (self.memory(), self.limits.memory / 4);
         let grown = held.saturating_sub(self.turn.swap(held, Relaxed));
@@ -126,12 +125,12 @@ impl Budget {
         self.spend_leaving(0, 0, if self.doubles.load(Relaxed) { quarter } else { 0 })
     }
 
-    /// Counts bytes of work and bytes to be allocated, and returns whether all limits are kept.
+    /// Counts bytes of work and bytes to be allocated, and returns whether all limits hold.
     pub(super) fn spend(&self, work: u64, bytes: u64) -> bool {
         self.spend_leaving(work, bytes, 0)
     }
 
-    /// As [`Budget::spend`], with this many bytes of memory left free.
+    /// Counts like [`Budget::spend`], with this many bytes of memory left free.
     fn spend_leaving(&self, work: u64, bytes: u64, free: u64) -> bool {
         if self.exceeded.get().is_some() {
             return false;
@@ -198,7 +197,7 @@ impl Budget {
     }
 }
 
-/// A running render: its budget is the thread's until it ends.
+/// A running render: its budget belongs to the thread until it ends.
 pub(crate) struct Render {
     budget: Arc<Budget>,
     /// The instructions of outer renders, and of those outside of these.

@@ -14,7 +14,7 @@ pub(crate) fn check() -> Result<(), Error> {
     reserve(0)
 }
 
-/// As [`check`], where a loop goes on.
+/// Checks like [`check`], where a loop continues.
 fn check_loop() -> Result<(), Error> {
     with_budget(Ok(()), |budget| if budget.spend_turn() { Ok(()) } else { Err(budget.error()) })
 }
@@ -44,7 +44,8 @@ pub(crate) fn walk() -> bool {
     with_budget(true, |budget| budget.spend(STEP, 0))
 }
 
-/// As [`walk`], for the values of a container; returns an invalid value, at which the engine fails, in their place.
+/// Counts like [`walk`] the values of a container; returns an invalid value, at which the engine fails, instead of
+/// excess items.
 pub(crate) fn walk_items(items: Vec<JinjaValue>) -> Vec<JinjaValue> {
     let bytes = (items.len() * size_of::<JinjaValue>()) as u64;
     let failed = with_budget(None, |budget| (!budget.spend(STEP + bytes, 0)).then(|| budget.error()));

@@ -1,13 +1,14 @@
 //! The limits of a render: steps, memory, output and time.
 //!
-//! A render counts against a [`Budget`] (`budget`), which all renders inside of it share: imports and macros, and the renders
-//! that functions of the host start, such as `slsutil.renderer`. The budget belongs to the outermost render and is found
-//! through the thread: the engine enumerates, compares and prints containers without passing its state.
+//! A render counts against a [`Budget`] (`budget`), which all renders inside of it share: imports and macros, and the
+//! renders that functions of the host start, such as `slsutil.renderer`. The budget belongs to the outermost render and
+//! is found through the thread: the engine enumerates, compares and prints containers without passing its state.
 //!
-//! Steps are the engine's instructions (`fuel`) and the work of this crate's filters and operators, one step for 64 bytes.
-//! Memory is what the thread holds more than when the render began, by the allocator's count ([`measure_memory`]), so
-//! nothing that a template builds escapes it. Operations that turn little into much reserve their memory before they
-//! allocate it ([`reserve`]); `checks` has these, and the wrappers that check loops and output.
+//! Steps are the engine's instructions (`fuel`) and the work of this crate's filters and operators, one step for 64
+//! bytes. Memory is the growth of the thread's memory since the render began, by the allocator's count
+//! ([`measure_memory`]), so nothing that a template builds escapes it. Operations that amplify small input reserve
+//! their memory before they allocate it ([`reserve`]); `checks` has these, and the wrappers that check loops and
+//! output.
 
 mod budget;
 mod checks;
@@ -22,7 +23,7 @@ pub(super) use budget::{Budget, Render};
 pub use budget::{Handoff, hand_off, measure_memory};
 pub(super) use checks::{Checked, Output, check, note, reserve, reserve_parts, reserve_values, walk, walk_items, work};
 
-/// The default of the option `template_fuel`: some twenty times what the largest formulas take.
+/// The default of the option `template_fuel`: about twenty times the use of the largest formulas.
 pub const DEFAULT_FUEL: u64 = 200_000_000;
 
 /// The default of the option `template_memory`, in bytes.

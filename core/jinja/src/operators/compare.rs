@@ -1,4 +1,4 @@
-//! What compares: operators, chains of them, and tests.
+//! Comparisons: operators, chains of them, and tests.
 
 use std::cmp::Ordering;
 
@@ -42,7 +42,7 @@ fn defined(value: &JinjaValue) -> Result<&JinjaValue, Error> {
     refuse_undefined(value).map(|()| value)
 }
 
-/// Whether two values compare so.
+/// Whether a comparison holds.
 fn compare(a: &JinjaValue, operator: &str, b: &JinjaValue) -> Result<bool, Error> {
     match operator {
         "<" => order(operator, a, b).map(Ordering::is_lt),
@@ -56,7 +56,7 @@ fn compare(a: &JinjaValue, operator: &str, b: &JinjaValue) -> Result<bool, Error
     }
 }
 
-/// `a < b <= c`: each with the next one, up to where it does not hold.
+/// `a < b <= c`: compares each value with the next one until a comparison fails.
 fn chain(parts: &[JinjaValue]) -> Result<bool, Error> {
     for at in (0..parts.len().saturating_sub(2)).step_by(2) {
         if !compare(&parts[at], parts[at + 1].as_str().unwrap_or_default(), &parts[at + 2])? {
@@ -66,7 +66,7 @@ fn chain(parts: &[JinjaValue]) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// How two values are ordered. Numbers, texts and sequences are, each with their like.
+/// Orders two values. Only numbers, strings and sequences have an order, each among themselves.
 pub(in super::super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) -> Result<Ordering, Error> {
     if let Some((a, b)) = numbers(a, b) {
         return Ok(match (a, b) {
@@ -103,7 +103,7 @@ pub(in super::super) fn order(operator: &str, a: &JinjaValue, b: &JinjaValue) ->
     Ok(a.cmp(b))
 }
 
-/// Whether a value has this item, this key or this part.
+/// Whether a value contains an item, key or substring.
 fn contains(item: &JinjaValue, of: &JinjaValue) -> Result<bool, Error> {
     refuse_undefined(of)?;
     refuse_undefined(item)?;

@@ -98,7 +98,7 @@ pub(super) fn type_name(value: &JinjaValue) -> &'static str {
     }
 }
 
-/// Returns Python's name for the type of a value that is no data.
+/// Returns Python's type name of a value that is not data.
 fn object_name(value: &JinjaValue) -> &'static str {
     let name = value.as_object().map(|object| object.type_name().rsplit("::").next().unwrap_or_default());
     match name {
@@ -114,7 +114,7 @@ fn object_name(value: &JinjaValue) -> &'static str {
     }
 }
 
-/// What a loop goes through, with the limits checked for each item.
+/// Returns the items of a loop, with the limits checked for each item.
 fn checked(items: JinjaValue) -> JinjaValue {
     match items.kind() {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => limits::Checked::value(items),
@@ -126,13 +126,13 @@ fn checked(items: JinjaValue) -> JinjaValue {
 fn concat(parts: &[JinjaValue]) -> Result<JinjaValue, Error> {
     parts.iter().try_for_each(refuse_undefined)?;
     let size: usize = parts.iter().filter_map(JinjaValue::as_str).map(str::len).sum();
-    // The engine copies the text once more.
+    // The engine copies the string once more.
     limits::reserve(size.saturating_mul(2))?;
     let mut text = String::with_capacity(size);
     for part in parts {
         match part.as_str() {
             Some(part) => text.push_str(part),
-            // Writing into a `String` fails where a limit is exceeded.
+            // Writing into a `String` fails only if a limit is exceeded.
             None => _ = write!(text, "{part}"),
         }
     }
@@ -151,7 +151,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
-        // As a list, whose length the loop knows.
+        // As a list, so that the loop knows its length.
         ValueKind::String => {
             limits::reserve_parts(items.as_str().unwrap_or_default())?;
             Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_calculated_as_by_python() {
+    fn arithmetic_matches_python() {
         let int = |n: i64| JinjaValue::from(n);
         for (operator, a, b, result) in [
             (floor_div as fn(&_, &_) -> _, 7, 2, "3"),

@@ -10,14 +10,14 @@ use super::tokens::{Ending, Span, Token, tokenize};
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(super) source: Arc<str>,
-    /// A line of options, which the engine does not see.
+    /// The options line, which the engine does not see.
     pub(super) options: Option<Span>,
     pub(super) tags: Vec<Tag>,
     /// The first error that Jinja reports. The engine may accept the template nevertheless.
     error: Option<SyntaxError>,
 }
 
-/// An open block: its tag, and the tags that it waits for.
+/// An open block: its tag, and the possible closing tags.
 type Block<'s> = (&'s str, Closing);
 
 impl Document {
@@ -28,7 +28,7 @@ impl Document {
         let (before, after) = options.map_or((0, 0), |line| (line.start, line.end));
         let mut at = 0;
         while let Some(start) = next_tag(source, at) {
-            // The text of the options is no tag.
+            // The text of the options line is not a tag.
             if start >= before && start < after {
                 at = after;
                 continue;

@@ -1,13 +1,13 @@
-//! The syntax of templates: one pass from the Jinja of Salt's users to the language of the engine, minijinja.
+//! The syntax of templates: converts Salt's Jinja to the language of the engine, minijinja, in one pass.
 //!
 //! A source is split into tags, each tag into tokens (`tokens`), and these are parsed by Jinja's grammar (`parser`) to
-//! nodes with positions (`nodes`, `document`). All else works on the nodes: `emit` writes them in the engine's language
-//! with a [`SourceMap`] back to the source, and errors take their lines and messages from the [`Document`].
+//! nodes with positions (`nodes`, `document`). The other modules work on the nodes: `emit` writes them in the engine's
+//! language with a [`SourceMap`] back to the source, and errors take their lines and messages from the [`Document`].
 //!
 //! | written | becomes |
 //! |---|---|
-//! | `[1]`, `{'a': 1}` | `__list__([1])`, `__dict__({'a': 1})`: they can change in place |
-//! | `set x = y + [1]` | `set x = __own__(y + [1])`: what an operator returns can, too |
+//! | `[1]`, `{'a': 1}` | `__list__([1])`, `__dict__({'a': 1})`: mutable, as in Python |
+//! | `set x = y + [1]` | `set x = __own__(y + [1])`: results of operators are mutable, too |
 //! | `do x` | `set __do__ = x`: minijinja's `do` takes calls only |
 //! | `a + b`, `x % y` | `__add__(a, b)`, `__mod__(x, y)`: Python's operators |
 //! | `a in b`, `a not in b` | `__in__(a, b)`, `(not __in__(a, b))` |
@@ -28,7 +28,7 @@
 //! | `macro m(a)` | `varargs` and `kwargs` that its body names are parameters; `set m = __macro__(m, true)` follows it |
 //!
 //!
-//! A tag that cannot be parsed stays as it is: the engine refuses it, and the error is that of the grammar. Guarded
+//! A tag that cannot be parsed is not changed: the engine refuses it, and the error is that of the grammar. Guarded
 //! templates (`crate::guard`) are written a second time, once it is known which of their tags may print untrusted text:
 //!
 //! | written | becomes |

@@ -13,13 +13,13 @@ pub(super) struct Tag {
 /// The content of a tag.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// `{{ }}`; nothing if it cannot be parsed.
+    /// `{{ }}`; `None` if it cannot be parsed.
     Print(Option<Expr>),
-    /// `{% %}`; nothing if it cannot be parsed.
+    /// `{% %}`; `None` if it cannot be parsed.
     Block(Option<Statement>),
     /// A raw block with its end.
     Raw,
-    /// A tag, comment or raw block without an end: all that follows.
+    /// A tag, comment or raw block without an end: the rest of the source.
     Unfinished,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Expr {
     pub parts: Vec<Expr>,
 }
 
-/// The form of an expression: what its parts are, and the tokens between them that are rewritten.
+/// The form of an expression: the meaning of its parts, and the tokens between them that are rewritten.
 #[derive(Debug)]
 pub(super) enum Form {
     Name,
@@ -82,7 +82,7 @@ pub(super) enum Form {
     Call {
         arguments: Option<Span>,
     },
-    /// All else: the engine evaluates it as Python does.
+    /// Other expressions: the engine evaluates them as Python does.
     Plain,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Comparison {
     pub sign: Span,
     /// The second word of `not in`.
     pub word: Option<Span>,
-    /// The function; nothing for equality, which the engine compares as Python does.
+    /// The function; `None` for equality, which the engine compares as Python does.
     pub function: Option<&'static str>,
 }
 
@@ -161,7 +161,7 @@ pub(super) enum Statement {
         first: usize,
         parts: Vec<Expr>,
     },
-    /// All else: its expressions.
+    /// Other statements: their expressions.
     Other(Vec<Expr>),
 }
 

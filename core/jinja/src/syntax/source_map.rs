@@ -1,4 +1,4 @@
-//! From positions in rewritten text back to positions in the template.
+//! Maps positions in rewritten text to positions in the template.
 
 /// The parts of a rewritten text that are copies of its template, in order.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_of_inserted_text_are_those_before_it() {
+    fn inserted_text_maps_to_the_position_before_it() {
         // "ab" + "XX" + "cd" of the source "abcd", then "f" of "abcdef".
         let mut map = SourceMap::default();
         for (emitted, source, length) in [(0, 0, 1), (1, 1, 1), (4, 2, 2), (6, 5, 1)] {

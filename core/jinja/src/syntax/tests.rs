@@ -7,7 +7,7 @@ fn rewrite(source: &str) -> String {
 }
 
 #[test]
-fn only_what_minijinja_does_not_know_is_rewritten() {
+fn only_unsupported_syntax_is_rewritten() {
     for (written, becomes) in [
         ("{{ a[0] }} [x] {y} {# {{ [1] }} #}", "{{ a[0] }} [x] {y} {# {{ [1] }} #}"),
         ("{{ [1, [2]] }}", "{{ __list__([1, __list__([2])]) }}"),
@@ -114,14 +114,14 @@ fn lookups_are_recorded_for_a_diagnosis() {
 }
 
 #[test]
-fn printing_tags_have_their_lines() {
+fn printing_tags_know_their_lines() {
     let source = "{# {{ x }} #}\n{{ a }}\n\n{% filter f %}{{\nb }}{% endfilter %}\n{{ c }}";
     let expected = [(2, "{{ a }}"), (4, "{% filter f %}"), (4, "{{\nb }}"), (6, "{{ c }}")];
     assert_eq!(Document::parse(source, None).printing(), expected);
 }
 
 #[test]
-fn positions_lead_back_to_the_source() {
+fn positions_map_to_the_source() {
     for (source, emitted, expected) in [
         ("ab {{ x + y.z }}!", "y.z", "y.z"),
         ("ab {{ x + y.z }}!", "__add__", "x +"),
@@ -139,7 +139,7 @@ fn positions_lead_back_to_the_source() {
 }
 
 #[test]
-fn the_line_of_options_does_not_move_positions() {
+fn the_options_line_does_not_shift_positions() {
     let source = "#!x\n#jinja2: {}\nab {{ x }}";
     let document = Document::parse(source, Some((4, 16)));
     let Emitted { text, map } = emit(&document, Purpose::Render);
@@ -148,7 +148,7 @@ fn the_line_of_options_does_not_move_positions() {
 }
 
 #[test]
-fn syntax_errors_are_those_of_jinja() {
+fn syntax_errors_match_jinja() {
     for (source, message, at) in [
         (
             "{% if true %}",
@@ -197,7 +197,7 @@ fn valid_templates_have_no_errors() {
 }
 
 #[test]
-fn lines_are_those_that_jinja_reports() {
+fn error_lines_match_jinja() {
     for (source, failed, line) in [
         ("{% set x = {\n 'a': b,\n} %}", "b,", 1),
         ("{{ f(\n a\n) }}", "a\n", 1),
@@ -215,7 +215,7 @@ fn lines_are_those_that_jinja_reports() {
 }
 
 #[test]
-fn import_data_refuses_as_inside_its_name() {
+fn import_data_refuses_reserved_names() {
     for source in ["{% import_yaml 'a'%as b %}", "{% import_json a ~ as b %}"] {
         let error = crate::Template::compile("t", source).unwrap_err();
         assert!(error.to_string().contains("import_"), "{error}");

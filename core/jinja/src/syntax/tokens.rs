@@ -46,7 +46,7 @@ pub(super) enum Ending {
     Closed(usize),
     /// The end of the template.
     Unfinished,
-    /// A character that begins no token.
+    /// A character that cannot start a token.
     Bad {
         /// Jinja's message.
         message: String,

@@ -3,7 +3,7 @@
 use super::{check, check_errors};
 
 #[test]
-fn values_print_as_python_prints_them() {
+fn values_print_as_in_python() {
     check(&[
         ("{{ data.list }} {{ none }} {{ true }} {{ 1.0 }} {{ 1e20 }}", "[1, 'a'] None True 1.0 1e+20"),
         (
@@ -77,7 +77,7 @@ fn lists_and_mappings_change_in_place() {
 }
 
 #[test]
-fn a_context_is_changed_for_the_next_template_but_not_for_those_who_share() {
+fn a_context_keeps_changes_for_the_next_template_but_not_for_shared_owners() {
     use std::sync::Arc;
 
     use super::{Context, Host, Template};
@@ -92,7 +92,7 @@ fn a_context_is_changed_for_the_next_template_but_not_for_those_who_share() {
 }
 
 #[test]
-fn operators_and_methods_are_pythons() {
+fn operators_and_methods_match_python() {
     check(&[
         ("{{ 7 // 2 }} {{ 7 / 2 }} {{ 2 ** 3 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 'xy' * 2 }}", "3 3.5 8 1 2 xyxy"),
         ("{{ '%s-%02d' % ('a', 5) }} {{ '%s' % data.n }} {{ '%s%%' | format(1) }}", "a-05 5 1%"),
@@ -127,7 +127,7 @@ fn operators_and_methods_are_pythons() {
 }
 
 #[test]
-fn filters_give_what_salts_give() {
+fn filters_match_salt() {
     check(&[
         (
             "{{ {'srv': {'name': 'web', 'ports': [80, 443]}, 'a': 'on'} | yaml }}",
@@ -285,7 +285,7 @@ fn none_is_a_default_and_not_iterable() {
 }
 
 #[test]
-fn what_is_looked_up_and_called_may_be_a_method() {
+fn a_called_item_may_be_a_method() {
     check(&[
         ("{{ {'a': 1}['get']('a') }} {{ {'a': {'b': 'c'}}['a']['get']('b')['upper']() }}", "1 C"),
         ("{% macro m(x) %}<{{ x }}>{% endmacro %}{% set all = {'m': m} %}{{ all['m'](1) }}", "<1>"),
@@ -293,7 +293,7 @@ fn what_is_looked_up_and_called_may_be_a_method() {
 }
 
 #[test]
-fn a_merge_of_defaults_changes_what_it_is_given() {
+fn a_merge_of_defaults_changes_its_argument() {
     let given = "{% set d = {'in': {}} %}{% set inside = d.in %}";
     check(&[
         (
@@ -309,7 +309,7 @@ fn a_merge_of_defaults_changes_what_it_is_given() {
 }
 
 #[test]
-fn what_is_undefined_stays_so_in_data_and_through_functions_that_give_it_back() {
+fn undefined_values_stay_undefined_in_data_and_through_functions() {
     check(&[
         ("{% set d = {'x': no} %}{{ salt['config.get']('y', d.x) | default('d') }}", "d"),
         ("{{ salt['config.get']('y', default=no) is defined }} {{ salt['test.nothing'](1) }}", "False None"),
@@ -319,7 +319,7 @@ fn what_is_undefined_stays_so_in_data_and_through_functions_that_give_it_back() 
 }
 
 #[test]
-fn what_is_undefined_is_refused_where_something_is_done_with_it() {
+fn operations_on_undefined_values_are_refused() {
     for source in [
         "salt['test.nothing'](no)",
         "salt['test.nothing'](x=no)",
@@ -348,7 +348,7 @@ fn what_is_undefined_is_refused_where_something_is_done_with_it() {
 }
 
 #[test]
-fn items_are_gone_through_and_compared_as_in_python() {
+fn items_are_iterated_and_compared_as_in_python() {
     check_errors(&[
         ("{{ none | list }}", "Jinja error: 'NoneType' object is not iterable"),
         ("{{ 1 | join }}", "Jinja error: 'int' object is not iterable"),
@@ -362,7 +362,7 @@ fn items_are_gone_through_and_compared_as_in_python() {
 }
 
 #[test]
-fn zeros_in_front_of_a_number_are_one_of_their_own() {
+fn leading_zeros_are_a_separate_number() {
     check(&[("{{ 0 }} {{ 00 }} {{ 0.5 }} {{ 100 }}", "0 0 0.5 100")]);
     check_errors(&[
         ("{{ {}.get('mode', 0600) }}", "Jinja syntax error: expected token ',', got 'integer'"),
@@ -383,7 +383,7 @@ fn functions_are_callable() {
 }
 
 #[test]
-fn texts_as_bytes_are_no_texts() {
+fn byte_strings_are_not_strings() {
     check(&[
         (r"{{ 'x'.encode() }} {{ ['é\n'.encode()] }} {{ 'é'.encode().decode() }}", r"b'x' [b'\xc3\xa9\n'] é"),
         (
@@ -419,7 +419,7 @@ fn texts_as_bytes_are_no_texts() {
 }
 
 #[test]
-fn what_is_safe_in_html_says_so_in_data() {
+fn safe_html_is_marked_in_data() {
     check(&[
         ("{{ ['a' | e, 'a'] }} {{ {'a': '<' | e} }} {{ 'a' | e }}", "[Markup('a'), 'a'] {'a': Markup('&lt;')} a"),
         (
@@ -434,7 +434,7 @@ fn what_is_safe_in_html_says_so_in_data() {
 }
 
 #[test]
-fn what_is_by_chance_has_its_form() {
+fn random_results_have_the_expected_form() {
     check(&[
         ("{{ lipsum(0) }}{{ lipsum()[:3] }}{{ lipsum(2, html=false, min=3, max=4) | wordcount }}", "<p>6"),
         ("{{ ('52:54:00' | gen_mac)[:9] }}{{ '52:54:00' | gen_mac | length }}", "52:54:00:17"),

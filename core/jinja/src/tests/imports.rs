@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{check, check_errors, context, host, render};
 use crate::{Files, Host, ImportCache, Template};
 
-/// What there is under `salt://`.
+/// The files below `salt://`.
 pub(super) const FILES: [(&str, &str); 11] = [
     (
         "lib.jinja",
@@ -35,7 +35,7 @@ fn macros_and_variables_are_imported() {
 }
 
 #[test]
-fn a_macro_includes_what_a_variable_around_it_names() {
+fn a_macro_includes_a_file_named_by_an_outer_variable() {
     check(&[(
         "{% for f in ['note', 'none'] %}{% set f = f ~ '.txt' %}{% macro m() %}{% include f ignore missing %}{% endmacro %}[{{ m() | trim }}]{% endfor %}",
         "[a 1][]",
@@ -43,7 +43,7 @@ fn a_macro_includes_what_a_variable_around_it_names() {
 }
 
 #[test]
-fn an_import_without_context_sees_itself_and_with_context_its_importer() {
+fn only_an_import_with_context_sees_its_importer() {
     check(&[
         ("{% set here = 1 %}{% from './rel.jinja' import rel %}{{ rel }}", "['./rel.jinja', 'deep/er', False]"),
         (
@@ -55,14 +55,14 @@ fn an_import_without_context_sees_itself_and_with_context_its_importer() {
             "['deep/er/vars.sls', 'deep/er', 'deep.er', 'deep.er.vars'] 1",
         ),
         ("{% from 'deep/own.jinja' import own %}{{ own }}", "['deep/own.jinja', 'deep', './up.jinja', 'deep', False]"),
-        // Its own names are beside itself, although it sees its importer's folder.
+        // Its `./` names are relative to itself, although it sees its importer's directory.
         ("{% from 'deep/near.jinja' import near, dir with context %}{{ near }} {{ dir }}", "near deep/er"),
         ("{% from './rel.jinja' import rel %}{{ tplfile }} {{ tpldir }}", "deep/er/vars.sls deep/er"),
     ]);
 }
 
 #[test]
-fn data_files_are_rendered_and_read() {
+fn data_files_are_rendered_and_parsed() {
     check(&[
         ("{% import_yaml 'data.yaml' as d %}{{ d.srv.ports }} {{ d.id }}", "[80, 443] m1"),
         (
@@ -74,7 +74,7 @@ fn data_files_are_rendered_and_read() {
 }
 
 #[test]
-fn includes_see_their_includer_and_keep_what_they_set() {
+fn includes_see_the_variables_of_their_includer_and_keep_their_own() {
     check(&[
         ("{% include 'note.txt' %}.", "  a 1."),
         ("{% include 'no' ignore missing %}{% include ['no', 'note.txt'] %}", "  a 1"),
@@ -84,7 +84,7 @@ fn includes_see_their_includer_and_keep_what_they_set() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_templates_are_errors() {
     check_errors(&[
         ("{% include 'no.jinja' %}", "Jinja error: no.jinja"),
         ("{% from './no.jinja' import x %}", "Jinja error: deep/er/no.jinja"),
@@ -120,7 +120,7 @@ fn an_imported_template_is_compiled_once_for_all_importers() {
         assert_eq!(render(&format!("sls{n}"), &source), "['deep/up.jinja', 'deep', False]");
     }
     assert_eq!(cache.compilations(), 2);
-    // A template that is rendered often keeps its imports, too.
+    // Repeated renders of a template reuse its imports, too.
     let template = Template::compile_sharing(&cache, "often", "{% import_yaml 'data.yaml' as d %}{{ d.id }}").unwrap();
     for _ in 0..3 {
         assert_eq!(template.render(&context(), &host).unwrap(), "m1");
@@ -155,7 +155,7 @@ fn an_imported_template_is_compiled_again_when_it_changes() {
 }
 
 #[test]
-fn options_of_an_importer_apply_to_its_imports_alone() {
+fn options_of_an_importer_apply_only_to_its_imports() {
     let changing = Changing(Arc::new(Mutex::new("{% if true %}\n a\n{% endif %}\n")));
     let host = Host::new().with_files(changing);
     let cache = ImportCache::new();

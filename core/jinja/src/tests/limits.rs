@@ -1,4 +1,4 @@
-//! Templates that use up time or memory, and where they are stopped.
+//! Templates that exceed limits of time or memory, and where they are stopped.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const FUEL: u64 = 1_000_000;
 const MEMORY: u64 = 8 << 20;
 const OUTPUT: u64 = 1 << 20;
 
-/// The most that may be held: a text that the engine writes into has room for as much again when it grows.
+/// The maximum memory: the engine's output buffer doubles when it grows.
 const MOST: i64 = 2 * MEMORY as i64 + (1 << 20);
 
 fn held() -> i64 {
@@ -52,7 +52,7 @@ impl Functions for Nested {
                 Ok(Value::Nil)
             }
         };
-        // As a function that does not care for errors.
+        // A function that ignores errors.
         Ok(rendered.unwrap_or_else(|error| Value::from(error.message)))
     }
 
@@ -74,7 +74,7 @@ impl Files for Nested {
     }
 }
 
-/// Renders within limits; also gives the most memory that was held.
+/// Renders within limits, and returns the peak of memory.
 fn render_within(limits: Limits, source: &str) -> (Result<String, JinjaError>, i64) {
     measure_memory(held);
     let template = Template::compile("t.sls", source).unwrap();
@@ -85,7 +85,7 @@ fn render_within(limits: Limits, source: &str) -> (Result<String, JinjaError>, i
     (rendered, outer.budget().peak())
 }
 
-/// Each of these ends at this limit on this line, without having held much more memory.
+/// Checks that each template exceeds this limit on this line, without using much more memory.
 #[track_caller]
 fn stopped(limit: LimitExceeded, cases: impl IntoIterator<Item = (String, usize)>) {
     let mut wrong = Vec::new();
@@ -102,7 +102,7 @@ fn stopped(limit: LimitExceeded, cases: impl IntoIterator<Item = (String, usize)
 }
 
 #[test]
-fn memory_is_limited_whatever_builds_it() {
+fn memory_is_limited_for_every_operation() {
     let big = "{% set a = 'a' * 100000 %}\n";
     let loop_of = |body: &str| {
         format!("{{% set ns = namespace(s='x', l=[1]) %}}\n{{% for i in range(60) %}}\n{body}\n{{% endfor %}}")
@@ -168,7 +168,7 @@ fn memory_is_limited_whatever_builds_it() {
 }
 
 #[test]
-fn steps_are_limited_whatever_takes_them() {
+fn steps_are_limited_for_every_operation() {
     let nested = "{% set ns = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}\
                   {% set ns.m = [ns.m, ns.m] %}{% endfor %}\n";
     let cases = [
@@ -214,7 +214,7 @@ fn renders_inside_of_a_render_share_its_limits() {
         let often = format!("{{% for i in range(1000) %}}\n{{% do salt['{function}']({count}) %}}{{% endfor %}}");
         let error = render_within(limits(), &often).0.unwrap_err();
         assert_eq!(error.limit, Some(LimitExceeded::Fuel), "{function}: {error}");
-        // Whoever passes over the error of an inner render does not get further.
+        // Ignoring the error of an inner render does not get further.
         let passed_over = format!("\n\n{{% set x = salt['{function}']({build}) %}}\n{{{{ 'on' }}}}");
         let error = render_within(limits(), &passed_over).0.unwrap_err();
         assert_eq!(error.limit, Some(LimitExceeded::Memory), "{function}: {error}");
@@ -236,14 +236,14 @@ fn a_render_ends_at_its_deadline_and_when_it_is_cancelled() {
     assert_eq!((error.limit, error.line), (Some(LimitExceeded::Deadline), 2), "{error}");
     assert!(started.elapsed() < Duration::from_secs(5));
     assert_eq!(error.message, "render failed: template is not done at its deadline: t.sls, line 2");
-    // A function that is called while it is cancelled.
+    // A function during which the render is cancelled.
     let source = "\n\n{% do salt['test.cancel']() %}\n{{ 'on' }}";
     let error = render_within(unlimited.with_cancel(Cancel::new()), source).0.unwrap_err();
     assert_eq!((error.limit, error.line), (Some(LimitExceeded::Cancelled), 3), "{error}");
 }
 
 #[test]
-fn ordinary_templates_and_errors_know_of_no_limits() {
+fn limits_do_not_affect_ordinary_templates_and_errors() {
     let unlimited = Limits { fuel: 0, memory: 0, output: 0, cancel: None };
     for limits in [limits(), unlimited, Limits::default()] {
         let source =
@@ -252,7 +252,7 @@ fn ordinary_templates_and_errors_know_of_no_limits() {
         let source = "{% for n in [{'v': 1, 'c': [{'v': 2}, {'v': 3}]}] recursive %}{{ loop.index }}/{{ loop.length }}:{{ n.v }}(\
                       {% if n.get('c') %}{{ loop(n.c) }}{% endif %}){% endfor %}";
         assert_eq!(render_within(limits.clone(), source).0.as_deref(), Ok("1/1:1(1/2:2()2/2:3())"));
-        // Numbers that are no widths.
+        // Numbers that are not widths.
         let source = "{{ '{} {{12345678901}} 12345678901'.format(12345678901) }}{{ '%s 12345678901' % 12345678901 }}";
         let text = "12345678901 {12345678901} 1234567890112345678901 12345678901";
         assert_eq!(render_within(limits.clone(), source).0.as_deref(), Ok(text));

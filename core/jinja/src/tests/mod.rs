@@ -1,4 +1,4 @@
-//! Templates as people write them, with what real Salt makes of them.
+//! Templates, with recorded results of Salt.
 
 mod data;
 mod imports;
@@ -75,7 +75,7 @@ fn check(cases: &[(&str, &str)]) {
     }
 }
 
-/// Each of these cannot be rendered, for this reason.
+/// Checks that each template fails with this message.
 #[track_caller]
 fn check_errors(cases: &[(&str, &str)]) {
     for (source, message) in cases {
@@ -84,7 +84,7 @@ fn check_errors(cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_template_is_rendered_often_and_its_final_line_end_kept() {
+fn repeated_renders_keep_the_trailing_newline() {
     let template = Template::compile("t", "{{ x }}\n").unwrap();
     let host = Host::new();
     for n in 0..3 {
@@ -128,7 +128,7 @@ fn functions_of_the_host_are_called_by_item_or_by_attribute() {
 }
 
 #[test]
-fn what_is_undefined_is_an_error_unless_it_is_asked_for() {
+fn undefined_values_are_errors_unless_tested() {
     check(&[
         ("{{ nosuch is defined }} {{ nosuch is undefined }} {{ data.nosuch is defined }}", "False True False"),
         ("{{ nosuch | default('d') }} {{ '' | default('d', true) }} {{ data.nosuch | d(none) }}", "d d None"),
@@ -155,7 +155,7 @@ fn what_is_undefined_is_an_error_unless_it_is_asked_for() {
 }
 
 #[test]
-fn what_the_engine_has_not_thought_of_is_an_error() {
+fn panics_of_the_engine_are_errors() {
     check_errors(&[
         ("{{ 4 is divisibleby 0 }}", "Jinja error: integer modulo by zero"),
         ("{{ '%(\u{447}%s' % 5 }}", "Jinja error: incomplete format key"),
@@ -165,7 +165,7 @@ fn what_the_engine_has_not_thought_of_is_an_error() {
 }
 
 #[test]
-fn errors_show_the_line_and_what_is_around_it() {
+fn errors_show_the_line_and_its_surroundings() {
     let error = render("one\n\n{% set l = [\n  1] %}{{ nothing_here }}\ntwo\n").unwrap_err();
     insta::assert_snapshot!(error, @r"
     Jinja variable 'nothing_here' is undefined; line 4
@@ -201,7 +201,7 @@ fn errors_show_the_line_and_what_is_around_it() {
 }
 
 #[test]
-fn errors_of_syntax_are_told_as_such() {
+fn syntax_errors_are_reported_as_such() {
     check_errors(&[
         ("{{ 1 | q }}", "Jinja syntax error: No filter named 'q'."),
         ("{{ 1 is q }}", "Jinja syntax error: No test named 'q'."),
@@ -214,7 +214,7 @@ fn errors_of_syntax_are_told_as_such() {
 }
 
 #[test]
-fn sources_of_all_kinds_survive() {
+fn arbitrary_sources_do_not_panic() {
     let nested = "[".repeat(300) + &"]".repeat(300);
     for source in [
         format!("{{{{ {nested} }}}}"),
@@ -266,7 +266,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn parts_without_end_are_refused() {
+fn excessive_numbers_of_parts_are_refused() {
     for source in ["{{ [1] | slice(5555555555) | list }}", "{{ [1] | batch(5555555555, 0) | list }}"] {
         let error = render(source).unwrap_err().to_string();
         assert!(error.contains("5555555555 parts are asked for"), "{error}");

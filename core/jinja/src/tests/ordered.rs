@@ -1,4 +1,4 @@
-//! Mappings that keep their order by their type, as a pillar without a master has them.
+//! Mappings that print as OrderedDict, as in a pillar compiled without a master.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brine_value::{Map, Value, list, map};
 
 use super::{Context, Functions, Host, Template, Tree};
 
-/// Merges what it is given, and looks into the tree.
+/// A host whose function merges its argument and reads the tree.
 struct Merging(Tree);
 
 impl Functions for Merging {
@@ -37,7 +37,7 @@ impl Functions for Merging {
 }
 
 #[test]
-fn mappings_of_an_ordered_tree_say_so() {
+fn mappings_of_an_ordered_tree_print_as_ordered_dict() {
     let map = map! {"a" => map! {"b" => map! {"c" => 1}, "l" => list![map! {"x" => "y\n"}]}};
     let tree = Tree::ordered(Arc::new(map));
     let mut context = Context::new("base");

@@ -1,9 +1,9 @@
-//! What Python does with values of all types, and what it says of what it does not do.
+//! Python's behaviour with values of all types, and its error messages.
 
 use super::{check, check_errors};
 
 #[test]
-fn what_is_no_data_prints_as_in_python() {
+fn values_other_than_data_print_as_in_python() {
     check(&[
         ("{{ range(3) }} {{ range(1, 10, 3) }} {{ [range(2)] }}", "range(0, 3) range(1, 10, 3) [range(0, 2)]"),
         ("{{ range(5, 0, -2) | list }} {{ range(3)[1] }} {{ range(3)[-1] }}", "[5, 3, 1] 1 2"),
@@ -20,7 +20,7 @@ fn what_is_no_data_prints_as_in_python() {
 }
 
 #[test]
-fn chains_and_tests_compare_as_operators_do() {
+fn chains_and_tests_compare_like_operators() {
     check(&[
         ("{{ 1 < 2 < 3 }} {{ 1 < 2 > 3 }} {{ 1 == 1 != 2 }} {{ 1 in [1] not in [2] }}", "True False True True"),
         ("{{ [1, 2] is gt [1] }} {{ 'a' is in 'abc' }} {{ 4 is divisibleby 2 }}", "True True True"),
@@ -36,7 +36,7 @@ fn chains_and_tests_compare_as_operators_do() {
 }
 
 #[test]
-fn macros_refuse_what_they_have_no_parameter_for() {
+fn macros_refuse_arguments_without_a_parameter() {
     check(&[
         (
             "{% macro m(a, b=a, c=[a, b], d=1) -%} {{ a }}{{ b }}{{ c }}{{ d }}{% endmacro %}{{ m(1) }} {{ m(1, d=2, c='x') }}",
@@ -84,7 +84,7 @@ fn errors_name_the_type() {
 }
 
 #[test]
-fn filters_refuse_what_is_undefined_or_of_another_type() {
+fn filters_refuse_undefined_values_and_wrong_types() {
     check(&[
         ("{{ true | abs }} {{ true | round }} {{ 1.7 | to_num }} {{ '1.7' | to_num }} {{ 2 | avg }}", "1 1 1 1.7 2.0"),
         (

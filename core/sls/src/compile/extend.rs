@@ -1,6 +1,6 @@
-//! `extend`, `exclude`, and requisites that are written at the other end: `require_in`, `use`, ...
+//! `extend`, `exclude`, and the inverse requisites: `require_in`, `use`, ...
 //!
-//! All of them end as extensions of a state, so they share one mechanism and its error text.
+//! All of them become extensions of a state, so they share one mechanism and its error message.
 
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
@@ -9,7 +9,7 @@ use super::high::{HighData, first_key, states_of, text};
 use super::is_dunder;
 use super::requisite::RequisiteKind;
 
-/// Applies all extensions. `strict` looks an id up together with its module.
+/// Applies all extensions. `strict` matches the module as well as the id.
 pub(super) fn apply_extensions(high: &mut HighData, strict: bool) -> Vec<String> {
     let mut errors = Vec::new();
     let excluded: Vec<String> = high
@@ -63,8 +63,8 @@ fn cannot_extend(name: &Value, body: &Value) -> String {
     )
 }
 
-/// Adds one argument: a function takes the place of the other, requisites are added to those that are there,
-/// other arguments replace those of the same name.
+/// Merges one argument: a function name replaces the old one, requisites are appended, other arguments replace those of
+/// the same name.
 fn extend_arguments(have: &mut Vec<Value>, argument: &Value) {
     let mut done = false;
     for old in have.iter_mut() {
@@ -84,7 +84,7 @@ fn extend_arguments(have: &mut Vec<Value>, argument: &Value) {
                 }
                 done = true;
             }
-            // A single name takes the place of several.
+            // A single name replaces `names`.
             (_, Some(name), Some(old_name)) if name.as_str() == Some("name") && old_name.as_str() == Some("names") => {
                 *old = argument.clone();
                 done = true;
@@ -97,8 +97,8 @@ fn extend_arguments(have: &mut Vec<Value>, argument: &Value) {
     }
 }
 
-/// The ids, and the module in each, that a name means: the id, all of an SLS, or else every state of the
-/// module that has an argument with this value.
+/// Returns the ids, and the module in each, that a name refers to: the id itself, all states of an SLS, or else every
+/// state of the module that has an argument with this value.
 fn find(states: &Map, name: &Value, module: &str, strict: bool) -> Vec<(Value, String)> {
     if let Some(body) = states.get(name)
         && (!strict || body.get(module).is_some())
@@ -123,19 +123,19 @@ fn states_of_sls(states: &Map, sls: &Value) -> Vec<(Value, String)> {
     of_sls.flat_map(|(id, body)| states_of(body).map(|(state, _)| (id.clone(), state.to_owned()))).collect()
 }
 
-/// What a requisite at the other end turns into.
+/// An inverse requisite, by its effect on other states.
 #[derive(Clone, Copy, PartialEq)]
 enum Inverse {
-    /// The named states get this requisite on the state that says it.
+    /// The named states get this requisite on the declaring state.
     Requisite(&'static str),
-    /// This state takes the arguments of the named ones.
+    /// The declaring state copies the arguments of the named ones.
     Use,
-    /// The named states take the arguments of this one.
+    /// The named states copy the arguments of the declaring one.
     UseIn,
 }
 
 impl Inverse {
-    /// What an extension is called that comes of it.
+    /// Returns the requisite of the resulting extension.
     fn word(self) -> &'static str {
         match self {
             Inverse::Requisite(word) => word,
@@ -157,7 +157,7 @@ fn inverse(name: &str) -> Option<Inverse> {
     })
 }
 
-/// Extensions by the name that they are for.
+/// Extensions by target name.
 #[derive(Default)]
 struct Extensions(indexmap::IndexMap<Value, Map>);
 
@@ -170,7 +170,7 @@ impl Extensions {
         }
     }
 
-    /// Adds a requisite on `of` to what is named.
+    /// Adds a requisite on `of` to the named state.
     fn add(&mut self, (name, module): (&Value, &str), kind: &str, of: Map, origin: &Value) {
         let Some(arguments) = self.arguments(name, module) else { return };
         let have = arguments.iter_mut().filter_map(Value::as_map_mut).find_map(|map| map.get_mut(kind));
@@ -186,7 +186,7 @@ impl Extensions {
     }
 }
 
-/// Turns `require_in` and its like, `use` and `use_in` into extensions, and applies them.
+/// Converts `require_in` and the other inverse requisites, `use` and `use_in` into extensions, and applies them.
 pub(super) fn apply_requisites_in(high: &mut HighData, disabled: &[String]) -> Vec<String> {
     let (mut extensions, mut errors) = (Extensions::default(), Vec::new());
     for (id, body) in &high.states {
@@ -207,7 +207,7 @@ pub(super) fn apply_requisites_in(high: &mut HighData, disabled: &[String]) -> V
     errors
 }
 
-/// The state that says something about others.
+/// The state that declares an inverse requisite.
 struct Own<'a> {
     id: &'a Value,
     state: &'a str,
@@ -231,9 +231,9 @@ impl Own<'_> {
             _ => return,
         };
         for item in &items {
-            // What a bare word means nothing by is ignored, as Salt does.
+            // As in Salt, a bare word that matches nothing is ignored.
             let Some((module, name)) = named(item, states) else { continue };
-            // A mapping in the place of a list is an extension of what it names, also of `use`, where that says nothing.
+            // A mapping instead of a list extends the named state, also for `use`, where it has no effect.
             let inverse = if value.as_list().is_some() { inverse } else { Inverse::Requisite(inverse.word()) };
             let word = inverse.word();
             if let Some((short, _)) = module.split_once('.') {
@@ -268,7 +268,7 @@ impl Own<'_> {
     }
 }
 
-/// The module and name that an item means; a bare word is an id, or else a name.
+/// Returns the module and name that an item refers to; a bare word is an id, or else a name.
 fn named(item: &Value, states: &Map) -> Option<(String, Value)> {
     match item {
         Value::Map(map) => map.first().map(|(module, name)| (module.to_string(), name.clone())),
@@ -287,7 +287,7 @@ fn named(item: &Value, states: &Map) -> Option<(String, Value)> {
     }
 }
 
-/// Arguments that `use` does not copy: what is about this state alone.
+/// Whether `use` does not copy this argument: it belongs to one state only.
 fn stays(name: &str) -> bool {
     inverse(name).is_some()
         || matches!(name, "name" | "names" | "require" | "watch" | "prereq" | "onfail" | "onfail_stop" | "onchanges")
@@ -311,7 +311,7 @@ fn copy(states: &Map, from: (&Value, &str), to: (&Value, &str), extensions: &mut
     }
 }
 
-/// Takes out what is excluded.
+/// Removes the excluded states.
 pub(super) fn apply_excludes(high: &mut HighData) {
     let (mut by_sls, mut by_id) = (Vec::new(), Vec::new());
     for item in std::mem::take(&mut high.exclude) {

@@ -1,4 +1,4 @@
-//! The order in which chunks run: by their numbers, requisites before who needs them.
+//! The order in which chunks run: by `order`, with requisites before their dependants.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -9,10 +9,10 @@ use indexmap::{IndexMap, IndexSet};
 use super::low::{Chunk, Dependency, Low, Step, set_order};
 use super::requisite::{Places, Reference, RequisiteKind};
 
-/// What `last` and negative numbers are counted from, behind the highest number in use.
+/// The base of `last` and negative orders: above the highest number in use.
 const LAST: i64 = 1_000_000;
 
-/// An `order`. Whole numbers stay whole where they are shown.
+/// An `order` value. Integers are displayed as integers.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number {
     Whole(i64),
@@ -27,7 +27,7 @@ impl Number {
         }
     }
 
-    /// Reads an `order` argument. `cap` is beyond all whole numbers in use.
+    /// Parses an `order` argument. `cap` is above all integers in use.
     fn read(order: Option<&Value>, cap: i64) -> Self {
         match order {
             Some(Value::Int(n)) => Number::Whole(*n),
@@ -56,7 +56,11 @@ impl From<Number> for Value {
     }
 }
 
-/// Looks up all requisites and orders the chunks. Missing and circular requisites are errors in Salt's words.
+/// Resolves all requisites and sorts the chunks.
+///
+/// # Errors
+///
+/// Missing and circular requisites, in Salt's wording.
 pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low, Vec<String>> {
     let (mut errors, mut cap) = (Vec::new(), 1_i64);
     let mut graph = Graph::of(chunks.len());
@@ -84,15 +88,15 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
     }
 }
 
-/// A node is a chunk, or the trial of a chunk that others have as `prereq`.
+/// The dependency graph. A node is a chunk, or the dry run of a chunk that is the target of a `prereq`.
 struct Graph {
-    /// The chunk of each node; the first ones are the chunks themselves.
+    /// The chunk of each node; the first nodes are the chunks themselves.
     chunk_of: Vec<usize>,
-    /// The node that tries out a chunk.
+    /// The dry-run node of a chunk.
     trial_of: HashMap<usize, usize>,
-    /// For each node which others wait for it, and why.
+    /// The dependants of each node, with the requisite kinds.
     out: Vec<IndexMap<usize, IndexSet<RequisiteKind>>>,
-    /// For each node which others it waits for, and why.
+    /// The dependencies of each node, with the requisite kinds.
     into: Vec<IndexMap<usize, IndexSet<RequisiteKind>>>,
 }
 
@@ -132,7 +136,7 @@ impl Graph {
                     self.prereq(place, other);
                     continue;
                 }
-                // What a state needs, its trial needs too.
+                // The dry run has the same dependencies as its state.
                 if let Some(trial) = self.trial_of.get(&place).copied() {
                     self.edge(other, trial, requisite.kind);
                 }
@@ -142,7 +146,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Adds the trial of a chunk: it needs what the chunk needs.
+    /// Adds the dry run of a chunk, with the dependencies of the chunk.
     fn add_trial(&mut self, target: usize) -> usize {
         let trial = self.chunk_of.len();
         self.chunk_of.push(target);
@@ -159,18 +163,19 @@ impl Graph {
         trial
     }
 
-    /// `place` runs before `target`, and after the trial of it.
+    /// Adds a prereq: `place` runs before `target`, and after its dry run.
     fn prereq(&mut self, place: usize, target: usize) {
         let trial = self.trial_of.get(&target).copied().unwrap_or_else(|| self.add_trial(target));
         self.edge(trial, place, RequisiteKind::Prereq);
         self.edge(place, target, RequisiteKind::Require);
-        // In a chain of prereqs the far end is tried out first.
+        // In a chain of prereqs the far end has its dry run first.
         if let Some(own_trial) = self.trial_of.get(&place).copied() {
             self.edge(trial, own_trial, RequisiteKind::Prereq);
         }
     }
 
-    /// Takes the ready node with the smallest key until all are taken; nothing if there is a circle.
+    /// Sorts topologically: takes the ready node with the smallest key until all are taken. Returns `None` if there is
+    /// a cycle.
     fn sort(&self, chunks: &mut [Chunk], cap: i64) -> Option<Vec<usize>> {
         let mut waits: Vec<usize> = self.into.iter().map(|from| from.values().map(IndexSet::len).sum()).collect();
         let mut ready = BinaryHeap::new();
@@ -190,8 +195,8 @@ impl Graph {
         (order.len() == waits.len()).then_some(order)
     }
 
-    /// A node's own order, or that of what waits for it by its strongest requisite if that is smaller. Gives
-    /// `last` and its like their numbers on the way.
+    /// Returns a node's own order, or that of the dependant with the strongest requisite if that is smaller. Assigns
+    /// numbers to `last` and negative orders on the way.
     fn key(&self, chunks: &mut [Chunk], node: usize, cap: i64) -> Key {
         let chunk = &mut chunks[self.chunk_of[node]];
         let mut own = Number::read(chunk.args.get("order"), cap);
@@ -228,11 +233,11 @@ impl Graph {
         Step { chunk, check: node != chunk, needs: needs.collect() }
     }
 
-    /// A circle, told from each state to the one that it waits for.
+    /// Describes a cycle: each state with the one that it depends on.
     fn circle(&self, chunks: &[Chunk]) -> String {
         let told = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
             let (needed, waiting) = (&chunks[self.chunk_of[needed]], &chunks[self.chunk_of[waiting]]);
-            // The requirement that a prereq brings along is told as what was written.
+            // The requirement that a prereq implies is shown as it was written.
             let kind = if kind == RequisiteKind::Require && !waiting.args.contains_key("require") {
                 RequisiteKind::Prereq
             } else {
@@ -243,8 +248,8 @@ impl Graph {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    /// The edges of the first circle that a search in depth meets. Not recursive: an SLS tree decides how deep
-    /// this goes.
+    /// Returns the edges of the first cycle that a depth-first search finds. Not recursive: the depth depends on user
+    /// input.
     fn find_circle(&self) -> Vec<(usize, RequisiteKind, usize)> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
@@ -263,7 +268,7 @@ impl Graph {
                 continue;
             }
             visits[start] = Visit::Open;
-            // Each entry: the node, how many of its edges are looked at, the edge that led to it.
+            // Each entry: the node, how many of its edges were visited, the edge that led to it.
             let mut path: Vec<(usize, usize)> = vec![(start, 0)];
             while let Some((node, next)) = path.last_mut() {
                 let Some((to, _)) = edges[*node].get(*next).copied() else {
@@ -280,7 +285,7 @@ impl Graph {
                     }
                     Visit::Open => {
                         let from = path.iter().position(|(node, _)| *node == to).unwrap_or(0);
-                        // The edge last looked at of each node on the path is the one that leads on.
+                        // The last visited edge of each node on the path leads to the next node.
                         let on_path = path[from..].iter().map(|(node, next)| {
                             let (to, kind) = edges[*node][*next - 1];
                             (*node, kind, to)
@@ -302,7 +307,7 @@ fn tell(chunk: &Chunk) -> String {
     Value::from(map).to_string()
 }
 
-/// What decides which of the ready nodes is next.
+/// The sort key of a ready node.
 #[derive(Debug, PartialEq)]
 struct Key {
     pulled: f64,

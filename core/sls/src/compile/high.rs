@@ -1,49 +1,50 @@
-//! High data: all states by id, in one form, with what is to be extended and excluded.
+//! High data: all states by id in canonical form, with the `extend` and `exclude` declarations.
 
 use brine_value::python::ordered_str;
 use brine_value::{Map, Value};
 
 use super::is_dunder;
 
-/// What SLS files say, put together.
+/// The merged data of SLS files.
 ///
-/// Each state is `{module: [arguments.., function], __sls__: .., __env__: ..}`, however it was written.
+/// Each state is `{module: [arguments.., function], __sls__: .., __env__: ..}`, whatever form it was written in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HighData {
     /// The states by id.
     pub states: Map,
-    /// Ids with what is added to them.
+    /// Ids with their extensions.
     pub extend: Vec<(Value, Value)>,
-    /// SLS files and ids that are left out: a name or glob of an SLS, `{sls: ..}` or `{id: ..}`.
+    /// Excluded SLS files and ids: a name or glob of an SLS, `{sls: ..}` or `{id: ..}`.
     pub exclude: Vec<Value>,
-    /// The next number of the order in which states were read.
+    /// The next order number, counted in the order of parsing.
     next_order: i64,
-    /// Before how many of the states `extend` and `exclude` are shown: where the first SLS with one begins.
+    /// The number of states shown before `extend` and `exclude`: they are shown where the first SLS that has one
+    /// begins.
     shown_before: [Option<usize>; 2],
 }
 
-/// Where the numbers for states without `order` start.
+/// The first order number for states without `order`.
 const FIRST_ORDER: i64 = 10_000;
 
 impl HighData {
-    /// What is wrong with its structure, in Salt's words.
+    /// Returns the structural errors, in Salt's wording.
     pub fn wrong(&self) -> Vec<String> {
         super::verify::check(&self.states)
     }
 
-    /// Nothing yet.
+    /// Creates empty high data.
     pub fn new() -> Self {
         HighData { next_order: FIRST_ORDER, ..HighData::default() }
     }
 
-    /// Data that did not come out of SLS files by name: `state.high`, `state.template_str`. Includes are
-    /// not followed. Gives what is wrong beside it.
+    /// Reads data that does not come from named SLS files: `state.high`, `state.template_str`. Includes are not
+    /// followed. Returns the errors beside the data.
     pub fn from_data(data: &Value, sls: &str, saltenv: &str) -> (Self, Vec<String>) {
         let (mut high, mut errors) = (HighData::new(), Vec::new());
         match data {
             Value::Map(data) => {
                 let mut part = Part::read(data.clone(), sls, saltenv, &mut errors);
-                // As in Salt, what is from no file runs in the order of its names.
+                // As in Salt, states that come from no file run in the order of their names.
                 if !sls.is_empty() {
                     high.number(&mut part.states);
                 }
@@ -55,7 +56,7 @@ impl HighData {
         (high, errors)
     }
 
-    /// The data as `state.show_sls` shows it.
+    /// Returns the data as `state.show_sls` shows it.
     pub fn to_value(&self) -> Value {
         let extend = self.extend.iter().map(|(id, body)| Value::Map(brine_value::map! {id.clone() => body.clone()}));
         let lists = [("__extend__", extend.collect()), ("__exclude__", self.exclude.clone())];
@@ -72,7 +73,7 @@ impl HighData {
         map.into()
     }
 
-    /// Numbers the states that do not say their order, in the order in which they are read.
+    /// Numbers the states that have no order, in the order of parsing.
     pub(super) fn number(&mut self, states: &mut Map) {
         let bodies = states.values_mut().filter_map(Value::as_map_mut);
         for (key, list) in bodies.flatten() {
@@ -88,7 +89,7 @@ impl HighData {
         }
     }
 
-    /// Takes in the states of one SLS. Ids must be new.
+    /// Merges the states of one SLS. Ids must be new.
     pub(super) fn merge(&mut self, part: Part, errors: &mut Vec<String>) {
         for (before, is_empty) in self.shown_before.iter_mut().zip([part.extend.is_empty(), part.exclude.is_empty()]) {
             if !is_empty {
@@ -96,7 +97,7 @@ impl HighData {
             }
         }
         for extension in part.extend {
-            // The same extension may come along several includes.
+            // The same extension may be included more than once.
             if !self.extend.contains(&extension) {
                 self.extend.push(extension);
             }
@@ -106,7 +107,7 @@ impl HighData {
     }
 }
 
-/// What one SLS says, with what it includes.
+/// The data of one SLS, with its includes.
 #[derive(Debug, Default)]
 pub(super) struct Part {
     pub states: Map,
@@ -115,7 +116,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Reads the data of one SLS, without its includes.
+    /// Parses the data of one SLS, without its includes.
     pub fn read(mut data: Map, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Self {
         let mut part = Part::default();
         match data.shift_remove("extend") {
@@ -146,7 +147,7 @@ impl Part {
     }
 }
 
-/// The body of an id in one form. What is none stays as it is, for the check of the structure to complain about too.
+/// Returns the body of an id in canonical form. An invalid body is left unchanged, and the structure check reports it.
 fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<String>) -> Value {
     match body {
         Value::Map(mut body) => {
@@ -167,8 +168,8 @@ fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<St
     }
 }
 
-/// Turns `module.function: [arguments]` into `module: [arguments, function]`. What is not a list stays for
-/// the check of the structure to complain about.
+/// Converts `module.function: [arguments]` to `module: [arguments, function]`. Anything but a list is left to the
+/// structure check.
 fn split_functions(body: &mut Map, told_of: Option<(&Value, &str)>, errors: &mut Vec<String>) {
     let mut seen: Vec<String> = Vec::new();
     for key in body.keys().cloned().collect::<Vec<_>>() {
@@ -203,7 +204,7 @@ fn add_origin(body: &mut Map, sls: &str, saltenv: &str) {
     }
 }
 
-/// Puts states beside others; an id that is there already is an error unless it says the same.
+/// Merges states; a duplicate id is an error unless both bodies are equal.
 pub(super) fn merge_states(into: &mut Map, states: Map, errors: &mut Vec<String>) {
     for (id, body) in states {
         if let Some(have) = into.get(&id).filter(|have| **have != body && !is_dunder(&id)) {
@@ -218,7 +219,7 @@ pub(super) fn merge_states(into: &mut Map, states: Map, errors: &mut Vec<String>
     }
 }
 
-/// What is said of an SLS that renders to something else than a mapping.
+/// Returns the error for an SLS that does not render to a mapping.
 pub(super) fn not_a_mapping(sls: &str, data: &Value) -> [String; 2] {
     [
         format!("SLS {sls} does not render to a dictionary"),
@@ -226,17 +227,17 @@ pub(super) fn not_a_mapping(sls: &str, data: &Value) -> [String; 2] {
     ]
 }
 
-/// The text under a key of a state's body.
+/// Returns the string under a key of a state's body.
 pub(super) fn text(body: &Value, key: &str) -> String {
     body.get(key).map(ToString::to_string).unwrap_or_default()
 }
 
-/// The first key of an argument: what the argument is about.
+/// Returns the first key of an argument: its name.
 pub(super) fn first_key(argument: &Value) -> Option<&Value> {
     argument.as_map().and_then(Map::first).map(|(key, _)| key)
 }
 
-/// The states of a body: module and arguments.
+/// Returns the states of a body: module and arguments.
 pub(super) fn states_of(body: &Value) -> impl Iterator<Item = (&str, &Value)> {
     body.as_map()
         .into_iter()

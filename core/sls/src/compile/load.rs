@@ -1,4 +1,4 @@
-//! Rendering SLS files and all that they include, each once.
+//! Rendering of SLS files and their includes, each once.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -8,28 +8,31 @@ use brine_value::{Map, Value};
 
 use super::high::{HighData, Part, merge_states, not_a_mapping};
 
-/// Where rendered SLS files come from.
+/// The source of rendered SLS files.
 pub trait SlsSource {
-    /// The data of an SLS, or nothing if the environment has no such SLS. An error is told in Salt's words,
-    /// as what follows `Rendering SLS 'base:x' failed: `.
+    /// Returns the data of an SLS, or `None` if the environment has no such SLS.
+    ///
+    /// # Errors
+    ///
+    /// The message in Salt's wording, without its prefix `Rendering SLS 'base:x' failed: `.
     fn render(&self, sls: &str, saltenv: &str) -> Result<Option<Value>, String>;
 
-    /// Whether there is an environment of this name.
+    /// Whether an environment of this name exists.
     fn has_environment(&self, saltenv: &str) -> Result<bool, String>;
 
-    /// The names of all SLS files of an environment, sorted. Asked for only where names are patterns: there may be
-    /// many thousands.
+    /// Returns the names of all SLS files of an environment, sorted. Called only to match patterns: there may be many
+    /// thousands.
     fn available(&self, saltenv: &str) -> Vec<String>;
 
-    /// Whether an SLS is the `init.sls` of a folder: relative includes start there.
+    /// Whether an SLS is the `init.sls` of a directory: relative includes start there.
     fn is_init(&self, sls: &str, saltenv: &str) -> bool;
 }
 
-/// The environment's name in an include that may be in any of those that are loaded.
+/// The environment name in an include that may match any loaded environment.
 const ANY_ENVIRONMENT: &str = "_xenv";
 
-/// Loads SLS files, by environment and in order, with all that they include. Names may be globs. Gives what
-/// is wrong beside the data.
+/// Loads SLS files, by environment and in order, with all their includes. Names may be globs. Returns the errors beside
+/// the data.
 pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
     let mut loader = Loader {
         source,
@@ -57,11 +60,11 @@ pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighD
 
 struct Loader<'a, S> {
     source: &'a S,
-    /// The environments that SLS files were asked of.
+    /// The requested environments.
     wanted: Vec<String>,
     environments: HashMap<String, bool>,
     available: HashMap<String, Vec<String>>,
-    /// Each SLS is rendered once: environment and name.
+    /// The rendered SLS files, each once: environment and name.
     rendered: HashSet<(String, String)>,
     high: HighData,
     errors: Vec<String>,
@@ -79,8 +82,8 @@ impl<S: SlsSource> Loader<'_, S> {
         self.available.entry(saltenv.to_owned()).or_insert_with(|| self.source.available(saltenv))
     }
 
-    /// The SLS files of an environment that a name or glob means. A name that means none stands for itself:
-    /// rendering it says that it is missing.
+    /// Returns the SLS files of an environment that match a name or glob. A name without a match is returned unchanged:
+    /// rendering it reports that it is missing.
     fn matching(&mut self, name: &str, saltenv: &str) -> Result<Option<Vec<String>>, String> {
         if !self.has_environment(saltenv)? {
             return Ok(None);
@@ -95,7 +98,7 @@ impl<S: SlsSource> Loader<'_, S> {
         Ok(Some(found))
     }
 
-    /// An SLS that was asked for.
+    /// Loads a requested SLS.
     fn top(&mut self, asked: &str, sls: &str, saltenv: &str) {
         if self.was_rendered(sls, saltenv) {
             return;
@@ -112,12 +115,12 @@ impl<S: SlsSource> Loader<'_, S> {
         self.rendered.contains(&(saltenv.to_owned(), sls.to_owned()))
     }
 
-    /// What an SLS and its includes say, or nothing if there is no such SLS.
+    /// Returns the data of an SLS and its includes, or `None` if there is no such SLS.
     fn render(&mut self, sls: &str, saltenv: &str) -> Option<Part> {
         let data = match self.source.render(sls, saltenv) {
             Ok(data) => data?,
             Err(error) => {
-                // What is wrong with how documents are put together is told in other words.
+                // YAML composer errors have a different wording.
                 let composing = [
                     "expected a single document",
                     "found undefined alias",
@@ -148,7 +151,7 @@ impl<S: SlsSource> Loader<'_, S> {
                 data.shift_remove("include");
                 items
             }
-            // It stays, and is complained about once more as a state.
+            // The value stays, and is reported once more as a state.
             Some(_) => {
                 self.errors.push(format!("Include Declaration in SLS {sls} is not formed as a list"));
                 Vec::new()
@@ -165,7 +168,7 @@ impl<S: SlsSource> Loader<'_, S> {
         Some(part)
     }
 
-    /// Adds an included SLS to the part that includes it.
+    /// Merges an included SLS into the part that includes it.
     fn include(&mut self, sls: &str, saltenv: &str, included_by: &str, part: &mut Part) {
         if self.was_rendered(sls, saltenv) {
             return;
@@ -184,13 +187,13 @@ impl<S: SlsSource> Loader<'_, S> {
         }
         part.extend.append(&mut included.extend);
         part.exclude.append(&mut included.exclude);
-        // What is wrong inside is told after what is wrong with the two together.
+        // Errors inside the include follow the errors of merging the two.
         let mut inside = self.errors.split_off(known);
         merge_states(&mut part.states, included.states, &mut self.errors);
         self.errors.append(&mut inside);
     }
 
-    /// The names of the SLS files that an item of an `include` list means, and their environment.
+    /// Returns the names of the SLS files that an item of an `include` list refers to, and their environment.
     fn resolve(&mut self, item: &Value, sls: &str, saltenv: &str) -> Result<(Vec<String>, String), String> {
         let (environment, name) = match item.as_map().and_then(Map::last) {
             Some((environment, name)) => (environment.to_string(), name.to_string()),
@@ -230,8 +233,7 @@ impl<S: SlsSource> Loader<'_, S> {
         Ok((names, env))
     }
 
-    /// A name that starts with dots is relative: one dot is the including file's own package, each further
-    /// one goes up.
+    /// Resolves a relative name: one leading dot is the including file's own package, each further one its parent.
     fn absolute(&self, name: &str, sls: &str, saltenv: &str) -> Result<String, String> {
         let rest = name.trim_start_matches('.');
         let up = name.len() - rest.len();

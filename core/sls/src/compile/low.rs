@@ -1,4 +1,4 @@
-//! Low chunks: one call of a state function each.
+//! Low chunks: one state function call each.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,55 +10,55 @@ use super::high::{states_of, text};
 use super::requisite::{Reference, Requisite, RequisiteKind, heard, of_kind};
 use super::{Target, is_dunder};
 
-/// One call of a state function.
+/// One state function call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chunk {
     /// The state module, such as `file`.
     pub state: String,
     /// The function, such as `managed`.
     pub fun: String,
-    /// The id that the state has in its SLS.
+    /// The id of the state in its SLS.
     pub id: String,
-    /// What the state is about; the id if nothing else is said.
+    /// The `name` argument; the id by default.
     pub name: String,
-    /// The SLS that the state is from.
+    /// The SLS of the state.
     pub sls: String,
-    /// The environment that the SLS is from.
+    /// The environment of the SLS.
     pub saltenv: String,
     /// The SLS files that include that one, nearest first.
     pub included_from: Vec<String>,
-    /// Its place among the others, before requisites; set when the chunks are ordered.
+    /// The order number, before requisites; assigned when the chunks are sorted.
     pub order: f64,
-    /// All arguments as they were written, also those that are for the run: requisites, conditions, `order`.
-    /// A `name` is among them only if it is no text, which is an error of that state.
+    /// All arguments as they were written, including those for the state engine: requisites, conditions, `order`. A
+    /// `name` is included only if it is not a string, which is an error of that state.
     pub args: Map,
-    /// What it says about other states.
+    /// The requisites of this state.
     pub requisites: Vec<Requisite>,
-    /// Whether another state wants to know first whether this one would change something.
+    /// Whether this state is the target of a `prereq`.
     pub prereq: bool,
-    /// Whether this state wants to know that of another one.
+    /// Whether this state has a `prereq`.
     pub prerequiring: bool,
-    /// The place in `names`, from 1; 0 without.
+    /// The position in `names`, from 1; 0 without.
     pub(super) name_order: usize,
 }
 
 impl Chunk {
-    /// What the return of this chunk is called: `file_|-id_|-name_|-managed`.
+    /// Returns the key of this chunk's return: `file_|-id_|-name_|-managed`.
     pub fn tag(&self) -> String {
         [self.state.as_str(), &self.id, &self.name, &self.fun].join("_|-")
     }
 
-    /// The SLS as messages call it: data that is given as it is comes from none.
+    /// Returns the SLS name for messages: inline data has none.
     pub fn told_sls(&self) -> &str {
         if self.sls.is_empty() { "None" } else { &self.sls }
     }
 
-    /// The name as it was written: an error is a name that is no text.
+    /// Returns the name as it was written: a name that is not a string is an error.
     pub fn written_name(&self) -> Value {
         self.args.get("name").cloned().unwrap_or_else(|| self.name.as_str().into())
     }
 
-    /// The chunk as `state.show_lowstate` shows it.
+    /// Returns the chunk as `state.show_lowstate` shows it.
     pub fn to_value(&self) -> Value {
         let mut map = Map::with_capacity(self.args.len() + 8);
         map.insert("state".into(), (&self.state).into());
@@ -86,7 +86,7 @@ impl Chunk {
         map.into()
     }
 
-    /// Reads a chunk back: `state.low`. Nothing if there is no state or no function.
+    /// Parses a chunk from low data (`state.low`). Returns `None` without a state or function.
     pub fn from_value(low: &Map) -> Option<Chunk> {
         let text = |key: &str| low.get(key).map(ToString::to_string);
         let (state, fun) = (text("state")?, text("fun")?);
@@ -132,7 +132,7 @@ impl Chunk {
         }
     }
 
-    /// Reads the requisites, after which they are found without looking at texts again.
+    /// Parses the requisites once, so that lookups need no string comparison.
     pub(super) fn read_requisites(&mut self, disabled: &[String]) -> Result<(), String> {
         let mut requisites = Vec::new();
         let named: Vec<RequisiteKind> =
@@ -146,7 +146,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Whom this chunk listens to, and whom it lets listen to it.
+    /// Returns the `listen` and `listen_in` relations of this chunk.
     pub(super) fn listeners(&self) -> Vec<Listener> {
         let me = || Reference { module: self.state.clone(), name: self.id.clone() };
         let listens = heard(self.args.get("listen")).into_iter().map(|to| Listener { listener: me(), to });
@@ -155,64 +155,64 @@ impl Chunk {
     }
 }
 
-/// At the end of the run the listener acts (`mod_watch`) if what it listens to has changed.
+/// A listener: it runs `mod_watch` at the end of the run if the state that it listens to has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listener {
-    /// Who acts.
+    /// The listening state.
     pub listener: Reference,
-    /// On whose changes.
+    /// The state that it listens to.
     pub to: Reference,
 }
 
 /// A step of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The place of the chunk among [`Low::chunks`].
+    /// The index of the chunk in [`Low::chunks`].
     pub chunk: usize,
-    /// Whether this only tries out what the chunk would change, for a state that has it as `prereq`.
+    /// Whether this is a dry run, for a state that has the chunk as `prereq`.
     pub check: bool,
-    /// What must have come before.
+    /// The steps that must have run before.
     pub needs: Vec<Dependency>,
 }
 
-/// A step needs another chunk.
+/// The dependency of a step on another chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dependency {
-    /// For what.
+    /// The requisite kind.
     pub kind: RequisiteKind,
-    /// The place of the chunk among [`Low::chunks`].
+    /// The index of the chunk in [`Low::chunks`].
     pub chunk: usize,
 }
 
-/// All that is to run, in order.
+/// The low data: all steps, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Low {
-    /// The chunks, as they are read.
+    /// The chunks, in the order of parsing.
     pub chunks: Vec<Chunk>,
-    /// The steps, as they are run: a chunk that is the target of a `prereq` comes twice.
+    /// The steps, in the order in which they run: the target of a `prereq` comes twice.
     pub steps: Vec<Step>,
-    /// Who listens to whom.
+    /// The listeners.
     pub listeners: Vec<Listener>,
 }
 
 impl Low {
-    /// The low data as `state.show_lowstate` shows it.
+    /// Returns the low data as `state.show_lowstate` shows it.
     pub fn to_value(&self) -> Value {
         self.steps.iter().filter_map(|step| self.chunks.get(step.chunk)).map(Chunk::to_value).collect()
     }
 
-    /// The chunks in the order of their steps.
+    /// Returns the chunks in the order of their steps.
     pub fn in_order(&self) -> impl Iterator<Item = &Chunk> {
         self.steps.iter().filter(|step| !step.check).filter_map(|step| self.chunks.get(step.chunk))
     }
 }
 
 impl Low {
-    /// Only some chunks, and what they need.
+    /// Keeps only some chunks, and their dependencies.
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&Chunk) -> bool) -> Self {
         let mut kept: Vec<bool> = self.chunks.iter().map(wanted).collect();
-        // Backwards: what a step needs comes before it.
+        // Backwards: the dependencies of a step come before it.
         for step in self.steps.iter().rev().filter(|step| !step.needs.is_empty()) {
             if kept[step.chunk] {
                 step.needs.iter().for_each(|need| kept[need.chunk] = true);
@@ -224,7 +224,7 @@ impl Low {
     }
 }
 
-/// The chunks of checked high data, as they come.
+/// Creates the chunks of checked high data, in the order of parsing.
 pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
     let (mut chunks, mut places) = (Vec::new(), HashMap::new());
     for (id, body) in states.iter().filter(|(id, _)| !is_dunder(id)) {
@@ -236,7 +236,7 @@ pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
             base.included_from = included_from.iter().map(ToString::to_string).collect();
             for mut chunk in named(base, arguments.as_list().unwrap_or_default()) {
                 watch_or_require(&mut chunk, target);
-                // The same name twice is one chunk; the later one says what it is.
+                // Duplicate names are one chunk; the later one wins.
                 match places.entry((chunk.id.clone(), chunk.tag())) {
                     Entry::Occupied(place) => chunks[*place.get()] = chunk,
                     Entry::Vacant(entry) => {
@@ -250,7 +250,7 @@ pub(super) fn chunks(states: &Map, target: &Target) -> Vec<Chunk> {
     chunks
 }
 
-/// The chunks of one state: several if it has `names`.
+/// Creates the chunks of one state: several if it has `names`.
 fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
     let mut names: Vec<&Value> = Vec::new();
     for argument in arguments {
@@ -271,7 +271,7 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
                         }
                     }
                 }
-                // A state's own name is no argument, and a name that is no text is none at all.
+                // A state's own name is not an argument, and a name that is not a string is ignored.
                 (Some("state"), _) => {}
                 (Some("name"), Value::Str(_)) => base.set_name(value),
                 (Some("name"), _) => base.name.clone_from(&base.id),
@@ -280,7 +280,7 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
         }
     }
     if base.fun.is_empty() {
-        // Only another state speaks of it (`require_in`): there is nothing to run, nor to refer to.
+        // Only another state refers to it (`require_in`): there is nothing to run, nor to refer to.
         return Vec::new();
     }
     if names.is_empty() {
@@ -306,7 +306,7 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
     each.collect()
 }
 
-/// A module that cannot act on changes takes `watch` as `require`.
+/// Treats `watch` as `require` for a module without `mod_watch`.
 fn watch_or_require(chunk: &mut Chunk, target: &Target) {
     for (watch, require) in [("watch", "require"), ("watch_any", "require_any")] {
         if !chunk.args.contains_key(watch) || (target.acts_on_watch)(&chunk.state) {
@@ -320,7 +320,7 @@ fn watch_or_require(chunk: &mut Chunk, target: &Target) {
     }
 }
 
-/// Writes the order of a chunk where its arguments say it.
+/// Stores the order of a chunk in its arguments.
 pub(super) fn set_order(chunk: &mut Chunk, order: Number) {
     chunk.order = order.as_f64();
     chunk.args.insert("order".into(), order.into());

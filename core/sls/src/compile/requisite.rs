@@ -1,4 +1,4 @@
-//! What a state says about other states.
+//! Requisites: dependencies of a state on other states.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,9 @@ use super::low::Chunk;
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {
-        /// What a requisite asks of the states that it names.
+        /// The kind of a requisite.
         ///
-        /// The order of the variants is that of their strength, which decides how far the order of a dependant pulls
-        /// a state forward.
+        /// The variants are ordered by strength, which decides how far the order of a dependant pulls a state forward.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum RequisiteKind {
             $($(#[$meta])* $kind,)*
@@ -24,7 +23,7 @@ macro_rules! kinds {
             /// All kinds, weakest first.
             pub const ALL: [RequisiteKind; [$($kind),*].len()] = [$($kind),*];
 
-            /// Returns the word in SLS files.
+            /// Returns the keyword in SLS files.
             pub fn name(self) -> &'static str {
                 match self {
                     $($kind => $name,)*
@@ -35,43 +34,43 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// This state runs only if one of them failed.
+    /// This state runs only if any of them failed.
     Onfail = "onfail",
-    /// As onfail.
+    /// Same as onfail.
     OnfailAny = "onfail_any",
     /// This state runs only if all of them failed.
     OnfailAll = "onfail_all",
     /// All must have succeeded.
     Require = "require",
-    /// One must have succeeded.
+    /// Any must have succeeded.
     RequireAny = "require_any",
     /// This state runs only if they changed something.
     Onchanges = "onchanges",
-    /// As onchanges.
+    /// Same as onchanges.
     OnchangesAny = "onchanges_any",
-    /// As require, and changes in them make this state act (`mod_watch`).
+    /// Like require; changes in them also run `mod_watch` of this state.
     Watch = "watch",
-    /// As require_any, and changes in them make this state act.
+    /// Like require_any; changes in them also run `mod_watch` of this state.
     WatchAny = "watch_any",
     /// This state runs before them, and only if they would change something.
     Prereq = "prereq",
-    /// The other side of prereq; nobody writes it.
+    /// The inverse of prereq; not available in SLS files.
     Prerequired = "prerequired",
-    /// Changes in them make this state act, at the end of the run.
+    /// Changes in them run `mod_watch` of this state at the end of the run.
     Listen = "listen",
 }
 
 impl RequisiteKind {
-    /// Those that say when a state runs, in the order in which they are looked up.
+    /// The kinds that decide whether a state runs, in the order of their lookup.
     pub(super) const RUNNING: [RequisiteKind; 10] =
         [Require, RequireAny, Watch, WatchAny, Prereq, Onfail, OnfailAny, OnfailAll, Onchanges, OnchangesAny];
 
-    /// Reads an argument's name: `require`, `watch_any`, ...
+    /// Parses an argument name: `require`, `watch_any`, ...
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// What is asked, whether of one or of all.
+    /// Returns the kind without `_any` or `_all`.
     #[must_use]
     pub fn base(self) -> Self {
         match self {
@@ -84,7 +83,7 @@ impl RequisiteKind {
     }
 }
 
-/// One state, or several, by name.
+/// A reference to one or more states.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Reference {
     /// The state module, `sls`, or `id` for any.
@@ -94,17 +93,17 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Whether this is about an SLS and all its states.
+    /// Whether this refers to an SLS and all its states.
     pub fn is_sls(&self) -> bool {
         self.module == "sls"
     }
 
-    /// Whether the name means more than itself.
+    /// Whether the name is a glob.
     pub fn is_pattern(&self) -> bool {
         is_pattern(&self.name)
     }
 
-    /// The places of the chunks that are meant, rising.
+    /// Returns the indices of the matching chunks, ascending.
     pub(super) fn find(&self, chunks: &[Chunk], places: &Places) -> Vec<usize> {
         let is_meant = |place: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*place].state;
         if let Some(glob) = self.is_pattern().then(|| Glob::new(&self.name).ok()).flatten() {
@@ -123,11 +122,11 @@ impl Reference {
     }
 }
 
-/// Where chunks are, so that a reference costs the same whether there are ten of them or ten thousand.
+/// An index of chunks, so that the cost of a reference does not depend on their number.
 pub(super) struct Places {
     /// By id and name.
     of_name: HashMap<String, Vec<usize>>,
-    /// By the SLS that they are from, and those that have included it.
+    /// By their SLS, and the SLS files that include it.
     of_sls: HashMap<String, Vec<usize>>,
 }
 
@@ -153,24 +152,24 @@ impl Places {
     }
 }
 
-/// What a state says about other states.
+/// A requisite of a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requisite {
-    /// What is asked of them.
+    /// The kind.
     pub kind: RequisiteKind,
-    /// Which they are.
+    /// The referenced states.
     pub reference: Reference,
-    /// The places of the chunks that it means, once all chunks are known.
+    /// The indices of the matching chunks, once all chunks are known.
     pub chunks: Vec<usize>,
 }
 
-/// Reads the requisites of a kind out of a chunk's arguments. An error is a text in Salt's words.
+/// Parses the requisites of a kind from a chunk's arguments. Errors are in Salt's wording.
 pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisite>, String> {
     let mut found = Vec::new();
     for item in chunk.args.get(kind.name()).and_then(Value::as_list).unwrap_or_default() {
         let (module, name) = match item {
             Value::Map(map) => match map.first() {
-                // The function of a reference is not looked at.
+                // The function of a reference is ignored.
                 Some((module, name)) => (module.to_string().split('.').next().unwrap_or_default().to_owned(), name),
                 None => continue,
             },
@@ -195,7 +194,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
     Ok(found)
 }
 
-/// The items of `listen` or `listen_in`. A bare word, which may mean a state of any module, has no module.
+/// Returns the items of `listen` or `listen_in`. A bare word, which may refer to a state of any module, has no module.
 pub(super) fn heard(value: Option<&Value>) -> Vec<Reference> {
     let items = value.and_then(Value::as_list).unwrap_or_default().iter();
     let references = items.flat_map(|item| match item {

@@ -1,4 +1,4 @@
-//! The check of high data's structure.
+//! The structure check of high data.
 
 use brine_value::python::ordered_str;
 use brine_value::{Map, Value};
@@ -7,7 +7,7 @@ use super::high::text;
 use super::is_dunder;
 use super::requisite::RequisiteKind;
 
-/// All that is wrong, state by state, in Salt's words.
+/// Returns all structural errors, state by state, in Salt's wording.
 pub(super) fn check(states: &Map) -> Vec<String> {
     let mut errors = Vec::new();
     for (id, body) in states.iter().filter(|(id, _)| !is_dunder(id)) {
@@ -31,7 +31,7 @@ pub(super) fn check(states: &Map) -> Vec<String> {
     errors
 }
 
-/// Where something is wrong.
+/// The location of an error.
 struct Place {
     id: String,
     sls: String,

@@ -1,6 +1,6 @@
-//! `ext_pillar`: pillar from elsewhere than files of SLS. A module is one line in [`MODULES`].
+//! `ext_pillar`: pillar from sources other than SLS files. A module is one line in [`MODULES`].
 //!
-//! One that is not there, or that fails, is an error of the pillar: half of one would be taken for the whole.
+//! An unknown or failing module is an error of the pillar: a partial pillar would be mistaken for a complete one.
 
 use std::path::Path;
 
@@ -13,13 +13,13 @@ use brine_value::{Map, Value, json};
 
 use super::{PillarFacts, PillarRequest, PillarSource, file_tree, git, http};
 
-/// What one module is called with.
+/// The arguments of a module.
 pub(super) struct Call<'a> {
     pub source: &'a PillarSource,
     pub request: &'a PillarRequest<'a>,
     /// The pillar so far.
     pub pillar: &'a Map,
-    /// Its arguments, as they are written below its name.
+    /// Its arguments from the configuration.
     pub args: Args,
 }
 
@@ -37,8 +37,8 @@ const MODULES: &[(&str, Module)] = &[
     ("nodegroups", nodegroups),
 ];
 
-/// Examines the options of pillar before any is rendered, and returns why every pillar would have errors: state runs
-/// refuse those.
+/// Checks the pillar options before any pillar is rendered, and returns the errors that every pillar would have: state
+/// runs refuse to start with errors.
 pub fn check(opts: &Map) -> Vec<String> {
     let mut errors = Vec::new();
     let entries = match shared::ext_pillar(opts) {
@@ -79,7 +79,7 @@ pub fn check(opts: &Map) -> Vec<String> {
     errors
 }
 
-/// Merges what all entries of `ext_pillar` say over the pillar.
+/// Merges the results of all entries of `ext_pillar` over the pillar.
 pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
     let malformed = || "The \"ext_pillar\" option is malformed".to_owned();
     let Value::List(entries) = shared::ext_pillar(&source.opts) else { return errors.push(malformed()) };
@@ -119,7 +119,7 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
 }
 
 impl Call<'_> {
-    /// An argument by its place or name.
+    /// Returns an argument by position or name.
     pub fn argument(&self, place: usize, name: &str) -> Option<&Value> {
         self.args.keyword.get(name).or_else(|| self.args.positional.get(place))
     }
@@ -133,7 +133,7 @@ impl Call<'_> {
         functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
     }
 
-    /// The groups of minions that the minion is in, by name.
+    /// Returns the names of the minion's nodegroups.
     pub fn nodegroups(&self) -> Vec<String> {
         let facts = PillarFacts { request: self.request, pillar: self.pillar };
         let groups = &self.source.nodegroups;
@@ -144,7 +144,7 @@ impl Call<'_> {
     }
 }
 
-/// Puts a minion's id into a command, quoted: a minion chooses its id, and must not choose what runs.
+/// Inserts a minion's id into a command, quoted: minions choose their ids and must not be able to inject commands.
 fn with_id(command: &str, id: &str) -> Result<String, String> {
     let id = shell::quote(id);
     let mut parts = command.split("%s");
@@ -167,26 +167,26 @@ pub(super) fn mapping(value: Value) -> Result<Map, String> {
     }
 }
 
-/// A command whose output is JSON. As in Salt, without a shell.
+/// Runs a command whose output is JSON. As in Salt, without a shell.
 fn cmd_json(call: &Call<'_>) -> Result<Map, String> {
     let output = call.output("cmd.run", false)?;
     mapping(json::from_json(&output).map_err(|error| format!("the output is not JSON: {error}"))?)
 }
 
-/// A command whose output is YAML, run by a shell.
+/// Runs a command in a shell whose output is YAML.
 fn cmd_yaml(call: &Call<'_>) -> Result<Map, String> {
     let output = call.output("cmd.run_stdout", true)?;
     mapping(brine_yaml::load(&output).map_err(|error| format!("the output is not YAML: {error}"))?)
 }
 
-/// The pillar so far, with what is sealed opened.
+/// Returns the pillar so far with its PGP messages decrypted.
 fn gpg(call: &Call<'_>) -> Result<Map, String> {
     let mut opened = Value::Map(call.pillar.clone());
     call.source.gpg.open(&mut opened).map_err(|error| error.to_string())?;
     mapping(opened)
 }
 
-/// The names of the nodegroups that the minion is in.
+/// Returns the names of the minion's nodegroups.
 fn nodegroups(call: &Call<'_>) -> Result<Map, String> {
     let name = call.argument(0, "pillar_name").filter(|name| name.is_truthy());
     Ok(brine_value::map! {name.map_or_else(|| "nodegroups".to_owned(), ToString::to_string) => call.nodegroups()})

@@ -1,4 +1,4 @@
-//! `ext_pillar` `file_tree`: folders and files as mappings and texts, for a minion and for the groups it is in.
+//! `ext_pillar` `file_tree`: directories and files as mappings and strings, for a minion and its nodegroups.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,20 +11,21 @@ use super::external::Call;
 use super::merge_deep;
 use crate::render::Sls;
 
-/// Folders inside each other: links may lead in circles.
+/// The maximum depth of directories: symbolic links may form cycles.
 const MAX_DEPTH: usize = 64;
 
-/// How files are read.
+/// The settings for reading files.
 struct Reading<'a> {
     call: &'a Call<'a>,
     follow_links: bool,
-    /// Files that keep the end of their last line: all, or by globs of their paths.
+    /// Files that keep their trailing newline: all, or by globs of their paths.
     keep_newline: Value,
-    /// The renderers of files, if they are templates.
+    /// The renderers, if files are templates.
     template: Option<String>,
 }
 
-/// The files below `<root_dir>/nodegroups/<group>` of each group, and over them those below `<root_dir>/hosts/<id>`.
+/// Returns the files below `<root_dir>/nodegroups/<group>` of each group, and over them those below
+/// `<root_dir>/hosts/<id>`.
 pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let root = call.argument(0, "root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
     let on = |place: usize, name: &str| call.argument(place, name).is_some_and(Value::is_truthy);
@@ -38,7 +39,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let roots = if root.is_absolute() {
         vec![root]
     } else {
-        // A relative folder is below the pillar roots of the environment.
+        // A relative directory is below the pillar roots of the environment.
         let pillarenv = call.request.pillarenv.ok_or("root_dir is relative, and there is no pillarenv")?;
         let roots = call.source.roots.get(pillarenv).ok_or_else(|| format!("pillarenv '{pillarenv}' has no roots"))?;
         roots.iter().map(|folder| folder.join(&root)).collect()
@@ -59,7 +60,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
 }
 
 impl Reading<'_> {
-    /// What is in a folder; `below` is its path from the top.
+    /// Reads a directory; `below` is its path from the root.
     fn folder(&self, folder: &Path, below: &str, depth: usize) -> Result<Map, String> {
         if depth > MAX_DEPTH {
             return Err(format!("{} has more than {MAX_DEPTH} folders inside each other", folder.display()));

@@ -1,4 +1,4 @@
-//! `ext_pillar` `git`: pillar files in branches of repositories, with a top file of their own.
+//! `ext_pillar` `git`: pillar files in branches of repositories, with top files of their own.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use super::PillarSource;
 use super::external::Call;
 
-/// A branch that is the environment that is asked for.
+/// The branch name that stands for the requested environment.
 const ANY_BRANCH: &str = "__env__";
 
-/// When the repositories were fetched. Held while they are fetched and unpacked.
+/// The time of each repository's last fetch. Locked during fetch and checkout.
 #[derive(Debug, Default)]
 pub(super) struct Fetched(Mutex<HashMap<PathBuf, Instant>>);
 
-/// One remote, as it is for one minion.
+/// One remote, resolved for one minion.
 struct Remote {
     repository: Repository,
     branch: String,
@@ -31,7 +31,7 @@ struct Remote {
     interval: Duration,
 }
 
-/// What the top files of all remotes have for the minion, later remotes over earlier ones.
+/// Returns the pillar of all remotes for the minion, later remotes over earlier ones.
 pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let keyword =
         call.args.keyword.iter().map(|(name, own)| Value::Map(brine_value::map! {name.clone() => own.clone()}));
@@ -47,7 +47,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
         if call.request.pillarenv.is_some_and(|only| only != *environment) {
             continue;
         }
-        // What it includes may be in other repositories.
+        // Includes may be in other repositories.
         let others =
             folders.iter().enumerate().filter(|(other, (of, _))| includes && *other != number && of == environment);
         let mut paths = vec![folder.clone()];
@@ -98,7 +98,7 @@ impl Remote {
         })
     }
 
-    /// The folder with the files of the branch. Without the remote, what it had before counts.
+    /// Returns the directory with the files of the branch. If the remote is unreachable, the last checkout is used.
     fn folder(&self, fetched: &Mutex<HashMap<PathBuf, Instant>>) -> Result<PathBuf, String> {
         let told = |error: GitError| error.to_string();
         let mut fetched = fetched.lock();

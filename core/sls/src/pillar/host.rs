@@ -1,4 +1,4 @@
-//! The lookups and files of pillar templates: the minion's grains, the pillar so far, other pillar files.
+//! The functions and files available to pillar templates: the minion's grains, the pillar so far, other pillar files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use brine_value::{Map, Value};
 use super::at_path;
 use super::tree::find_in;
 
-/// `grains.get` and `pillar.get` of the minion whose pillar is rendered.
+/// `grains.get` and `pillar.get` for the minion whose pillar is rendered.
 pub(super) struct Lookups {
     pub grains: Arc<Map>,
     /// The pillar before the files.
@@ -27,7 +27,7 @@ impl Functions for Lookups {
             _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
         let Some(path) = given(0, "key") else { return Err(format!("{function} wants a key").into()) };
-        // `merge` is the third of one and not of the other; a delimiter is always named.
+        // `merge` is the third argument of only one of them; the delimiter is always a keyword.
         let delimiter = args.keyword.get("delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
         Ok(at_path(map, &path.to_string(), &delimiter, given(1, "default").unwrap_or_else(|| "".into())))
     }

@@ -1,5 +1,5 @@
-//! `ext_pillar` `http_json` and `http_yaml`: what a web server says of a minion. The server is asked by the function
-//! `http.query` of who renders.
+//! `ext_pillar` `http_json` and `http_yaml`: a minion's pillar from a web server, requested with the function
+//! `http.query`.
 
 use brine_function::Args;
 use brine_value::{Map, Value, percent_encoded_path};
@@ -22,7 +22,7 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
         url = with_grains(&url, call.request.grains)?;
     }
     let functions = call.request.functions.as_ref().ok_or("no web server can be asked here")?;
-    // All else is for who asks: header_dict, username, password, verify_ssl, ...
+    // Other arguments go to the function: header_dict, username, password, verify_ssl, ...
     let mut keyword = call.args.keyword.clone();
     for own in ["url", "with_grains", "namespace", "auth"] {
         keyword.shift_remove(own);
@@ -43,7 +43,7 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
     })
 }
 
-/// A URL with the values of grains in the place of `<name>`.
+/// Replaces `<name>` in a URL by the value of that grain.
 fn with_grains(url: &str, grains: &Map) -> Result<String, String> {
     let (mut whole, mut rest) = (String::new(), url);
     while let Some((before, after)) = rest.split_once('<') {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grains_stand_in_urls() {
+    fn grains_are_inserted_into_urls() {
         let grains = brine_value::map! {"os" => "De bian", "ip" => brine_value::map! {"a" => "x/y"}, "none" => ""};
         for (url, wanted) in [
             ("http://h/<os>/<ip:a>?q=<os>", Ok("http://h/De%20bian/x/y?q=De%20bian".to_owned())),

@@ -1,4 +1,4 @@
-//! How pillar that comes later goes over what was there.
+//! Merge strategies for pillar.
 
 use brine_config::opts::shared;
 use brine_value::{Map, Value};
@@ -14,14 +14,14 @@ pub struct Merging {
 enum Strategy {
     /// Mappings at every depth: `smart` and `recurse`.
     Deep,
-    /// The top level alone: `overwrite`, and `aggregate` where nothing is marked.
+    /// Only the top level: `overwrite`, and `aggregate` without markers.
     Top,
-    /// One environment alone, its SLS files deep.
+    /// One environment only; its SLS files are merged deep.
     None,
 }
 
 impl Merging {
-    /// As the options say.
+    /// Reads the options.
     pub fn of(opts: &Map) -> Self {
         let strategy = match shared::pillar_source_merging_strategy(opts).as_str() {
             "smart" | "recurse" | "" => Strategy::Deep,
@@ -29,8 +29,8 @@ impl Merging {
             "none" => Strategy::None,
             other => {
                 tracing::warn!(
-                    "pillar_source_merging_strategy '{other}' is not known (smart, recurse, overwrite, aggregate and \
-                     none are): taken as recurse"
+                    "pillar_source_merging_strategy '{other}' is unknown: expected smart, recurse, overwrite, \
+                     aggregate or none; using recurse"
                 );
                 Strategy::Deep
             }
@@ -38,12 +38,12 @@ impl Merging {
         Merging { strategy, lists: shared::pillar_merge_lists(opts) }
     }
 
-    /// Whether the environments are kept apart.
+    /// Whether environments are not merged.
     pub fn keeps_environments_apart(self) -> bool {
         self.strategy == Strategy::None
     }
 
-    /// Merges.
+    /// Merges `from` into `into` by the strategy.
     pub fn merge(self, into: &mut Map, from: Map) {
         match self.strategy {
             Strategy::Top => into.extend(from),
@@ -52,12 +52,12 @@ impl Merging {
     }
 }
 
-/// Merges mappings at every depth; anything else replaces what was there.
+/// Merges mappings at every depth; other values are replaced.
 pub fn merge(into: &mut Map, from: &Map) {
     merge_deep(into, from, false);
 }
 
-/// As [`merge`]; with `lists`, lists get what they do not have instead of being replaced.
+/// Merges like [`merge`]; with `lists`, lists are extended by their missing items instead of replaced.
 pub fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
     for (key, value) in from {
         match (into.get_mut(key), value) {
@@ -80,7 +80,7 @@ mod tests {
     use brine_value::{list, map};
 
     #[test]
-    fn strategies_say_how_deep() {
+    fn strategies_have_different_depths() {
         let under = map! {"a" => map! {"x" => 1, "y" => 2}, "l" => list![1, 2], "s" => "old"};
         let over = map! {"a" => map! {"y" => 3, "z" => 4}, "l" => list![2, 3], "s" => map! {"n" => 1}};
         let deep = map! {"x" => 1, "y" => 3, "z" => 4};

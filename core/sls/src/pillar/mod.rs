@@ -1,14 +1,14 @@
-//! Pillar: what one minion is told and no other.
+//! Pillar: data for one minion only.
 //!
 //! | file | owns |
 //! |---|---|
-//! | `tops.rs` | which SLS files the top files of all environments have for a minion |
-//! | `tree.rs` | rendering these files and what they include |
-//! | `host.rs` | what their templates reach |
-//! | `external.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: what comes from elsewhere |
-//! | `merge.rs` | how one goes over the other |
+//! | `tops.rs` | the SLS files that the top files of all environments assign to a minion |
+//! | `tree.rs` | rendering of these files and their includes |
+//! | `host.rs` | functions and files for their templates |
+//! | `external.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: other sources |
+//! | `merge.rs` | merge strategies |
 //!
-//! What goes wrong is told in the pillar itself, below `_errors`: state runs then refuse.
+//! Errors are part of the pillar, below `_errors`: state runs then refuse to start.
 
 mod external;
 mod file_tree;
@@ -35,25 +35,25 @@ pub use external::check;
 pub use merge::{Merging, merge, merge_deep};
 use tree::Tree;
 
-/// Where pillar comes from, and how it is rendered and put together.
+/// The configuration of pillar: its sources, renderers and merge strategy.
 #[derive(Debug, Clone)]
 pub struct PillarSource {
     /// `pillar_roots`.
     roots: Roots,
     /// The name of the top file.
     state_top: String,
-    /// The renderers of files that do not say.
+    /// The default renderers.
     renderer: String,
     /// `opts` in templates.
     opts: Arc<Map>,
-    /// Groups of minions by name.
+    /// Nodegroups by name.
     nodegroups: Map,
     merging: Merging,
     gpg: Arc<Gpg>,
     fetched: Arc<git::Fetched>,
 }
 
-/// Whose pillar is asked for, and what is said with it.
+/// A pillar request.
 #[derive(Clone)]
 pub struct PillarRequest<'a> {
     /// The minion.
@@ -62,16 +62,16 @@ pub struct PillarRequest<'a> {
     pub grains: &'a Arc<Map>,
     /// The environment of its states.
     pub saltenv: Option<&'a str>,
-    /// The one environment that pillar is to come from; all of them otherwise.
+    /// The only pillar environment to use; all of them otherwise.
     pub pillarenv: Option<&'a str>,
-    /// What goes over all of it: `pillar={...}`.
+    /// The override merged over the pillar: `pillar={...}`.
     pub over: &'a Map,
-    /// Functions for the templates beside those of grains and pillar, and for `ext_pillar`.
+    /// Template functions beside those of grains and pillar, also for `ext_pillar`.
     pub functions: Option<Host>,
 }
 
 impl PillarSource {
-    /// As the options say.
+    /// Reads the options.
     pub fn new(opts: Arc<Map>) -> Self {
         PillarSource {
             roots: shared::pillar_roots(&opts),
@@ -85,7 +85,7 @@ impl PillarSource {
         }
     }
 
-    /// Renders a minion's pillar. Errors are in it as a list below `_errors`.
+    /// Renders a minion's pillar. It has errors as a list below `_errors`.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
         let mut errors = Vec::new();
         let mut pillar = Map::new();
@@ -93,13 +93,13 @@ impl PillarSource {
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
         let external_first = shared::ext_pillar_first(&self.opts);
         if external_first {
-            // Only then do templates see what goes over it all.
+            // Only from here on do templates see the override.
             pillar.clone_from(request.over);
             external::add_to(self, request, &mut pillar, &mut errors);
         }
         let mut tree = Tree::new(self, request, &opts, &pillar);
         let data = tree.render(&sections);
-        // Top files are told last, as Salt does.
+        // As in Salt, errors of top files come last.
         let top_errors = std::mem::replace(&mut errors, tree.errors);
         self.merging.merge(&mut pillar, data);
         if !external_first {
@@ -115,7 +115,7 @@ impl PillarSource {
         pillar
     }
 
-    /// Returns the top files of all environments put together, and their errors.
+    /// Returns the merged top files of all environments, and their errors.
     pub fn top(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
         let (opts, mut errors) = (self.opts_for(request), Vec::new());
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
@@ -123,7 +123,7 @@ impl PillarSource {
         (top, errors)
     }
 
-    /// What files alone say, and what is wrong with them: nothing from elsewhere, nothing over it.
+    /// Renders the SLS files only, and returns their errors: without external pillar and override.
     fn of_files(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
         let (opts, mut top_errors) = (self.opts_for(request), Vec::new());
         let mut tree = Tree::new(self, request, &opts, &Map::new());
@@ -134,14 +134,14 @@ impl PillarSource {
         (data, errors)
     }
 
-    /// `opts` of templates, which take `opts.id` for the minion, not for who renders.
+    /// Returns `opts` for templates, with `opts.id` of the minion instead of the renderer.
     fn opts_for(&self, request: &PillarRequest<'_>) -> Arc<Map> {
         let mut opts = (*self.opts).clone();
         opts.insert("id".into(), request.id.into());
         Arc::new(opts)
     }
 
-    /// `decrypt_pillar`: opens what is sealed at certain paths.
+    /// `decrypt_pillar`: decrypts PGP messages at certain paths.
     fn decrypt(&self, pillar: &mut Map, errors: &mut Vec<String>) {
         let delimiter = shared::decrypt_pillar_delimiter(&self.opts);
         let paths: Vec<(String, Option<String>)> = match shared::decrypt_pillar(&self.opts) {
@@ -176,10 +176,10 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// What targets of pillar files can look at.
+/// The facts that targets of pillar files match on.
 struct PillarFacts<'a> {
     request: &'a PillarRequest<'a>,
-    /// What is there before the files: what `ext_pillar_first` has brought.
+    /// The pillar before the files: the result of `ext_pillar_first`.
     pillar: &'a Map,
 }
 
@@ -197,7 +197,7 @@ impl Facts for PillarFacts<'_> {
     }
 }
 
-/// The value at a path, or the default, as `pillar.get` and `grains.get` have it.
+/// Returns the value at a path, or the default, as `pillar.get` and `grains.get` do.
 fn at_path(map: &Map, path: &str, delimiter: &str, default: Value) -> Value {
     traverse(&Value::Map(map.clone()), path, delimiter).cloned().unwrap_or(default)
 }

@@ -43,7 +43,7 @@ impl Master {
     }
 }
 
-/// Commands that say what they are told to.
+/// Commands that print their arguments.
 struct Commands;
 
 impl Functions for Commands {
@@ -132,14 +132,14 @@ fn includes_have_defaults_and_keys() {
 }
 
 #[test]
-fn what_is_wrong_with_an_include_is_told_as_often_as_salt_finds_it() {
+fn include_errors_repeat_as_in_salt() {
     let files = [
         ("base/top.sls", "base: {'*': [a]}"),
         ("base/a/init.sls", "include: [.b, a.bad, nope, a.c]\n"),
         ("base/a/b.sls", "b: 1\n"),
         ("base/a/c.sls", "c: 1\n"),
         ("base/a/bad.sls", "x: {{ no }}\n"),
-        // Names are looked for without their dots, too.
+        // Names are also looked up without their dots.
         ("base/b.sls", "top: 1\n"),
     ];
     let bad = "Rendering SLS 'a.bad' failed. Please see master log for details.";
@@ -149,7 +149,7 @@ fn what_is_wrong_with_an_include_is_told_as_often_as_salt_finds_it() {
 }
 
 #[test]
-fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
+fn ext_pillar_is_merged_over_or_under_the_files() {
     let files = [
         ("base/top.sls", "base: {'*': [a], 'I@role:web': [w]}"),
         ("base/a.sls", "who: file\nseen: {{ pillar.get('role') }} {{ salt['pillar.get']('m:n', 'none') }}\n"),
@@ -176,7 +176,7 @@ fn what_comes_from_elsewhere_goes_over_the_files_or_under_them() {
 }
 
 #[test]
-fn no_source_is_left_out_in_silence() {
+fn unavailable_sources_are_errors() {
     let known = "take it out of 'ext_pillar', there are cmd_json, cmd_yaml, file_tree, git, gpg, http_json, http_yaml, nodegroups";
     for (external, errors) in [
         (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
@@ -204,7 +204,7 @@ fn no_source_is_left_out_in_silence() {
 }
 
 #[test]
-fn a_file_tree_is_for_one_minion_and_its_groups() {
+fn file_tree_serves_the_minion_and_its_nodegroups() {
     let files = [
         ("tree/hosts/m1/a/word", "one\n"),
         ("tree/hosts/m1/kept", "two\n"),
@@ -232,7 +232,7 @@ fn a_file_tree_is_for_one_minion_and_its_groups() {
 }
 
 #[test]
-fn paths_that_are_sealed_are_named_when_they_stay_so() {
+fn paths_that_fail_to_decrypt_are_named() {
     let text = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
     let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "c: 1")];
     let master = |decrypt: Value| {
@@ -251,7 +251,7 @@ fn paths_that_are_sealed_are_named_when_they_stay_so() {
 }
 
 #[test]
-fn web_servers_are_asked_for_a_minion() {
+fn http_pillar_requests_the_minions_url() {
     let of = |name: &str, args: Value| {
         let opts = map! {"ext_pillar" => list![map! {name => args}]};
         Master::new(&[], opts).of("web1")
@@ -272,7 +272,7 @@ fn web_servers_are_asked_for_a_minion() {
     }
 }
 
-/// A repository with the branches `master`, which has a folder `sub`, and `dev`.
+/// A repository with the branches `master`, which has a directory `sub`, and `dev`.
 fn repository(folder: &std::path::Path) -> String {
     let command = "git init -q --initial-branch=master . && mkdir sub && \
         echo \"base: {'*': [a]}\" | tee top.sls > sub/top.sls && echo 'a: {m: 1, l: [1]}' > a.sls && \
@@ -286,7 +286,7 @@ fn repository(folder: &std::path::Path) -> String {
 }
 
 #[test]
-fn branches_of_repositories_are_environments_of_pillar() {
+fn git_branches_are_pillar_environments() {
     let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let url = repository(folder.path());
     let branch = |name: &str| Value::from(format!("{name} {url}"));

@@ -1,4 +1,4 @@
-//! The top files of pillar, of all environments: which SLS files are for a minion.
+//! The pillar top files of all environments: which SLS files are assigned to a minion.
 
 use brine_target::Facts;
 use brine_value::{Map, Value};
@@ -8,11 +8,10 @@ use super::tree::Tree;
 use super::{PillarRequest, PillarSource};
 use crate::top::is_meant;
 
-/// What the top files say for each environment: targets with what they get.
+/// The sections of top files by environment: targets with their entries.
 pub(super) type Sections = IndexMap<String, IndexMap<Value, Value>>;
 
-/// Reads the top files, and those that they include, and puts their sections together: a target that comes again is as
-/// it was written last.
+/// Parses the top files and their includes, and merges their sections: the last entry of a target wins.
 pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
     let Tree { source, request, .. } = tree;
     let mut sections = Sections::new();
@@ -61,7 +60,7 @@ pub(super) fn sections(tree: &Tree<'_>, errors: &mut Vec<String>) -> Sections {
     sections
 }
 
-/// The environments whose top files count.
+/// Returns the environments whose top files apply.
 fn environments(source: &PillarSource, request: &PillarRequest<'_>) -> Vec<String> {
     let known = |name: &str| source.roots.contains_key(name).then(|| name.to_owned());
     if let Some(only) = request.pillarenv {
@@ -75,15 +74,15 @@ fn environments(source: &PillarSource, request: &PillarRequest<'_>) -> Vec<Strin
     all
 }
 
-/// The SLS files of one environment that a minion gets, each once.
+/// The SLS files of one environment that match a minion, each once.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Matched {
     pub names: Vec<String>,
-    /// Those that need not be there.
+    /// Optional SLS files.
     pub may_be_missing: Vec<String>,
 }
 
-/// The SLS files by environment, in the order in which they are merged.
+/// Returns the SLS files by environment, in the order in which they are merged.
 pub(super) fn matched(
     sections: &Sections,
     pillarenv: Option<&str>,

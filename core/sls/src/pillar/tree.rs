@@ -1,4 +1,4 @@
-//! The SLS files of pillar, rendered with the minion's grains, and what they include.
+//! Rendering of pillar SLS files and their includes with the minion's grains.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -17,13 +17,13 @@ use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::render::{Sls, sls_variables};
 use crate::top;
 
-/// One rendering of all files that a minion gets.
+/// One rendering of all files of a minion.
 pub(super) struct Tree<'a> {
     pub source: &'a PillarSource,
     pub request: &'a PillarRequest<'a>,
     /// `opts` in the templates.
     opts: Arc<Map>,
-    /// `pillar` in the templates: what there is before the files.
+    /// `pillar` in the templates: the pillar before the files.
     pillar: Arc<Map>,
     /// The imported templates of all files.
     imports: ImportCache,
@@ -31,14 +31,14 @@ pub(super) struct Tree<'a> {
     pub errors: Vec<String>,
 }
 
-/// The files of one environment, as they are rendered.
+/// The files of one environment during rendering.
 struct Environment<'a> {
     name: &'a str,
     roots: &'a [PathBuf],
-    /// All SLS that there are, once a glob is to be matched: there may be many thousands.
+    /// The names of all SLS files, once a glob is matched: there may be many thousands.
     available: OnceCell<Vec<String>>,
     may_be_missing: &'a [String],
-    /// What each that is rendered says by itself.
+    /// The rendered data of each SLS, without includes.
     done: IndexMap<String, Map>,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// What the files say that the top files have for the minion, later ones over earlier ones.
+    /// Renders the files that the top files assign to the minion, later ones over earlier ones.
     pub fn render(&mut self, sections: &Sections) -> Map {
         let pillar = Arc::clone(&self.pillar);
         let facts = PillarFacts { request: self.request, pillar: &pillar };
@@ -62,7 +62,7 @@ impl<'a> Tree<'a> {
         let matched = tops::matched(sections, self.request.pillarenv, &facts, nodegroups, &mut self.errors);
         let mut all = Map::new();
         for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
-            // `base` always is.
+            // `base` always exists.
             let folders = self.source.roots.get(&name).map(Vec::as_slice).or((name == "base").then_some(&[]));
             let Some(roots) = folders else {
                 self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
@@ -80,11 +80,11 @@ impl<'a> Tree<'a> {
         all
     }
 
-    /// What an SLS says, over what it includes. `defaults` are variables of its template.
+    /// Renders an SLS over its includes. `defaults` are variables of its template.
     fn sls(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
         let known = environment.done.len();
         let data = self.read(sls, environment, defaults);
-        // What has failed is not tried again for who includes it later.
+        // A failed SLS is not rendered again for a later include.
         if environment.done.len() == known {
             environment.done.entry(sls.to_owned()).or_default();
         }
@@ -94,7 +94,7 @@ impl<'a> Tree<'a> {
     fn read(&mut self, sls: &str, environment: &mut Environment<'_>, defaults: &Map) -> Map {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
-            // As in Salt, nothing is missed in an environment without folders.
+            // As in Salt, a missing SLS is no error in an environment without directories.
             let has_folders = self.source.roots.get(environment.name).is_some_and(|folders| !folders.is_empty());
             if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
                 self.errors.push(format!(
@@ -113,7 +113,7 @@ impl<'a> Tree<'a> {
             }
             Err(error) => {
                 tracing::error!(sls, error, "a pillar SLS does not render");
-                // The minion is not told by default: the error shows what stands around it in the file.
+                // By default the details are withheld from the minion: the error quotes lines of the file.
                 self.errors.push(if shared::pillar_safe_render_error(&self.source.opts) {
                     format!("Rendering SLS '{sls}' failed. Please see master log for details.")
                 } else {
@@ -134,7 +134,7 @@ impl<'a> Tree<'a> {
             }
         };
         let mut under = Map::new();
-        // As in Salt, the defaults of one include are those of the next ones that have none.
+        // As in Salt, an include without defaults inherits those of the previous one.
         let mut included =
             Included { by: sls, is_init: path.ends_with("/init.sls"), defaults: defaults.clone(), errors: Vec::new() };
         for include in &includes {
@@ -147,7 +147,7 @@ impl<'a> Tree<'a> {
         under
     }
 
-    /// What an item of `include` says: a name, or a name with `defaults` and the `key` that all of it goes below.
+    /// Processes an item of `include`: a name, or a name with `defaults` and the `key` below which its data goes.
     fn include(&mut self, item: &Value, environment: &mut Environment<'_>, included: &mut Included<'_>) -> Map {
         let (name, options) = match item {
             Value::Map(map) => match map.first() {
@@ -162,7 +162,7 @@ impl<'a> Tree<'a> {
         let mut all = Map::new();
         for sls in self.included(&name.replace('/', "."), environment, included) {
             let mut data = if let Some(data) = environment.done.get(&sls) {
-                // As in Salt, where the errors of the last one that was rendered stand.
+                // As in Salt, errors follow those of the SLS that was rendered last.
                 self.errors.extend_from_slice(&included.errors);
                 data.clone()
             } else {
@@ -181,8 +181,8 @@ impl<'a> Tree<'a> {
         all
     }
 
-    /// The SLS that an included name means. As in Salt it is looked for twice: as it is, without dots in front, and from
-    /// where the includer is. One that is found both times counts twice, errors included.
+    /// Resolves an included name. As in Salt it is looked up twice: without leading dots, and relative to the including
+    /// file. If both exist, both count, errors included.
     fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
         let meant = absolute(name, included.by, included.is_init);
         let found: Vec<String> = [name.trim_start_matches('.'), &meant]
@@ -193,7 +193,7 @@ impl<'a> Tree<'a> {
         if found.is_empty() { vec![meant] } else { found }
     }
 
-    /// Renders a file of the environment's first root that has it.
+    /// Renders a file from the first root of the environment that has it.
     pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
         let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
@@ -220,16 +220,16 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Where includes are read, and what the ones before have left.
+/// The state of include processing.
 struct Included<'a> {
     by: &'a str,
     is_init: bool,
     defaults: Map,
-    /// The errors of the last one that was rendered.
+    /// The errors of the SLS that was rendered last.
     errors: Vec<String>,
 }
 
-/// The names of all SLS in these folders, sorted.
+/// Returns the names of all SLS files in these directories, sorted.
 fn available(roots: &[PathBuf]) -> Vec<String> {
     let mut names = Vec::new();
     for root in roots {
@@ -237,7 +237,7 @@ fn available(roots: &[PathBuf]) -> Vec<String> {
         while let Some((folder, prefix)) = waiting.pop() {
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-                // A link to a folder could lead in circles.
+                // A symbolic link to a directory could form a cycle.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     waiting.push((path, format!("{prefix}{name}.")));
                 } else if let Some(name) = name.strip_suffix(".sls") {
@@ -253,7 +253,7 @@ fn available(roots: &[PathBuf]) -> Vec<String> {
 }
 
 impl Environment<'_> {
-    /// The SLS that a name means, which may be a glob; one that means nothing stands for itself.
+    /// Returns the SLS files that match a name or glob; a name without a match is returned unchanged.
     fn meant(&self, name: &str) -> Vec<String> {
         if !is_pattern(name) {
             return vec![name.to_owned()];
@@ -264,7 +264,7 @@ impl Environment<'_> {
     }
 }
 
-/// The environments as `env_order` has them, the others behind.
+/// Sorts the environments by `env_order`, the others last.
 fn in_order(matched: IndexMap<String, Matched>, opts: &Map) -> IndexMap<String, Matched> {
     let order = shared::env_order(opts);
     let mut matched = matched;
@@ -276,11 +276,11 @@ pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
     roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
 }
 
-/// The name that an `include` means: with a dot in front, from where the includer is. As in Salt, a second dot does not go
-/// up a folder, unlike in state files.
+/// Resolves an `include` name: a leading dot is relative to the including file. As in Salt, a second dot does not go to
+/// the parent directory, unlike in state files.
 fn absolute(name: &str, includer: &str, is_init: bool) -> String {
     let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
-    // An `init.sls` is in the folder of its name.
+    // An `init.sls` is in the directory of its name.
     let folder = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(folder, _)| folder) };
     folder.map_or_else(|| beside.to_owned(), |folder| format!("{folder}.{beside}"))
 }
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn relative_names_start_where_the_includer_is() {
+    fn relative_includes_start_at_the_including_file() {
         for (name, includer, is_init, meant) in [
             ("x.y", "a.b", false, "x.y"),
             (".x", "a.b", false, "a.x"),

@@ -1,4 +1,4 @@
-//! Errors of rendering, with lines of the template.
+//! Errors of rendering, with line numbers of the template.
 
 use brine_jinja::{JinjaError, SourceLines};
 use brine_yaml::YamlError;
@@ -6,7 +6,7 @@ use brine_yaml::untrusted::{UntrustedError, Words};
 
 use crate::gpg::GpgError;
 
-/// The error of an SLS that does not become data.
+/// The error of rendering an SLS.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RenderError {
     /// An unknown renderer.
@@ -29,10 +29,10 @@ pub enum RenderError {
     /// An error of the renderer `gpg`.
     #[error(transparent)]
     Gpg(#[from] GpgError),
-    /// Text from an event that would have changed the structure of the file.
+    /// Untrusted text of an event that would have changed the structure of the file.
     #[error(transparent)]
     Untrusted(#[from] UntrustedError),
-    /// An error in rendered text whose line is another one in the template.
+    /// An error in rendered text whose line number differs from that of the template.
     #[error("{error}\n{}", rendered_from(*line, *rendered_line, rendered))]
     Rendered {
         /// The error.
@@ -46,7 +46,7 @@ pub enum RenderError {
     },
 }
 
-/// The most characters of a rendered line that an error shows.
+/// The maximum number of characters of a rendered line that an error shows.
 const SHOWN: usize = 200;
 
 fn rendered_from(line: usize, rendered_line: usize, rendered: &str) -> String {
@@ -84,7 +84,7 @@ impl RenderError {
         }
     }
 
-    /// Returns the same error with the text that words stand for in the rendered line that it shows.
+    /// Returns the same error with the placeholders in its rendered line replaced by the text they stand for.
     #[must_use]
     pub fn revealed(self, words: &Words) -> Self {
         match self {

@@ -1,5 +1,5 @@
-//! The render pipe: from the text of an SLS to data, through the renderers that it names or that are
-//! configured, such as `jinja|yaml`.
+//! The render pipe: from the source of an SLS to data, through the renderers in its first line or from the
+//! configuration, such as `jinja|yaml`.
 
 mod error;
 #[cfg(test)]
@@ -21,17 +21,17 @@ use super::toml;
 /// One step of the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renderer {
-    /// Text to text.
+    /// String to string.
     Jinja,
-    /// Text to data.
+    /// String to data.
     Yaml,
-    /// Text to data.
+    /// String to data.
     Json,
-    /// Text to data.
+    /// String to data.
     Toml,
-    /// Text to the same text: it is the data.
+    /// The string itself is the data.
     Text,
-    /// Opens what is sealed with PGP in text or data.
+    /// Decrypts PGP messages in strings or data.
     Gpg,
 }
 
@@ -51,25 +51,26 @@ impl FromStr for Renderer {
     }
 }
 
-/// An SLS, its template compiled: rendered often.
+/// A compiled SLS, for repeated rendering.
 #[derive(Debug)]
 pub struct Sls {
     template: Option<Template>,
     source: String,
-    /// What comes after the template.
+    /// The steps after the template.
     steps: Vec<Renderer>,
     gpg: Arc<Gpg>,
 }
 
 impl Sls {
-    /// Compiles an SLS. `name` is what errors call it, `default` the pipe for files that do not name one.
+    /// Compiles an SLS. `name` is its name in errors, `default` the pipe for files that do not declare one.
     pub fn compile(name: &str, source: &str, default: &str) -> Result<Self, RenderError> {
         Self::compile_sharing(&ImportCache::new(), name, source, default)
     }
 
-    /// Compiles an SLS whose imports are compiled once for all SLS that share the cache.
+    /// Compiles an SLS; imports are compiled once for all SLS that share the cache.
     ///
     /// # Errors
+    ///
     /// A pipe that is not available, or a syntax error.
     pub fn compile_sharing(
         imports: &ImportCache,
@@ -80,7 +81,7 @@ impl Sls {
         Self::compile_with(source, default, |text| Template::compile_sharing(imports, name, text))
     }
 
-    /// Compiles an SLS that is rendered by [`Sls::render_guarded`].
+    /// Compiles an SLS for [`Sls::render_guarded`].
     pub fn compile_guarded(name: &str, source: &str, default: &str, variables: Variables) -> Result<Self, RenderError> {
         Self::compile_with(source, default, |text| Template::compile_guarded(name, text, variables))
     }
@@ -93,7 +94,7 @@ impl Sls {
         let (pipe, skip) = pipe(source, default);
         let not_available = || RenderError::NotAvailable(pipe.to_owned());
         let mut steps = renderers(pipe).map_err(|()| not_available())?;
-        // The line of the pipe stays as an empty one, so that lines are counted as in the file.
+        // The line of the pipe becomes an empty one, so that line numbers match the file.
         let text = if skip {
             format!("\n{}", source.split_once('\n').map_or("", |(_, rest)| rest))
         } else {
@@ -104,26 +105,26 @@ impl Sls {
         if is_template {
             steps.remove(0);
         }
-        // A template is compiled once: it is the text of the file.
+        // For templates line numbers count from the start of the file.
         if steps.contains(&Renderer::Jinja) {
             return Err(not_available());
         }
         Ok(Sls { template, source: text, steps, gpg: Arc::default() })
     }
 
-    /// With these keys for the renderer `gpg`.
+    /// Sets the keys for the renderer `gpg`.
     #[must_use]
     pub fn with_gpg(self, gpg: Arc<Gpg>) -> Self {
         Sls { gpg, ..self }
     }
 
-    /// Renders. What is empty renders to nothing.
+    /// Renders the SLS. Empty output renders to null.
     pub fn render(&self, context: &Context, host: &Host) -> Result<Value, RenderError> {
         let (text, lines) = self.render_mapped(context, host)?;
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
     }
 
-    /// The text that comes out of the template, and where its lines come from.
+    /// Renders the template to text with a map of its source lines.
     pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), RenderError> {
         match &self.template {
             Some(template) => template.render_mapped(context, host).map_err(Into::into),
@@ -131,28 +132,30 @@ impl Sls {
         }
     }
 
-    /// The source, if it renders to itself whatever the variables are.
+    /// Returns the source if it renders to itself whatever the variables are.
     pub fn static_text(&self) -> Option<&str> {
         let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.source.contains(tag));
         (!has_tags).then_some(&self.source)
     }
 
-    /// The text that comes out of the template.
+    /// Renders the template to text.
     pub fn render_text(&self, context: &Context, host: &Host) -> Result<String, RenderError> {
         self.render_mapped(context, host).map(|(text, _)| text)
     }
 
-    /// The text that comes out of the template, with a word in place of all that its untrusted variables brought.
+    /// Renders the template to text, with a placeholder for each piece of untrusted text.
     ///
     /// # Errors
+    ///
     /// An error of the template.
     pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words), RenderError> {
         self.render_guarded_mapped(context, host).map(|(text, words, _)| (text, words))
     }
 
-    /// As [`Sls::render_guarded`], with where the lines of the text come from.
+    /// Renders like [`Sls::render_guarded`], and maps the lines of the text to the source.
     ///
     /// # Errors
+    ///
     /// An error of the template.
     pub fn render_guarded_mapped(
         &self,
@@ -168,16 +171,17 @@ impl Sls {
         })
     }
 
-    /// The data that a text says which [`Sls::render_guarded`] made. The words stay in it.
+    /// Parses the text of [`Sls::render_guarded`]. The placeholders stay in the data.
     ///
     /// # Errors
-    /// Text that cannot be read, or untrusted text that would have changed its structure.
+    ///
+    /// A parse error, or untrusted text that would have changed the structure.
     pub fn parse_guarded(&self, text: &str, words: &Words) -> Result<Located, RenderError> {
         if words.is_empty() {
             return self.parse_located(text);
         }
         let gpg = match self.steps[..] {
-            // What is JSON is YAML too.
+            // JSON is a subset of YAML.
             [Renderer::Yaml | Renderer::Json] => false,
             [Renderer::Yaml | Renderer::Json, Renderer::Gpg] => true,
             _ => {
@@ -196,7 +200,7 @@ impl Sls {
         Ok(located)
     }
 
-    /// The data that the rendered text says, with its places where the renderer knows them.
+    /// Parses rendered text to data, with source positions if the renderer has them.
     pub fn parse_located(&self, text: &str) -> Result<Located, RenderError> {
         match self.steps[..] {
             [Renderer::Yaml] => brine_yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
@@ -204,7 +208,7 @@ impl Sls {
         }
     }
 
-    /// The data that the rendered text says.
+    /// Parses rendered text to data.
     pub fn parse(&self, text: &str) -> Result<Value, RenderError> {
         self.steps.iter().try_fold(Value::from(text), |value, step| self.step(*step, value))
     }
@@ -214,7 +218,7 @@ impl Sls {
             self.gpg.open(&mut value)?;
             return Ok(value);
         }
-        // What is data already is read no further.
+        // Data of an earlier step is not parsed again.
         let Value::Str(text) = &value else { return Ok(value) };
         let data = |(message, line)| RenderError::Data { message, line };
         match step {
@@ -227,21 +231,21 @@ impl Sls {
     }
 }
 
-/// What one render of an SLS needs beside its source.
+/// The parameters of one render of an SLS.
 pub struct RenderContext<'a> {
-    /// What errors call the SLS.
+    /// The name of the SLS in errors.
     pub name: &'a str,
-    /// The environment that imports come from.
+    /// The environment of imports.
     pub saltenv: &'a str,
-    /// The pipe for a source that does not name one: the option `renderer`.
+    /// The pipe for a source that does not declare one: the option `renderer`.
     pub renderer: &'a str,
     /// The variables of its template, such as those of [`sls_variables`], `grains` and `pillar`.
     pub variables: &'a Map,
-    /// The functions and files that it reaches.
+    /// The functions and files for its template.
     pub host: &'a Host,
 }
 
-/// Renders a source that is rendered once. What is rendered often is compiled to an [`Sls`].
+/// Renders a source once. For repeated rendering compile an [`Sls`].
 ///
 /// # Examples
 /// ```
@@ -261,9 +265,10 @@ pub fn render_sls(source: &str, context: &RenderContext<'_>) -> Result<Value, Re
     Sls::compile(context.name, source, context.renderer)?.render(&variables, context.host)
 }
 
-/// Checks that a pipe, such as the option `renderer`, names renderers that there are.
+/// Checks that all renderers of a pipe, such as the option `renderer`, are available.
 ///
 /// # Errors
+///
 /// The pipe is not available.
 pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
     renderers(pipe).map(|_| ()).map_err(|()| RenderError::NotAvailable(pipe.to_owned()))
@@ -272,7 +277,8 @@ pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
 /// Checks a source without rendering it: its template compiles, and a source without tags parses.
 ///
 /// # Errors
-/// What rendering it would fail of, whatever its variables are.
+///
+/// An error that rendering would return whatever the variables are.
 pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), RenderError> {
     let sls = Sls::compile(name, source, default)?;
     match sls.static_text().filter(|_| !sls.steps.contains(&Renderer::Gpg)) {
@@ -281,7 +287,7 @@ pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), Rende
     }
 }
 
-/// The pipe of a source, and whether its first line says so.
+/// Returns the pipe of a source, and whether its first line declares it.
 fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
     let first = source.lines().next().unwrap_or_default();
     match first.strip_prefix("#!") {
@@ -291,7 +297,7 @@ fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
 }
 
 fn renderers(pipe: &str) -> Result<Vec<Renderer>, ()> {
-    // The old names for two steps.
+    // Deprecated names of two steps.
     let pipe = match pipe {
         "yaml_jinja" => "jinja|yaml",
         "json_jinja" => "jinja|json",
@@ -300,8 +306,8 @@ fn renderers(pipe: &str) -> Result<Vec<Renderer>, ()> {
     pipe.split('|').map(|step| step.split_whitespace().next().unwrap_or_default().parse()).collect()
 }
 
-/// The variables that say which SLS is being rendered: `sls`, `slspath`, `tpldir`, ... `path` is where
-/// it is below its root, such as `a/b/init.sls`.
+/// Returns the variables of the rendered SLS: `sls`, `slspath`, `tpldir`, ... `path` is relative to its root, such as
+/// `a/b/init.sls`.
 pub fn sls_variables(sls: &str, path: &str) -> Map {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
     let tpldir = if folder.is_empty() { "." } else { folder };

@@ -99,7 +99,7 @@ fn sources_are_checked_without_rendering() {
 }
 
 #[test]
-fn an_sls_knows_where_it_is() {
+fn templates_get_the_variables_of_their_sls() {
     let variables = sls_variables("a.b", "a/b/init.sls");
     assert_eq!(variables.get("tpldir"), Some(&"a/b".into()));
     assert_eq!(variables.get("slsdotpath"), Some(&"a.b".into()));

@@ -1,4 +1,4 @@
-//! `auto`: everybody is who they say they are. For tests of access lists.
+//! `auto`: accepts any user name without a password check. For tests of access lists.
 
 use super::{Backend, BackendError, Proven};
 

@@ -1,4 +1,4 @@
-//! `file`: users and passwords in a file: fields with a separator, an htpasswd or an htdigest file of Apache.
+//! `file`: users and passwords in a file: delimiter-separated fields, or an htpasswd or htdigest file of Apache.
 //!
 //! Options, as in Salt: `^filename`, `^filetype` (text, htpasswd, htdigest), `^hashtype` (plaintext or a digest such as
 //! sha256), `^field_separator`, `^username_field`, `^password_field`, `^realm`.
@@ -11,7 +11,7 @@ use brine_value::Map;
 
 use super::{Backend, BackendError, Proven, htpasswd};
 
-/// The longest file that is read.
+/// The maximum size of the file.
 const LONGEST: u64 = 16 << 20;
 
 pub(super) struct PasswordFile {
@@ -20,7 +20,7 @@ pub(super) struct PasswordFile {
 }
 
 enum Format {
-    /// Fields with a separator between them; fields are counted from 0.
+    /// Delimiter-separated fields; field numbers start at 0.
     Fields {
         separator: String,
         user: usize,
@@ -104,7 +104,7 @@ impl Backend for PasswordFile {
             Format::Htdigest { realm } => {
                 let start = format!("{user}:{realm}:");
                 let shown = hex(Digest::Md5.of(format!("{start}{password}")));
-                // Colons separate the fields, so none may be in them.
+                // The separator cannot be part of a field.
                 !user.contains(':')
                     && lines()
                         .find_map(|line| line.strip_prefix(&start))
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_user_with_a_password_authenticates_nobody() {
+    fn invalid_lines_authenticate_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("users");
         std::fs::write(&path, "fred\nann:\n:pw\nbob:$1$x$y\n").unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn options_that_cannot_be_are_told() {
+    fn invalid_options_are_errors() {
         let name = ("^filename", Value::from("/nonexistent/users"));
         for (option, value, told) in [
             (

@@ -1,4 +1,5 @@
-//! Hashes in htpasswd files of Apache: bcrypt (`htpasswd -B`), MD5 with 1,000 rounds (`htpasswd -m`, its default), SHA-1.
+//! Hashes in htpasswd files of Apache: bcrypt (`htpasswd -B`), MD5-crypt with 1,000 rounds (`htpasswd -m`, its
+//! default), SHA-1.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +12,7 @@ const APR1: &str = "$apr1$";
 const APR1_SALT: usize = 8;
 const APR1_ROUNDS: usize = 1000;
 
-/// Returns whether a hash is that of a password.
+/// Whether a hash is that of a password.
 pub(super) fn is_password(hash: &str, password: &str) -> bool {
     if let Some(rest) = hash.strip_prefix(APR1) {
         let salt = rest.split('$').next().unwrap_or_default();
@@ -23,7 +24,7 @@ pub(super) fn is_password(hash: &str, password: &str) -> bool {
     if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
         return bcrypt::verify(password, hash).unwrap_or(false);
     }
-    // Not the hash: an old one by DES can be reversed.
+    // The hash is not logged: an old DES hash can be cracked.
     tracing::error!("a hash of an htpasswd file is not supported: make it by htpasswd -B");
     false
 }
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_of_every_scheme_are_compared() {
+    fn passwords_verify_against_every_hash_scheme() {
         for (hash, password) in [
             ("$apr1$abcdefgh$5VEbMkemELfbhC5ck.U.z1", "pw"),
             ("$apr1$x$UKuMBND8xlxT5G/AErCfs.", "hunter2"),
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_hashes_are_of_no_password() {
+    fn invalid_hashes_match_no_password() {
         for hash in ["", "pw", "$apr1$", "$apr1$x", "$apr1$x$y", "$apr1$ä$y", "$1$x$y", "rl9xGGQ2BYxyE", "$2y$99$x"] {
             for password in ["", "pw", hash] {
                 assert!(!is_password(hash, password), "{hash} {password}");

@@ -1,4 +1,4 @@
-//! The systems that authenticate users: one file a system, one line each in [`open`].
+//! The authentication backends: one file each, one line each in [`open`].
 
 mod auto;
 mod file;
@@ -13,30 +13,30 @@ use std::path::PathBuf;
 
 use brine_value::{Map, Value};
 
-/// Salt's names of the systems that Brine knows.
+/// Salt's names of the supported backends.
 pub(crate) const NAMES: &[&str] = &["auto", "file", "ldap", "pam", "rest", "sharedsecret"];
 
-/// A system that knows users and their passwords.
+/// An authentication backend.
 pub(crate) trait Backend: Send + Sync {
-    /// Returns the groups and entries of a user whose password is right, and `None` if it is wrong or the user unknown.
+    /// Returns the groups and entries of a user; `None` if the user is unknown or the password is wrong.
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError>;
 
-    /// Returns whether the account of a user who has a token has to be checked before the token is accepted.
+    /// Whether the account of a token's user has to be checked before the token is accepted.
     fn must_check_account(&self, _user: &str) -> bool {
         false
     }
 
-    /// Returns whether the account of a user who was authenticated earlier is still valid.
+    /// Whether the account of a user who was authenticated earlier is still valid.
     fn is_account_valid(&self, _user: &str) -> Result<bool, BackendError> {
         Ok(true)
     }
 
-    /// Returns whether an entry names minions that only the system knows.
+    /// Whether an entry targets minions that only the backend can resolve.
     fn must_expand(&self, _entry: &Value) -> bool {
         false
     }
 
-    /// Replaces entries that name minions which only the system knows. Those that cannot be resolved are dropped.
+    /// Resolves entries with targets that only the backend knows. Unresolvable ones are dropped.
     fn expand(&self, entries: Vec<Value>) -> Vec<Value> {
         entries
     }
@@ -46,17 +46,17 @@ pub(crate) trait Backend: Send + Sync {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Proven {
     pub groups: Vec<String>,
-    /// Entries that permit functions, if the system has such itself.
+    /// Entries of the backend itself, if it has any.
     pub entries: Option<Vec<Value>>,
 }
 
-/// Errors of a system of `external_auth`.
+/// The error of an authentication backend.
 #[derive(Debug, thiserror::Error)]
 pub enum BackendError {
     /// An option is missing or invalid.
     #[error("external_auth {system}: {option}: {reason}")]
     Option {
-        /// The system.
+        /// The backend.
         system: &'static str,
         /// The option.
         option: &'static str,
@@ -71,7 +71,7 @@ pub enum BackendError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// The helper program of a system did not answer.
+    /// The helper program of a backend failed.
     #[error("running {program} failed: {reason}")]
     Helper {
         /// The program.
@@ -79,17 +79,17 @@ pub enum BackendError {
         /// The error.
         reason: String,
     },
-    /// A server did not answer, or refused the request itself.
+    /// A server did not answer, or refused the request.
     #[error("asking {server} failed: {reason}")]
     Server {
-        /// Its address, without a password.
+        /// Its address, without the password.
         server: String,
         /// The error.
         reason: String,
     },
 }
 
-/// Opens a system with its part of `external_auth` and the options of the master; `None` if Brine does not know it.
+/// Opens a backend with its part of `external_auth` and the options of the master; `None` if it is not supported.
 /// Opening reads no file and connects to nothing.
 pub(crate) fn open(name: &str, users: &Map, options: &Map) -> Result<Option<Box<dyn Backend>>, BackendError> {
     Ok(Some(match name {

@@ -1,8 +1,9 @@
-//! `pam`: the accounts of the master's host, or whatever the PAM service of the option `auth.pam.service` (`login`) asks.
+//! `pam`: the accounts of the master's host, or any source of the PAM service in the option `auth.pam.service`
+//! (`login`).
 //!
-//! Modules of PAM block, leak and crash, so they run in a process of their own for each login, `brine-pam`, which is
-//! installed beside this binary. Request: mode, service, user and password on standard input, separated by NUL. Answer: a
-//! line `permitted`, `denied REASON` or `failed REASON`, for permitted users a line for each group, and a line `end`.
+//! Modules of PAM block, leak and crash, so each login runs in a process of its own, `brine-pam`, which is installed
+//! beside this binary. Request: mode, service, user and password on standard input, separated by NUL. Response: a line
+//! `permitted`, `denied REASON` or `failed REASON`, for permitted users a line for each group, and a line `end`.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -21,24 +22,24 @@ use parking_lot::Mutex;
 use super::{Backend, BackendError, Proven};
 
 const HELPER: &str = "brine-pam";
-/// The service of PAM that Salt asks.
+/// Salt's default PAM service.
 const SERVICE: &str = "login";
-/// The time within which a login is decided; modules delay failures by some seconds.
+/// The deadline of a login; modules delay failures by some seconds.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The maximum size of an answer: a user with 10,000 groups.
+/// The maximum size of a response: a user with 10,000 groups.
 const MAX_ANSWER: u64 = 1 << 20;
-/// The time for which a checked account is not checked again when its tokens are used.
+/// How long an account check is cached when the user's tokens are used.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
-/// The maximum number of accounts whose check is remembered.
+/// The maximum number of cached account checks.
 const REMEMBERED: usize = 10_000;
-/// The programs of modules; nothing else of the master's environment is passed on.
+/// The search path of modules; nothing else of the master's environment is passed on.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 pub(super) struct Pam {
     helper: PathBuf,
     service: String,
     deadline: Duration,
-    /// When accounts were found valid.
+    /// The time of the last successful check by account.
     checked: Mutex<HashMap<String, Instant>>,
 }
 
@@ -142,7 +143,7 @@ enum Answer {
     Failed(String),
 }
 
-/// Parses an answer; `None` if it is not complete.
+/// Parses a response; `None` if it is incomplete.
 fn parse(answer: &[u8]) -> Option<Answer> {
     let text = std::str::from_utf8(answer).ok()?.strip_suffix("\nend\n")?;
     let mut lines = text.lines();
@@ -155,12 +156,12 @@ fn parse(answer: &[u8]) -> Option<Answer> {
     }
 }
 
-/// Ends a helper and all programs that its modules have started.
+/// Kills a helper and all processes that its modules have started.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has not been waited for, so its number is still its own.
+        // The child has not been reaped, so its PID has not been reused.
         if let Ok(pid) = i32::try_from(self.0.id()) {
             _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         }
@@ -170,7 +171,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs the helper with its request and returns its answer.
+/// Runs the helper with its request and returns its response.
 fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, String> {
     let mut command = Command::new(helper);
     command.env_clear().env("PATH", PATH).current_dir("/").process_group(0);
@@ -178,7 +179,7 @@ fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, S
     let mut running = Running(processes::start(&mut command).map_err(|error| error.to_string())?);
     let (stdin, stdout) = (running.0.stdin.take(), running.0.stdout.take());
     let (done, answer) = mpsc::sync_channel(1);
-    // Ends when the helper has been killed, at the latest.
+    // The thread ends when the helper has been killed, at the latest.
     std::thread::Builder::new()
         .name(HELPER.to_owned())
         .spawn(move || {
@@ -195,7 +196,7 @@ fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, S
     answer.recv_timeout(deadline).map_err(|_| format!("it gave no answer within {deadline:?} and was killed"))?
 }
 
-/// Logs once why PAM may refuse everybody.
+/// Logs once why PAM may refuse all users.
 fn warn_unprivileged() {
     static WARNED: Once = Once::new();
     if geteuid().is_root() || std::fs::File::open("/etc/shadow").is_ok() {
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_decide() {
+    fn the_response_decides() {
         let directory = tempfile::tempdir().unwrap();
         let denied = Ok(None);
         let failed =
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_passed_on_standard_input_alone() {
+    fn passwords_are_passed_on_standard_input_only() {
         let directory = tempfile::tempdir().unwrap();
         let script = format!(
             "cd {}; cat > in; tr '\\0' ' ' < /proc/$$/cmdline > args; env > env; printf 'permitted\\nend\\n'",
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hanging_module_is_killed_with_its_programs() {
+    fn a_hanging_module_is_killed_with_its_children() {
         let directory = tempfile::tempdir().unwrap();
         let pids = directory.path().join("pids");
         let mut pam = helper(directory.path(), &format!("sleep 1000 & echo $! $$ > {}; wait", pids.display()));
@@ -295,12 +296,12 @@ mod tests {
     }
 
     #[test]
-    fn services_are_names_of_files() {
+    fn service_names_must_be_file_names() {
         for service in ["", "../shadow", ".", "a/b"] {
             let error = Pam::new(&map! {"auth.pam.service" => service}).err().unwrap().to_string();
             assert!(error.starts_with("external_auth pam: auth.pam.service: "), "{error}");
         }
-        // The tests' own binary has no helper beside it.
+        // The test binary has no helper beside it.
         let error = Pam::new(&Map::new()).err().unwrap().to_string();
         assert!(error.contains("brine-pam failed: the program is missing"), "{error}");
     }

@@ -1,6 +1,6 @@
-//! `rest`: a web service, at the URL of the option `^url`, decides. It gets a POST request with the fields `username` and
-//! `password` of a form; status 200 authenticates the user. A JSON list in the body has entries, which are merged with
-//! those of the configuration.
+//! `rest`: a web service, at the URL of the option `^url`, authenticates users. It receives a form POST with the fields
+//! `username` and `password`; status 200 authenticates the user. A JSON list in the response body contains entries,
+//! which are merged with those of the configuration.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use super::{Backend, BackendError, Proven, tls};
 
-/// The time within which the service has to answer.
+/// The deadline of the response.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The maximum size of its answer.
+/// The maximum size of the response.
 const MAX_ANSWER: u64 = 1 << 20;
 
 pub(super) struct Rest {
@@ -34,7 +34,7 @@ impl Rest {
         Ok(Rest { url, ca_bundle: text("^ca_bundle").map(PathBuf::from), deadline: DEADLINE })
     }
 
-    /// Creates the client. It neither follows redirects nor uses proxies: nobody else shall get the password.
+    /// Creates the client. It neither follows redirects nor uses proxies: no other host may get the password.
     fn agent(&self) -> Result<Agent, String> {
         let mut config = Agent::config_builder()
             .timeout_global(Some(self.deadline))
@@ -72,7 +72,7 @@ impl Rest {
         }
     }
 
-    /// Returns the URL without a user and password in it, and without its query.
+    /// Returns the URL without credentials and query.
     fn shown(&self) -> String {
         let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves one answer to each request that has this body, and 401 to others. Returns the URL.
+    /// Serves one response to each request with this body, and 401 to others. Returns the URL.
     fn service(expected: &'static str, answer: &'static str) -> String {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_service_are_no_refusals() {
+    fn service_failures_are_errors_not_denials() {
         let form = "username=fred&password=pw";
         let invalid = rest(service(form, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"a\": 1}"));
         let error = invalid.authenticate("fred", "pw").unwrap_err().to_string();

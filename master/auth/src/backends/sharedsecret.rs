@@ -1,4 +1,4 @@
-//! `sharedsecret`: one password for all users, the master's option of that name. For a proxy that authenticates users.
+//! `sharedsecret`: one password for all users, in the master option of that name. For a proxy that authenticates users.
 
 use brine_crypt::token::constant_time_eq;
 use brine_value::{Map, Value};

@@ -1,4 +1,4 @@
-//! TLS to servers that authenticate users: the authorities of this host, or those of a file.
+//! TLS to authentication servers: the trusted certificate authorities and the client configuration.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// Reads the certificates that are trusted: those of a PEM file, or of this host.
+/// Reads the trusted certificates: those of a PEM file, or of this host.
 pub(super) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, String> {
     let Some(path) = file else {
         let loaded = rustls_native_certs::load_native_certs();
@@ -28,7 +28,7 @@ pub(super) fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'sta
     if found.is_empty() { Err(invalid("it has no certificates".to_owned())) } else { Ok(found) }
 }
 
-/// Returns the configuration of clients. Without `verify` any certificate is accepted.
+/// Returns the client configuration. Without `verify` any certificate is accepted.
 pub(super) fn client(file: Option<&Path>, verify: bool) -> Result<Arc<ClientConfig>, String> {
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Tests of `wheel.key`: what comes back, what is fired.
+//! Tests of `wheel.key`: results and events.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Fixture {
 }
 
 #[test]
-fn lists_have_salts_shape() {
+fn key_lists_have_the_form_of_salt() {
     let fixture = fixture();
     for (word, expected) in [
         ("acc", map! {"minions" => list!["db1"]}),
@@ -91,7 +91,7 @@ fn lists_have_salts_shape() {
 }
 
 #[test]
-fn a_match_is_a_glob_or_several() {
+fn a_match_is_one_or_more_globs() {
     let fixture = fixture();
     let expected = Value::from(map! {"minions_pre" => list!["web2"], "minions" => list!["db1"]});
     for pattern in [Value::from("web2,db1"), list!["d*1", "web2"]] {
@@ -100,7 +100,7 @@ fn a_match_is_a_glob_or_several() {
 }
 
 #[test]
-fn accepting_gives_where_the_keys_are_then_and_fires() {
+fn accepting_returns_the_new_states_and_publishes_events() {
     let fixture = fixture();
     let after = fixture.call("key.accept", map! {"match" => "web*"});
     assert_eq!(after, map! {"minions" => list!["web1", "web2"], "minions_denied" => list!["web1"]}.into());
@@ -118,7 +118,7 @@ fn accepting_gives_where_the_keys_are_then_and_fires() {
 }
 
 #[test]
-fn rejecting_and_deleting_ask_for_a_new_publish_key_once() {
+fn rejecting_and_deleting_rotate_the_publish_key_once() {
     let fixture = fixture();
     let after =
         fixture.call("key.reject", map! {"match" => "*", "include_accepted" => true, "include_denied" => false});
@@ -142,14 +142,14 @@ fn rejecting_and_deleting_ask_for_a_new_publish_key_once() {
 }
 
 #[test]
-fn keys_can_be_named_by_state() {
+fn keys_are_selected_by_state() {
     let fixture = fixture();
     let named = map! {"minions_pre" => list!["web1", "gone"], "minions" => list!["db1"]};
     let after = fixture.call("key.accept_dict", map! {"match" => named.clone()});
     assert_eq!(after, map! {"minions" => list!["db1", "web1"], "minions_denied" => list!["web1"]}.into());
     let after = fixture.call("key.reject_dict", map! {"match" => map! {"minions_pre" => list!["web2"]}});
     assert_eq!(after, map! {"minions_rejected" => list!["web2"]}.into());
-    // web1 is accepted by now: what is named as pending is not touched.
+    // web1 is accepted by now: pending entries do not match it.
     let after = fixture.call("key.delete_dict", map! {"match" => named});
     assert_eq!(after, map! {"minions" => list!["web1"], "minions_denied" => list!["web1"]}.into());
     let bad = map! {"match" => map! {"minions" => list!["../../etc/passwd"]}};
@@ -157,7 +157,7 @@ fn keys_can_be_named_by_state() {
 }
 
 #[test]
-fn what_is_no_key_stays_pending() {
+fn invalid_keys_stay_pending() {
     let fixture = fixture();
     std::fs::write(fixture.keys().pki_dir().join("minions_pre/bad"), "garbage").unwrap();
     assert_eq!(fixture.call("key.accept", map! {"match" => "bad"}), map! {"minions_pre" => list!["bad"]}.into());
@@ -165,7 +165,7 @@ fn what_is_no_key_stays_pending() {
 }
 
 #[test]
-fn keys_and_fingerprints_are_told_by_state_and_id() {
+fn keys_and_fingerprints_are_returned_by_state_and_id() {
     let fixture = fixture();
     assert_eq!(fixture.call("key.print", map! {"match" => "db1"}), map! {"minions" => map! {"db1" => PEM}}.into());
     let pair = PrivateKey::load_or_generate(fixture.keys().pki_dir(), "master", 2048).unwrap();
@@ -182,7 +182,7 @@ fn keys_and_fingerprints_are_told_by_state_and_id() {
 }
 
 #[test]
-fn pairs_are_made_and_accepted_once() {
+fn pairs_are_generated_and_accepted_once() {
     let fixture = fixture();
     let pair = fixture.call("key.gen_accept", map! {"id_" => "new", "keysize" => 1024});
     let public = pair.get("pub").and_then(Value::as_str).unwrap();

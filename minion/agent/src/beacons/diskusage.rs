@@ -7,7 +7,7 @@ use nix::sys::statvfs::statvfs;
 use super::settings::{Settings, number, percent};
 use super::{Beacon, Kind, Moment, Options, entry};
 
-/// Anchored patterns of mount points, each with the percentage from which on they are reported.
+/// Anchored patterns of mount points, each with the percentage from which it is reported.
 struct DiskUsage(Vec<(Regex, f64)>);
 
 pub(super) const KIND: Kind = Kind {
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mount_points_are_meant_by_name_or_pattern() {
+    fn mount_points_match_by_name_or_pattern() {
         let mounts = mount_points("a / ext4 rw 0 0\nb /home ext4\nc /srv/my\\040data x\n");
         assert_eq!(mounts, ["/", "/home", "/srv/my data"]);
         let settings = list![map! {"/" => "63%"}, map! {r"^\/(?!home).+$" => 90}, map! {"/home" => 95.0}];
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn this_hosts_root_has_a_usage() {
+    fn the_usage_of_this_hosts_root_is_known() {
         assert!((0.0..=100.0).contains(&usage("/").unwrap()));
         assert_eq!(usage("/nonexistent"), None);
     }

@@ -277,7 +277,7 @@ mod tests {
     use super::super::tests::wrong;
     use super::*;
 
-    /// What is told after each of some doings, the folder left out.
+    /// Returns the events of each action, with paths relative to the directory.
     fn told(options: Map, doings: &[&dyn Fn(&Path)]) -> Vec<Vec<String>> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("sub")).unwrap();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_told_with_the_path_and_what_happened() {
+    fn changes_are_reported_with_path_and_kind() {
         let told = told(
             map! {},
             &[&write("a"), &|root| std::fs::remove_file(root.join("a")).unwrap(), &make("d"), &write("sub/x")],
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_below_and_new_ones_are_watched_if_asked() {
+    fn subdirectories_and_new_ones_are_watched_on_request() {
         let mask = || list!["close_write"];
         let below = map! {"mask" => mask(), "recurse" => true};
         assert_eq!(
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_excluded_is_not_told() {
+    fn excluded_paths_are_not_reported() {
         let exclude = list!["ROOT/sub", "*.swp", map! {"[0-9]$" => map! {"regex" => true}}];
         let options = map! {"mask" => list!["close_write"], "recurse" => true, "exclude" => exclude};
         let doings: [&dyn Fn(&Path); 4] = [&write("sub/x"), &write("a.swp"), &write("a1"), &write("ok")];

@@ -92,13 +92,13 @@ mod tests {
         }
     }
 
-    /// Which of these values are told.
+    /// Returns whether each of these values is reported.
     fn told(mut load: Load, values: &[f64]) -> Vec<bool> {
         values.iter().map(|value| !load.tell([*value, 9.0, 9.0]).is_empty()).collect()
     }
 
     #[test]
-    fn every_value_outside_its_range_is_told_or_only_its_crossing() {
+    fn every_value_outside_its_range_or_only_its_crossing_is_reported() {
         let values = [3.0, 1.0, 3.0, 4.0, 0.1, 0.2];
         assert_eq!(told(load(map! {}), &values), [true, false, true, true, true, true]);
         assert_eq!(told(load(map! {"on_change" => true}), &values), [false, false, true, false, true, false]);

@@ -19,7 +19,7 @@ struct Log {
     tags: Vec<(String, Regex)>,
     /// Events about invalid expressions, for the first poll.
     errors: Vec<Map>,
-    /// The offset behind the last line read; `None` before the first poll, which starts at the end of the file.
+    /// The offset after the last line read; `None` before the first poll, which starts at the end of the file.
     offset: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_lines_that_match_from_their_start_are_told_once() {
+    fn new_lines_that_match_are_reported_once() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         writeln!(file, "error: old").unwrap();
         let tags = vec![("bad".into(), Regex::new("^(?:error)").unwrap())];
@@ -120,7 +120,7 @@ mod tests {
         assert!(log.tell().unwrap().is_empty());
         writeln!(file, "lf").unwrap();
         assert_eq!(raws(log.tell().unwrap()), ["error: half"]);
-        // Rotated: what is in the new file is read from its start.
+        // Rotated: the new file is read from its start.
         std::fs::write(file.path(), "error: anew\n").unwrap();
         assert_eq!(raws(log.tell().unwrap()), ["error: anew"]);
         drop(file);
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_regex_is_told_once_and_the_file_must_be_named() {
+    fn an_invalid_regex_is_reported_once_and_the_file_is_required() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let path = file.path().display().to_string();
         let settings = list![map! {"file" => path}, map! {"tags" => map! {"a/b" => map! {"regex" => "("}}}];

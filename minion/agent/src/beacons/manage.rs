@@ -1,11 +1,10 @@
-//! The events by which the execution module `beacons` asks for the configured beacons and changes them.
+//! Handles the events of the execution module `beacons`, which query and change the configured beacons.
 
 use brine_context::Minion;
 use brine_context::beacons::of_pillar;
 use brine_value::{Map, Value, map};
 
-/// Does what an event `manage_beacons` asks for: the tag and the fields of the answer, Salt's. Nothing if it
-/// asks for nothing that is known.
+/// Handles an event `manage_beacons`. Returns Salt's tag and fields of the reply; `None` for an unknown request.
 pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
     let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| data.get(name).is_none_or(|value| value.is_nil() || value.is_truthy());
@@ -13,7 +12,7 @@ pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
     let config = || data.get("beacon_data").cloned().unwrap_or_default();
     let beacons = &minion.beacons;
     let pillar = of_pillar(&minion.pillar.read());
-    // What is in the pillar is changed there.
+    // Beacons of the pillar must be changed there.
     let unless_in_pillar = |verb: &str, act: &dyn Fn() -> (bool, String)| {
         let refused = || (false, format!("Cannot {verb} beacon item {name}, it is configured in pillar."));
         let (complete, comment) = if pillar.contains_key(name) { refused() } else { act() };
@@ -104,7 +103,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn the_configuration_is_asked_and_changed_by_events() {
+    fn events_query_and_change_the_configuration() {
         let minion = testing::minion(&[]);
         *minion.pillar.write() = Arc::new(map! {"beacons" => map! {"load" => list![]}});
         let percent = || list![map! {"percent" => 5}];

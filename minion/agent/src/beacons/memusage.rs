@@ -68,7 +68,7 @@ mod tests {
         "MemTotal:       1000 kB\nMemAvailable:    630 kB\nSwapTotal:       200 kB\nSwapFree:        150 kB\n";
 
     #[test]
-    fn what_is_used_is_told_from_a_limit_on() {
+    fn usage_is_reported_from_a_limit_on() {
         for (most, told) in [(37, true), (38, false)] {
             let usage = Usage {
                 field: "memusage",
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn both_are_asked_of_this_host() {
+    fn memory_and_swap_of_this_host_are_read() {
         for (name, limit, told) in [("memusage", "0%", 1), ("swapusage", "0%", 1), ("memusage", "101%", 0)] {
             let events = poll_once(name, &list![map! {"percent" => limit}]).unwrap();
             assert_eq!(events.len(), told, "{name}");

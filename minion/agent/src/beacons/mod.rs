@@ -219,7 +219,7 @@ impl Poller {
                         Value::from(event(tag(&rest), data))
                     }));
                     if settings.once {
-                        // A beacon of the pillar is disabled here alone.
+                        // A beacon of the pillar is disabled only here.
                         settings.enabled = false;
                         minion.beacons.set_enabled(&name, false);
                     }

@@ -109,7 +109,7 @@ mod tests {
                          lo: 10 2 3 4 0 0 0 0 20 5 6 7 0 0 0 0\n  eth0:1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n";
 
     #[test]
-    fn counters_are_told_when_they_have_reached_or_passed_a_value() {
+    fn counters_are_reported_when_they_reach_or_exceed_a_value() {
         for (above, values, told) in [
             (false, [Some(20), None, None, None, None, None, None, None], true),
             (false, [Some(19), None, None, None, None, None, None, None], false),

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processes_are_told_when_they_are_as_asked() {
+    fn processes_in_the_configured_state_are_reported() {
         let ps = Ps(vec![
             ("a".into(), Reported::Running),
             ("b".into(), Reported::Running),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_whole() {
+    fn long_process_names_are_not_truncated() {
         let folder = tempfile::tempdir().unwrap();
         for (comm, line, whole) in [
             ("sh\n", &b"/bin/other\0-c"[..], "sh"),

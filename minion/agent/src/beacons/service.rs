@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn services_are_told_always_or_when_they_change_for_a_while() {
+    fn services_are_reported_always_or_after_a_lasting_change() {
         let (up, down) = (true, false);
         for (what, mut service, seen, told) in [
             ("always", service(), vec![(up, 1), (up, 2)], [true, true].as_slice()),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_event_says_whether_the_service_crashed() {
+    fn the_event_has_whether_the_service_crashed() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let service = Service { pid_file: Some(file.path().display().to_string()), ..service() };
         let status = |status: Map| map! {"web" => status, "service_name" => "web", "tag" => "web"};

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_options_are_errors() {
         for (config, error) in [
             (list!["word"], "an entry is not a mapping: write '- option: value'"),
             (Value::from(5), "expected a list of options, got int"),

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_read_out_of_straces_lines() {
+    fn commands_are_parsed_from_the_lines_of_strace() {
         for (line, expected) in [
             (
                 r#"[pid 77] execve("/usr/bin/ls", ["ls", "-l"], 0x55 /* 20 vars */) = 0"#,

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_chosen_by_name_or_place() {
+    fn parts_are_selected_by_name_or_index() {
         let load = || Value::from(map! {"1-min" => 0.5, "5-min" => 1.5});
         for (data, items, expected) in [
             (load(), list!["all"], load()),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_told_unless_something_is_named() {
+    fn everything_is_reported_unless_parts_are_named() {
         for (config, names) in [
             (list![], DEFAULT.to_vec()),
             (list![map! {"time" => list!["all"]}, map! {"loadavg" => list!["1-min"]}], vec!["time", "loadavg"]),

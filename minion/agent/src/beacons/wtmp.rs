@@ -31,7 +31,7 @@ struct Logins {
     users: Vec<Who>,
     groups: Vec<Who>,
     defaults: Option<TimeRange>,
-    /// The offset behind the last record read; `None` before the first poll, which starts at the end of the file.
+    /// The offset after the last record read; `None` before the first poll, which starts at the end of the file.
     offset: Option<u64>,
     /// The users by terminal: logout records have none.
     on_line: HashMap<String, String>,
@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn logins(config: &Value) -> Result<Logins, String> {
-        // What `start_for` makes cannot be looked into.
+        // The beacon of `start_for` is opaque to tests.
         start_for(&Settings::read("wtmp", config)?, "/nonexistent", true)?;
         let settings = Settings::read("wtmp", config)?;
         let who = |name: &str| {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn new_entries_are_told_with_who_logged_out() {
+    fn new_entries_are_reported_with_the_user_who_logged_out() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&entry(LOGIN, "pts/1", "old")).unwrap();
         let mut logins = Logins { file: file.path().to_owned(), ..logins(&list![]).unwrap() };
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn logins_are_told_by_user_group_and_time() {
+    fn logins_are_reported_by_user_group_and_time() {
         let range = |start: &str, end: &str| map! {"time_range" => map! {"start" => start, "end" => end}};
         let now: DateTime = "2026-11-21T12:00:00".parse().unwrap();
         for (config, user, told) in [

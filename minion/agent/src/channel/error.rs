@@ -1,4 +1,4 @@
-//! Why a session with the master cannot begin or go on.
+//! Errors of a session with the master.
 
 use std::path::PathBuf;
 
@@ -9,59 +9,59 @@ use brine_system::files::FileError;
 use brine_wire::{WireError, private};
 use brine_zmtp::TransportError;
 
-/// Why the minion and its master do not come together.
+/// The error of a session with the master.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
     /// The master does not answer.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// What came cannot be opened or verified.
+    /// A message cannot be decrypted or verified.
     #[error(transparent)]
     Crypt(#[from] CryptError),
-    /// What came is not understood.
+    /// A message does not decode.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// A reply to this minion alone cannot be taken.
+    /// A reply encrypted for this minion's key is invalid.
     #[error(transparent)]
     Private(#[from] private::PrivateError),
     /// A key file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The master's key is not the one that is known.
+    /// The master's key differs from the known one.
     #[error(
         "the master's key is not the one in {0}: this may be a man in the middle; ask the master's operator for its fingerprint \
          (`salt-key -F master`), and replace the file only if the master's key was replaced on purpose"
     )]
     ChangedMaster(PathBuf),
-    /// The master's key has another fingerprint than `master_finger` says.
+    /// The master's key has another fingerprint than `master_finger`.
     #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
     WrongFingerprint {
-        /// What is configured.
+        /// The configured fingerprint.
         expected: String,
-        /// What the master has.
+        /// The fingerprint of the master's key.
         found: String,
     },
-    /// Nothing vouches for the master's key, or not what should.
+    /// The master's key is not signed, or its signature is invalid.
     #[error("the master's key is not vouched for by {path}: {reason}")]
     NotVouchedFor {
         /// The public key that should have signed it.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// The missing or invalid part.
         reason: &'static str,
     },
-    /// The master has its key vouched for, which this minion does not look at.
+    /// The master signs its key, and this minion does not verify the signature.
     #[error(
         "the master signs its key (master_sign_pubkey): copy the public key that signs to this minion and set \
          verify_master_pubkey_sign"
     )]
     VouchedFor,
-    /// The master could not show that it holds its key.
+    /// The master failed to prove that it holds its key.
     #[error("the master did not return the token that it was sent")]
     WrongToken,
-    /// Encrypting, decrypting or verifying did not end.
+    /// Encryption, decryption or verification panicked.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
-    /// The key waits to be accepted.
+    /// The key is pending.
     #[error(
         "the master has not accepted this minion's key yet: compare the fingerprints (`salt-minion --check` here, `salt-key -f {0}` \
          there), then run `salt-key -a {0}` there"
@@ -73,15 +73,15 @@ pub enum ChannelError {
          `salt-key -f {0}` there), then run `salt-key -a {0} --include-rejected` there"
     )]
     Rejected(MinionId),
-    /// The master wants no cipher that this minion allows.
+    /// The master supports no cipher that this minion allows.
     #[error(
         "the master allows none of the ciphers that the option 'ciphers' allows here ({0}): compare it with the master's"
     )]
     NoCipher(String),
-    /// The answer to an authentication is not signed, although the master's key is known.
+    /// The reply to an authentication is not signed, although the master's key is known.
     #[error("the answer to the authentication is not signed with the master's key: it is not taken")]
     Unsigned,
-    /// The master has as many minions as it may.
+    /// The master has reached `max_minions`.
     #[error("the master has as many minions as it may (max_minions)")]
     Full,
     /// The master refuses a request.
@@ -90,14 +90,13 @@ pub enum ChannelError {
     /// A publish is not signed.
     #[error("a publish is not signed with the master's key")]
     UnsignedPublish,
-    /// The same publish came before.
+    /// A publish is replayed.
     #[error("a publish came twice")]
     Replay,
 }
 
 impl ChannelError {
-    /// Whether who stands between minion and master could have brought this about, by an answer that neither
-    /// proves nor changes anything.
+    /// Whether a man in the middle could have caused this error by a reply that neither proves nor changes anything.
     pub fn may_be_forged(&self) -> bool {
         match self {
             ChannelError::Refused

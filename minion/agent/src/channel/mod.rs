@@ -26,29 +26,29 @@ use sha2::{Digest, Sha256};
 pub use self::error::ChannelError;
 pub use self::publishes::Publishes;
 
-/// What one authentication has brought.
+/// The result of an authentication.
 struct Keys {
     session: Session,
     publish: Session,
     publish_port: u16,
     /// The key that the master has proven to hold.
     master: PublicKey,
-    /// Whether the master is Brine's: it has signed the digest of the request.
+    /// Whether the master is a Brine master: it has signed the digest of the request.
     is_brine: bool,
-    /// The proof of the minion's key that requests with Salt's cipher carry.
+    /// The proof of the minion's key in requests with Salt's cipher.
     token: Option<Vec<u8>>,
-    /// The last request's serial number, with AES-256-GCM.
+    /// The serial number of the last request, with AES-256-GCM.
     serial: AtomicU64,
-    /// Which authentication it was, counted from 1.
+    /// The number of the authentication, from 1.
     generation: u64,
 }
 
-/// An authentication that is about to be asked for.
+/// A prepared authentication request.
 struct Prepared {
     request: AuthRequest,
-    /// The master's key, if there was a contact before.
+    /// The master's key, unless this is the first contact.
     known: Option<PublicKey>,
-    /// The token that the holder of that key must return.
+    /// The token that only the holder of that key can return.
     secret: Option<Vec<u8>>,
 }
 
@@ -61,18 +61,18 @@ pub struct Channel {
     crypto: Executor,
     keys: RwLock<Option<Arc<Keys>>>,
     seen: Mutex<ReplayWindow>,
-    /// One authentication at a time.
+    /// Serializes authentications.
     authenticating: tokio::sync::Mutex<()>,
-    /// The number of authentications that have ended, with or without success.
+    /// The number of finished authentications, successful or not.
     attempts: AtomicU64,
-    /// The master's key, if it is kept here and not on disk.
+    /// The master's key, if it is kept in memory instead of on disk.
     master: Option<RwLock<Option<PublicKey>>>,
-    /// What is shown along with the key, for the master to accept it by.
+    /// The grains that are sent with the key, for autosigning.
     autosign_grains: Map,
 }
 
 impl Channel {
-    /// A session that is not begun, with the master at this host. Makes the minion's key if there is none.
+    /// Creates a channel to the master at this host, without a session. Generates the minion's key if there is none.
     pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
         files::create_private_dir(&config.pki_dir)?;
         let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
@@ -81,8 +81,8 @@ impl Channel {
         Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client, crypto) })
     }
 
-    /// As [`Channel::new`], with a key and a connection for requests that others may share. Nothing is kept on disk:
-    /// the first contact makes the master known for as long as this lives.
+    /// Creates a channel like [`Channel::new`], with a key and a request connection that other channels may share.
+    /// Nothing is stored on disk: the master's key of the first contact is trusted as long as the channel exists.
     pub fn with_key(
         id: MinionId,
         config: Arc<MinionConfig>,
@@ -105,8 +105,7 @@ impl Channel {
         }
     }
 
-    /// Shows those of these grains along with the key that `autosign_grains` names. One that is not there is shown as
-    /// none, as by Salt.
+    /// Sets the grains in `autosign_grains`, which are sent with the key. As in Salt, a missing grain is sent as null.
     #[must_use]
     pub fn showing(mut self, grains: &Map) -> Self {
         let shown = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
@@ -114,37 +113,37 @@ impl Channel {
         self
     }
 
-    /// Where publishes come from; known once the session has begun.
+    /// Returns the endpoint of publishes; `None` before the first session.
     pub fn publish_endpoint(&self) -> Option<Endpoint> {
         let keys = self.keys.read().clone()?;
         let Endpoint::Tcp(host, _) = self.client.endpoint() else { return None };
         Some(Endpoint::Tcp(host.clone(), self.config.publish_port.unwrap_or(keys.publish_port)))
     }
 
-    /// Whether the session is with a master of Brine.
+    /// Whether the session is with a Brine master.
     pub fn is_brine(&self) -> bool {
         self.keys.read().as_ref().is_some_and(|keys| keys.is_brine)
     }
 
-    /// Returns which session this is, counted from 1; 0 if none has begun.
+    /// Returns the number of the session, from 1; 0 without a session.
     pub(crate) fn generation(&self) -> u64 {
         self.keys.read().as_ref().map_or(0, |keys| keys.generation)
     }
 
-    /// What the session is sealed with.
+    /// Returns the cipher of the session.
     pub fn cipher(&self) -> Option<Cipher> {
         self.keys.read().as_ref().map(|keys| keys.session.cipher())
     }
 
-    /// Shows the master this minion's key, once, and begins a session if it accepts. Callers at the same time share
-    /// one session.
+    /// Authenticates with the master once, and begins a session if the key is accepted. Concurrent callers share one
+    /// session.
     pub async fn authenticate(self: &Arc<Self>) -> Result<(), ChannelError> {
         let used = self.generation();
         let _one_at_a_time = self.authenticating.lock().await;
         if self.generation() == used { self.authenticate_now().await } else { Ok(()) }
     }
 
-    /// Replaces the session of this generation, unless another request has done so or has just failed to.
+    /// Replaces the session of this generation, unless another request has just done so or failed to.
     async fn renew(self: &Arc<Self>, used: u64) -> Result<(), ChannelError> {
         let attempts = self.attempts.load(Ordering::Relaxed);
         let _one_at_a_time = self.authenticating.lock().await;
@@ -165,7 +164,7 @@ impl Channel {
 
     async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
         let this = Arc::clone(self);
-        // Key files are read, and RSA takes milliseconds: not on the thread that serves sockets.
+        // Reads key files, and RSA takes milliseconds: not on the thread that serves sockets.
         let Prepared { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
         let load = request.to_map();
@@ -175,7 +174,7 @@ impl Channel {
         let keys = self.crypto.run(move |_| this.take_answer(&request, &binding, known, secret, &answer)).await??;
         let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
         if before.is_none_or(|before| before != keys.publish.key_text()) {
-            // Salt's masters count anew with each key; nothing of before opens with it.
+            // Salt's masters restart their serial numbers with each key; earlier messages do not decrypt with it.
             *self.seen.lock() = ReplayWindow::default();
         }
         *self.keys.write() = Some(Arc::new(keys));
@@ -220,7 +219,7 @@ impl Channel {
             if known.is_some() {
                 return Err(ChannelError::Unsigned);
             }
-            // Older masters do not sign that a minion has to wait; nothing is learned from it.
+            // Older masters do not sign the reply to a pending minion; nothing in it is trusted.
             return match answer.get("load").and_then(|load| load.get("ret")) {
                 Some(Value::Bool(true)) => Err(ChannelError::Pending(self.id.clone())),
                 Some(Value::Bool(false)) => Err(ChannelError::Rejected(self.id.clone())),
@@ -232,8 +231,9 @@ impl Channel {
         let accepted = match reply {
             AuthReply::Refused(verdict) => {
                 if known.is_some_and(|known| known.verify(load, sig, request.signature).is_err()) {
-                    // A master that is vouched for may be another one, but shows its key only to whom it lets in. Anybody
-                    // else can make such a reply without any key: it proves nothing and must not end the minion.
+                    // With a signed master key the master may be a different one, but it sends its key only to accepted
+                    // minions. Anyone can forge this reply without any key: it proves nothing and must not end the
+                    // minion.
                     let may_be_another = self.config.verify_master_pubkey_sign;
                     return Err(if may_be_another {
                         ChannelError::Pending(self.id.clone())
@@ -263,7 +263,7 @@ impl Channel {
             Some(_) => return Err(self.changed_master()),
             None => self.check_fingerprint(&master)?,
         }
-        // The token was sealed to the key that is known: a master with another one cannot return it.
+        // The token was encrypted with the known key: a master with another key cannot return it.
         let secret = secret.filter(|_| is_known);
         master.verify(load, sig, request.signature)?;
         let publish = self.private_key.decrypt(&accepted.publish_key, request.encryption)?;
@@ -285,7 +285,7 @@ impl Channel {
             return Err(CryptError::Malformed("a session key of the cipher that was agreed on").into());
         }
         if secret.is_none() {
-            // The first contact: this is the master from now on.
+            // Trust on first use: this key is the master's from now on.
             self.keep_master_key(master.clone())?;
         }
         let token = match cipher {
@@ -308,7 +308,7 @@ impl Channel {
         ChannelError::ChangedMaster(self.config.pki_dir.join(MASTER_KEY))
     }
 
-    /// Whether what vouches for the master's key does so, if anything must.
+    /// Verifies the signature of the master's key, if one is required.
     fn check_voucher(
         &self,
         pem: &str,

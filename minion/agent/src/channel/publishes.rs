@@ -1,4 +1,4 @@
-//! The publish stream of a session: what the minion subscribes to, and its jobs decrypted and verified.
+//! The publish stream of a session: subscribes, decrypts and verifies jobs.
 
 use std::sync::Arc;
 
@@ -18,15 +18,15 @@ pub struct Publishes {
 }
 
 impl Publishes {
-    /// Returns the payload of the next publish for this minion or for all. Safe to drop while it waits.
+    /// Returns the payload of the next publish for this minion or for all. Cancel safe.
     pub async fn recv(&mut self) -> Result<Bytes, TransportError> {
         loop {
             let frames = self.subscriber.recv().await?;
             match &frames[..] {
                 [payload] => return Ok(payload.clone()),
                 [topic, payload] if self.topics.iter().any(|own| own == topic) => return Ok(payload.clone()),
-                // A master with `zmq_filtering` sends a publish once for each of its minions, and a minion that does not
-                // filter gets all of them.
+                // A master with `zmq_filtering` sends a publish once for each of its minions, and a minion that does
+                // not filter receives all of them.
                 _ => tracing::trace!("a publish for other minions is left out"),
             }
         }
@@ -34,7 +34,7 @@ impl Publishes {
 }
 
 impl Channel {
-    /// Connects to the publish port of the session; nothing if there is no session.
+    /// Connects to the publish port of the session; `None` without a session.
     pub async fn subscribe(&self) -> Result<Option<Publishes>, TransportError> {
         let Some(endpoint) = self.publish_endpoint() else { return Ok(None) };
         let [gcm, broadcast, own] =
@@ -49,13 +49,13 @@ impl Channel {
         Ok(Some(Publishes { subscriber, topics: [gcm, broadcast, own] }))
     }
 
-    /// As [`Channel::open_publish`], on a thread that may compute.
+    /// Decrypts like [`Channel::open_publish`], on an executor.
     pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
         let this = Arc::clone(self);
         self.crypto.run(move |_| this.open_publish(&payload)).await?
     }
 
-    /// Opens a publish: the payload of what came from the publish port.
+    /// Decrypts and verifies the payload of a publish.
     pub fn open_publish(&self, payload: &[u8]) -> Result<Publication, ChannelError> {
         let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
         let envelope: Map = msgpack::unpack_map(payload).map_err(WireError::from)?;

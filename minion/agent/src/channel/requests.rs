@@ -1,9 +1,9 @@
-//! Requests of a session: encrypted, signed if the master wants that, sent, and their replies decrypted.
+//! Requests of a session: encrypts, signs on demand and sends them, and decrypts the replies.
 //!
-//! A request reaches the master at least once or fails. It is sent again, encrypted anew, after the session was renewed,
-//! and once when the connection ended before the reply, as Salt's minions send theirs again: an event may then be
-//! published twice, and a return comes a second time for the same job. Requests that start something on other minions or
-//! on the master are not sent again unless the master has refused them.
+//! A request reaches the master at least once or fails. It is sent again, encrypted anew, after the session was
+//! renewed, and once if the connection ended before the reply, as Salt's minions do: an event may then be published
+//! twice, and a return may arrive twice. Requests that start something on other minions or on the master are only
+//! repeated if the master has refused them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,12 +17,12 @@ use bytes::Bytes;
 
 use super::{Channel, ChannelError, Keys};
 
-/// Commands that must not be carried out twice.
+/// Commands that must not be repeated.
 const ONCE: &[&str] = &["minion_pub", "minion_publish", "minion_runner"];
 
 impl Channel {
-    /// Sends a command to the master and returns its answer. The session is renewed, once, with a master that does not
-    /// know it any more.
+    /// Sends a command to the master and returns its reply. The session is renewed once if the master does not know it
+    /// any more.
     pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
         match self.request_in_session(&load).await {
             Err(ChannelError::Transport(error @ TransportError::Unanswered { .. })) if may_be_repeated(&load) => {
@@ -82,7 +82,7 @@ impl Channel {
         Ok(msgpack::unpack(&plain).map_err(WireError::from)?)
     }
 
-    /// Signs a load with the minion's key, on a thread that may compute.
+    /// Signs a load with the minion's key, on an executor.
     async fn sign(self: &Arc<Self>, mut load: Map) -> Result<Map, ChannelError> {
         let this = Arc::clone(self);
         let signed = self.crypto.run(move |_| -> Result<Map, ChannelError> {
@@ -92,7 +92,7 @@ impl Channel {
         signed.await?
     }
 
-    /// Sends what may reach the master twice, and sends it again if the connection ended before the reply.
+    /// Sends a repeatable request, and repeats it if the connection ended before the reply.
     pub(super) async fn send(&self, request: Bytes, timeout: Duration) -> Result<Bytes, TransportError> {
         match self.client.request(request.clone(), timeout).await {
             Err(TransportError::Unanswered { .. }) => self.client.request(request, timeout).await,
@@ -100,7 +100,7 @@ impl Channel {
         }
     }
 
-    /// Opens a reply that the master has sealed to this minion's key alone.
+    /// Decrypts a reply that is encrypted for this minion's key only.
     fn open_private(&self, answer: &Map, nonce: &str, keys: &Keys) -> Result<Value, ChannelError> {
         let encryption = self.config.encryption_algorithm.parse()?;
         let signature = self.config.signing_algorithm.parse()?;

@@ -1,5 +1,5 @@
-//! Jobs that were published while the minion was disconnected: asked for after each connection, and run as if they
-//! had been published again. Brine masters only.
+//! Catches up on jobs that were published while the minion was disconnected: requests them after each connection, and
+//! runs them as if they had been published again. Brine masters only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use brine_wire::Publication;
 use super::Connected;
 use super::intake::take_job;
 
-/// How long the answer is waited for: jobs that are published meanwhile wait too.
+/// The timeout of the reply: jobs that are published meanwhile wait too.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Fetches the jobs that the minion has missed. `reconnected` says whether there was a session before. The publish
-/// stream must be subscribed to already, so that no job falls between.
+/// Fetches the jobs that the minion has missed. `reconnected` is whether there was a session before. The publish stream
+/// must be subscribed already, so that no job is missed in between.
 pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
     let last = connected.seen.lock().last().map(str::to_owned);
     let Some(load) = request(connected, reconnected, last) else { return };
@@ -25,7 +25,7 @@ pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
     }
 }
 
-/// Returns the request, if there is reason for one.
+/// Returns the request, if one is necessary.
 fn request(connected: &Connected, reconnected: bool, last: Option<String>) -> Option<Map> {
     let is_wanted = connected.minion.config.publish_catch_up > 0 && connected.channel.is_brine();
     // A minion that starts and has never had a job has missed none.
@@ -35,7 +35,7 @@ fn request(connected: &Connected, reconnected: bool, last: Option<String>) -> Op
     Some(map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()})
 }
 
-/// Runs those of the jobs that are for this minion and that it has not received.
+/// Runs those jobs that target this minion and that it has not received.
 pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
     // A master that does not know the command answers with an empty mapping.
     let Value::List(loads) = answer else {
@@ -92,7 +92,7 @@ mod tests {
             list![job(&jids[0], "*"), job(&jids[1], "web1"), job(&jids[2], "db1"), 5, map! {}, job(&jids[1], "*")];
         take(&connected, answer).await;
         take(&connected, Value::map()).await;
-        // There is no master: the return of the one job that ran waits.
+        // There is no master: the return of the only started job stays in the queue.
         while connected.returns.len() == 0 {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! A minion with a session with its master: what the daemon and `salt-call` have in common.
+//! A minion with a session with its master: the common part of the daemon and `salt-call`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,29 +25,29 @@ use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
 use crate::upstream::{MasterUpstream, is_taken, pillar_load, send_event};
 
-/// When a minion looks for the first time whether its key has been accepted.
+/// The first interval at which a minion polls for the acceptance of its key.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 /// The directory below `cachedir` with the returns that the master has not accepted.
 const RETURNS: &str = "returns";
-/// How long a return is kept: as long as masters keep jobs (`keep_jobs_seconds`).
+/// The maximum age of a queued return: as long as masters keep jobs (`keep_jobs_seconds`).
 const RETURNS_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The bounds of the queue of events.
 const EVENTS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::from_secs(600) };
-/// The part of a message that is not the load.
+/// The size of a message without its load.
 const ENVELOPE: usize = 64 << 10;
 
-/// A minion that has a session with its master.
+/// A minion with a session with its master.
 pub struct Connected {
-    /// What functions see.
+    /// The minion as functions see it.
     pub minion: Arc<Minion>,
     pub(super) channel: Arc<Channel>,
     pub(super) id: MinionId,
-    /// Whether there is a session, and the master knows that the minion is ready.
+    /// Whether there is a session and the master has received the start event.
     pub(super) ready: watch::Sender<bool>,
     pub(super) was_ready: AtomicBool,
-    /// Jobs under way, and the executors.
+    /// Running jobs, and the executors.
     pub pool: Arc<JobPool>,
-    /// The jobs that were received: one that is received again is not run again.
+    /// The received jobs: a job that is received again does not run again.
     pub(super) seen: Mutex<SeenJobs>,
     /// Returns that the master has not accepted.
     pub(super) returns: Arc<Outbox>,
@@ -56,7 +56,7 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// Creates the minion, on a thread that may block: reads grains and keys. [`Connected::join`] begins the session.
+    /// Creates the minion: reads grains and keys. Blocks. [`Connected::join`] begins the session.
     pub async fn open(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
         let pool = Arc::new(JobPool::new(&config));
         let own = Arc::clone(&pool);
@@ -65,7 +65,7 @@ impl Connected {
 
     fn new(config: MinionConfig, bus: Option<Bus>, pool: Arc<JobPool>) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
-        // A daemon has a bus; a call beside it has not.
+        // Only a daemon has a bus, `salt-call` has none.
         let is_daemon = bus.is_some();
         let seen = if is_daemon { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
         let config = Arc::new(config);
@@ -107,8 +107,8 @@ impl Connected {
         Ok(connected)
     }
 
-    /// Begins the session. While the key is pending, asks again: soon at first, as somebody may be about to
-    /// accept it, then every `acceptance_wait_time`.
+    /// Begins the session. While the key is pending, retries: quickly at first, as an operator may be about to accept
+    /// it, then every `acceptance_wait_time`.
     pub async fn join(&self, wait: bool) -> Result<(), MinionError> {
         let config = &self.minion.config;
         let mut lost = self.backoff();
@@ -132,7 +132,7 @@ impl Connected {
                     tracing::warn!("the master cannot be reached: {error}");
                     lost.wait().await;
                 }
-                // Somebody in between may have changed it: that must not end the minion.
+                // A man in the middle may have caused it: that must not end the minion.
                 Err(error) if error.may_be_forged() => {
                     brine_wire::metrics::REQUESTS_REFUSED.add(1);
                     tracing::error!("an answer to the authentication is refused: {error}; asking again in {step:?}");
@@ -143,7 +143,7 @@ impl Connected {
         }
     }
 
-    /// Asks for the pillar.
+    /// Requests the pillar.
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = Arc::clone(&self.minion.grains.read());
         let config = &self.minion.config;
@@ -159,7 +159,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Collects the grains anew.
+    /// Collects the grains again.
     pub async fn refresh_grains(&self) {
         let (minion, id) = (Arc::clone(&self.minion), self.id.clone());
         let render = &self.pool.executors().render;
@@ -169,12 +169,12 @@ impl Connected {
         }
     }
 
-    /// Fires an event on the master's bus.
+    /// Publishes an event on the master's bus.
     pub async fn fire(&self, event: &MasterEvent) -> Result<(), String> {
         send_event(&self.channel, &self.id, event).await
     }
 
-    /// Queues an event for the master's bus. It is sent again until the master accepts it.
+    /// Queues an event for the master's bus. It is retried until the master accepts it.
     pub fn fire_later(&self, event: &MasterEvent) {
         self.events.push(&event.tag, &event.request(self.id.as_str()));
     }
@@ -186,12 +186,12 @@ impl Connected {
         self.events.push("beacons", &load);
     }
 
-    /// Whether there is a session now, or was one before.
+    /// Whether there is or was a session.
     pub fn was_ready(&self) -> bool {
         self.is_ready() || self.was_ready.load(Ordering::Relaxed)
     }
 
-    /// Whether there is a session now.
+    /// Whether there is a session.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
@@ -201,7 +201,7 @@ impl Connected {
         let jid = load.get("jid").cloned();
         match self.channel.request(load).await {
             Ok(answer) if is_taken(&answer) => Verdict::Accepted,
-            // The master's journal does not work, such as for a full disk.
+            // The master's journal fails, for example because of a full disk.
             Ok(Value::Bool(false)) => {
                 tracing::warn!(?jid, "the master cannot keep a return or event now; it is sent again");
                 Verdict::Later
@@ -217,14 +217,14 @@ impl Connected {
         }
     }
 
-    /// Puts a return into the queue for the master, on disk. Blocks.
+    /// Queues a return for the master, on disk. Blocks.
     pub(super) fn keep_return(&self, load: &mut Map) -> Ticket {
         outbox::fit(load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
         self.returns.add(&label, load)
     }
 
-    /// Sends a return that is in the queue; if the master does not accept it, the queue sends it again.
+    /// Sends a queued return; the queue retries it if the master does not accept it.
     pub(super) async fn send_return(&self, ticket: Ticket, load: Map) {
         let verdict = if self.is_ready() { self.send(load).await } else { Verdict::Later };
         if verdict == Verdict::Later {
@@ -248,8 +248,7 @@ impl Connected {
         }
     }
 
-    /// Sends the return of a call beside the daemon, once. A return that the master does not accept is left on disk for
-    /// the daemon.
+    /// Sends the return of a `salt-call` once. A return that the master does not accept is left on disk for the daemon.
     pub async fn return_once(&self, mut load: Map) {
         outbox::fit(&mut load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
         if self.send(load.clone()).await == Verdict::Later {
@@ -262,7 +261,7 @@ impl Connected {
         }
     }
 
-    /// The wait between two attempts to reach the master.
+    /// Returns the backoff between two attempts to reach the master.
     pub(super) fn backoff(&self) -> Backoff {
         let config = &self.minion.config;
         Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max))

@@ -1,4 +1,4 @@
-//! Jobs from the master: targeted here, new, run on a thread of the pool, returned.
+//! Takes jobs from the master: matches their target, deduplicates them, runs them on the pool and returns the results.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::Connected;
 use crate::pool::PoolError;
 use crate::{jobs, metrics};
 
-/// Runs a published job, if it is for this minion and new.
+/// Runs a published job if it targets this minion and is new.
 pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
-    // The parts of a batch are for different minions and have one id: only what is meant here is remembered.
+    // The parts of a batch have different minions and one id: only the part for this minion is recorded.
     if !is_meant(&connected.minion, &publication) {
         return;
     }
@@ -34,7 +34,7 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
     start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret);
 }
 
-/// Returns whether a job is received for the first time. From then on it is known, also after a restart.
+/// Whether a job is received for the first time. It is recorded, also across restarts.
 async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
     let (this, jid) = (Arc::clone(connected), jid.to_string());
     let disk = &connected.pool.executors().disk;
@@ -42,10 +42,10 @@ async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
         let mut seen = this.seen.lock();
         seen.insert(&jid).then(|| seen.handle())
     });
-    // After a panic, which has been logged, the job may be known.
+    // After a panic, which is logged, the job may be recorded.
     let Ok(Some(file)) = added.await else { return false };
     if let Some(file) = file {
-        // The job does not wait for the disk: only a power failure within these milliseconds lets it run again.
+        // The job does not wait for the disk: only after a power failure within these milliseconds could it run again.
         let flushed = disk.start(move |_| {
             if let Err(error) = file.sync_data() {
                 tracing::warn!(%error, "flushing the list of received jobs failed");
@@ -64,7 +64,7 @@ fn is_meant(minion: &Minion, publication: &Publication) -> bool {
     let target =
         kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), delimiter, &minion.config.nodegroups));
     match target {
-        // Its groups are known to the master only, which expands them.
+        // Only the master knows its node groups, and expands them.
         Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
         Err(error) => {
             tracing::warn!(jid = %publication.jid, %error, "a job's target cannot be read");
@@ -79,16 +79,16 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
     let (this, running) = (Arc::clone(connected), Arc::clone(&job));
     let (sender, ran) = oneshot::channel();
     let started = connected.pool.start(fun, move || {
-        // A minion that is killed from here on reports the job as interrupted: its proc file is there.
+        // A minion that is killed from here on reports the job as interrupted: its proc file exists.
         let proc_file = ProcFile::write(&this.minion, &running);
         this.seen.lock().begin(&running.jid);
         let mut load = jobs::run(&this.minion, &running);
         let ticket = this.keep_return(&mut load);
         drop(proc_file);
-        // The master gets it while returners work. The receiver is gone when the minion ends.
+        // The master gets it while returners are running. The receiver is dropped when the minion ends.
         _ = sender.send((ticket, load.clone()));
         jobs::keep_return(&this.minion, &load);
-        // For the returners alone, as in Salt: they may hold passwords.
+        // Only for the returners, as in Salt: they may contain passwords.
         let options = ["ret_config", "ret_kwargs"].into_iter();
         load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
         store_in(&ret, &this.minion.config.opts, load);
@@ -100,7 +100,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
             Err(error) => return this.return_failure(&job, &error).await,
         };
         let Ok((ticket, load)) = ran.await else {
-            // It has ended without a return: it panicked, or was refused at the end.
+            // It ended without a return: it panicked, or was refused during the shutdown.
             if let Err(error) = running.result().await {
                 this.return_failure(&job, &error).await;
             }
@@ -115,7 +115,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
 }
 
 impl Connected {
-    /// Returns a job to the master that has not run to its end.
+    /// Returns the failure of a job that did not complete to the master.
     async fn return_failure(self: &Arc<Self>, job: &Job, error: &PoolError) {
         tracing::error!(jid = job.jid, fun = job.fun, %error, "job failed");
         if let PoolError::Panicked(_) = error {
@@ -142,7 +142,7 @@ pub(super) fn report_interrupted(connected: &Connected) {
     }
 }
 
-/// Returns the return of a job that has not run to its end.
+/// Creates the return of a job that did not complete.
 fn failed(connected: &Connected, job: &Job, error: &PoolError) -> Map {
     let text = CallError::Exception(error.to_string()).to_string();
     map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,

@@ -1,6 +1,7 @@
-//! The minion's life: find the master, be accepted, listen, run jobs, return; and again when the connection breaks.
+//! The daemon's main loop: connects to the master, authenticates, subscribes, runs jobs and returns results; reconnects
+//! when the connection breaks.
 //!
-//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches those that were missed.
+//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones.
 
 mod catch_up;
 mod connected;
@@ -29,38 +30,38 @@ use crate::events::Kind;
 use crate::seen_jobs::SeenJobs;
 use crate::{beacons, jobs, schedule};
 
-/// The file below `cachedir` with the ids of the jobs that were received.
+/// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
-/// How long jobs that were ended may take to end, and to return.
+/// The time that ended jobs have to end and to return.
 const JOBS_END: Duration = Duration::from_secs(2);
-/// How long the minion's own tasks may take to end.
+/// The time that the minion's own tasks have to end.
 const TASKS_END: Duration = Duration::from_secs(1);
 
-/// Why a minion cannot start or go on.
+/// The error that ends a minion.
 #[derive(Debug, thiserror::Error)]
 pub enum MinionError {
-    /// The parts of the minion cannot be created.
+    /// The minion cannot be created.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// A folder or file cannot be used.
+    /// A directory or file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
     /// The event sockets cannot be opened.
     #[error("cannot listen: {0}")]
     Listen(#[from] TransportError),
-    /// The reactor's configuration is wrong.
+    /// The reactor's configuration is invalid.
     #[error(transparent)]
     Reactor(#[from] brine_reactor::EntryError),
-    /// The master cannot be joined.
+    /// The session with the master failed.
     #[error(transparent)]
     Channel(#[from] ChannelError),
-    /// Starting panicked.
+    /// The start panicked.
     #[error(transparent)]
     Executor(#[from] ExecutorError),
-    /// A task that the minion cannot go on without has ended.
+    /// An essential task has ended.
     #[error("the minion stops: one of its tasks failed, see the log")]
     TaskFailed,
-    /// The configuration is refused before anything is opened.
+    /// The configuration is invalid.
     #[error("{0}")]
     Invalid(String),
     /// No master is configured.
@@ -93,7 +94,7 @@ pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<()
     result
 }
 
-/// Prepares the directories of a daemon and returns the jobs that it has received before. Blocks.
+/// Prepares the directories of a daemon and returns the received jobs of earlier runs. Blocks.
 fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
     for directory in [&config.cachedir, &config.sock_dir] {
         files::create_private_dir(directory)?;
@@ -101,7 +102,7 @@ fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
     Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
 }
 
-/// Starts the tasks beside the connection.
+/// Starts the tasks that run beside the connection.
 fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     for (name, kind) in [("own events", Kind::Own), ("events for the master", Kind::ForMaster)] {
         let (connected, bus) = (Arc::clone(connected), bus.clone());
@@ -140,7 +141,7 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     });
 }
 
-/// Ends jobs and tasks, in this order and within a few seconds.
+/// Ends jobs and then tasks, within a few seconds.
 async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
     shutdown.cancel();
     for job in connected.minion.jobs.lock().values() {
@@ -173,14 +174,14 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
     }
 }
 
-/// Follows the publish stream until it breaks.
+/// Reads the publish stream until the connection breaks.
 async fn listen(
     connected: &Arc<Connected>,
     started: &mut bool,
     shutdown: &CancellationToken,
     backoff: &mut Backoff,
 ) -> Result<(), MinionError> {
-    // Before anything is told to the master: what it publishes in answer must be heard.
+    // Subscribes before sending anything: publishes in response must not be missed.
     let Some(mut publishes) = connected.channel.subscribe().await? else { return Ok(()) };
     connected.refresh_pillar().await?;
     backoff.reset();
@@ -200,11 +201,11 @@ async fn listen(
         };
         match connected.channel.open(payload.clone()).await {
             Err(ChannelError::Crypt(error)) => {
-                // The master has new keys. Not all minions may ask for them in the same moment.
+                // The master has new keys. A random delay keeps all minions from authenticating at once.
                 tracing::info!(%error, "a publish cannot be opened: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 connected.join(true).await?;
-                // What told of the new keys may be a job.
+                // The publish with the new keys may itself be a job.
                 take_publish(connected, connected.channel.open(payload.clone()).await).await;
             }
             opened => take_publish(connected, opened).await,
@@ -239,7 +240,7 @@ async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
     Ok(())
 }
 
-/// `startup_states`: what is applied when the minion starts.
+/// Runs `startup_states`.
 fn run_startup_states(connected: &Arc<Connected>) {
     let config = &connected.minion.config;
     let (fun, arg) = match config.startup_states.as_deref() {

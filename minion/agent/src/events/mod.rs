@@ -1,4 +1,4 @@
-//! What a minion does about events on its own bus that are meant for itself.
+//! Handles events on the minion's own bus that are addressed to the minion.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::daemon::Connected;
 use crate::pool::JobPool;
 use crate::{beacons, schedule};
 
-/// The events that ask for beacons or the schedule.
+/// The events that query or change beacons or the schedule.
 const MANAGE_BEACONS: &str = "manage_beacons";
 const MANAGE_SCHEDULE: &str = "manage_schedule";
 
-/// Which events are followed. Those that wait for the master do not hold up the others.
+/// The kind of events that a subscriber handles. Events that wait for the master do not block the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What the minion does and answers itself.
+    /// Events that the minion handles itself.
     Own,
-    /// What goes on to the master.
+    /// Events that are forwarded to the master.
     ForMaster,
 }
 
@@ -35,9 +35,9 @@ impl Kind {
     }
 }
 
-/// Acts on the events that Salt's own tools and the minion's own parts fire for a minion: `fire_master` and what
-/// beacons saw go on to the master, so do returns of the schedule; `pillar_refresh` and `grains_refresh` do what
-/// they say, `manage_beacons` and `manage_schedule` are answered.
+/// Handles the events that Salt's tools and the minion's own parts publish for a minion: `fire_master`, beacon events
+/// and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh these;
+/// `manage_beacons` and `manage_schedule` are answered.
 pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
@@ -60,7 +60,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
-                // The next need not wait for it.
+                // The next event need not wait for it.
                 let returning = Arc::clone(&connected);
                 connected.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())
@@ -78,7 +78,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
     }
 }
 
-/// Answers a question about beacons or the schedule, and does what it asks for.
+/// Answers a query about beacons or the schedule, and applies its changes.
 pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, event: &Event) -> Result<(), String> {
     let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
     let this = Arc::clone(minion);
@@ -98,7 +98,7 @@ pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, even
     reply(bus, &question, answer.reply).await
 }
 
-/// Fires the answer to a question, so that who asked finds it.
+/// Publishes the reply to a query.
 async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Result<(), String> {
     let Some((tag, mut fields)) = answer else { return Ok(()) };
     if let Some(question) = question.get(QUESTION) {
@@ -107,7 +107,7 @@ async fn reply(bus: &Bus, question: &Map, answer: Option<(String, Map)>) -> Resu
     bus.fire(&tag, &fields).await.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Queues one event, or several, that were fired for the master.
+/// Queues one or several events for the master.
 fn forward(connected: &Connected, data: &Map) -> Result<(), String> {
     let text = |map: &Map, name: &str| map.get(name).and_then(Value::as_str).map(str::to_owned);
     let several = data.get("events").and_then(Value::as_list).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What the master has not accepted yet: returns of jobs on disk, events in memory. Both are bounded and sent again with
-//! growing, random waits.
+//! Queues of loads that the master has not accepted yet: returns of jobs on disk, events in memory. Both are bounded
+//! and retried with exponential backoff and jitter.
 //!
-//! The first attempt is the caller's ([`Outbox::first`]) or the queue's; later ones are the queue's alone, one after the
-//! other. A load that the master does not accept goes to the end, so that it holds up no other.
+//! The first attempt is the caller's ([`Outbox::first`]) or the queue's; later ones are the queue's, one at a time. A
+//! load that the master does not accept goes to the end, so that it does not block others.
 
 mod store;
 
@@ -22,17 +22,17 @@ use tokio_util::sync::CancellationToken;
 
 use self::store::{Directory, Place};
 
-/// How often the directory is read for returns of other processes (`salt-call`).
+/// The interval at which the directory is scanned for returns of other processes (`salt-call`).
 const RESCAN: Duration = Duration::from_secs(60);
 
-/// The answer to a load.
+/// The result of sending a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The master has it.
+    /// The master has accepted it.
     Accepted,
     /// The master will never accept it.
     Refused,
-    /// It may be accepted later.
+    /// It should be retried.
     Later,
 }
 
@@ -60,7 +60,7 @@ pub struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// By their turn.
+    /// By their position in the queue.
     entries: BTreeMap<u64, Entry>,
     bytes: usize,
     next: u64,
@@ -68,7 +68,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Entry {
-    /// What the log calls it: a job id or a tag.
+    /// Its name in logs: a job id or a tag.
     label: String,
     size: usize,
     since: Timestamp,
@@ -95,7 +95,7 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes the oldest entry that nobody is sending.
+    /// Takes the oldest entry that is not being sent.
     fn take_oldest(&mut self) -> Option<Entry> {
         let idle = self.entries.iter().filter(|(_, entry)| !entry.busy);
         let turn = *idle.min_by_key(|(_, entry)| entry.since)?.0;
@@ -104,7 +104,7 @@ impl Queue {
 }
 
 impl Outbox {
-    /// Returns an empty queue in memory.
+    /// Creates an empty queue in memory.
     pub fn in_memory(kind: &'static str, bounds: Bounds, lost: &'static Counter) -> Self {
         Outbox { kind, bounds, lost, directory: None, queue: Mutex::default(), changed: Notify::new() }
     }
@@ -132,7 +132,7 @@ impl Outbox {
         self.make_room();
     }
 
-    /// Adds a load whose first attempt the caller makes: on disk if there is a directory that takes it. Blocks.
+    /// Adds a load whose first attempt the caller makes: on disk if possible. Blocks.
     pub fn add(&self, label: &str, load: &Map) -> Ticket {
         self.insert(label, load, true)
     }
@@ -236,7 +236,7 @@ impl Outbox {
         Some((ticket, label, place.read()))
     }
 
-    /// Sends what is in the queue while there is a session, until `shutdown`.
+    /// Sends the queued loads while there is a session, until `shutdown`.
     pub async fn run<F: Future<Output = Verdict> + Send>(
         self: Arc<Self>,
         send: impl Fn(Map) -> F + Send,
@@ -266,7 +266,7 @@ impl Outbox {
             let verdict = match load {
                 Ok(load) => tokio::select! {
                     verdict = async {
-                        // The sender is as old as the minion.
+                        // The sender lives as long as the minion.
                         _ = ready.wait_for(|ready| *ready).await;
                         send(load).await
                     } => verdict,
@@ -302,7 +302,7 @@ fn is_older(since: Timestamp, age: Duration) -> bool {
     Timestamp::now().duration_since(since).unsigned_abs() > age
 }
 
-/// Replaces the value of a return that is longer than a message may be. It would never arrive.
+/// Replaces the value of a return that exceeds the maximum message size: it could never be sent.
 pub fn fit(load: &mut Map, limit: usize) {
     let size = msgpack::pack_map(load).len();
     if size <= limit {
@@ -315,7 +315,7 @@ pub fn fit(load: &mut Map, limit: usize) {
     load.insert("retcode".into(), 1.into());
     load.insert("success".into(), Value::Bool(false));
     load.shift_remove("out");
-    // Arguments may be what is so large.
+    // The arguments may be the large part.
     if msgpack::pack_map(load).len() > limit {
         load.insert("fun_args".into(), Value::List(Vec::new()));
     }

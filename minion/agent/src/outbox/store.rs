@@ -1,4 +1,4 @@
-//! Where a load is until the master accepts it: a file of its own, or memory.
+//! The storage of a queued load: a file of its own, or memory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -38,14 +38,14 @@ impl Place {
     }
 }
 
-/// A directory with one file a load. Its name is the time, the process and the load's label: names sort by age.
+/// A directory with one file for each load. Its name is the time, the process and the load's label: names sort by age.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
     made: AtomicU64,
 }
 
-/// A load that is in the directory.
+/// A load in the directory.
 #[derive(Debug)]
 pub struct Found {
     pub label: String,
@@ -67,7 +67,7 @@ impl Directory {
         self.path.join(format!("{now:020}.{}.{made}.{label}", std::process::id()))
     }
 
-    /// Returns all loads, the oldest first.
+    /// Returns all loads, oldest first.
     pub fn list(&self) -> Vec<Found> {
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -93,7 +93,7 @@ fn read_name(entry: &fs::DirEntry) -> Option<Found> {
     Some(Found { label, size: status.len() as usize, since, path: entry.path() })
 }
 
-/// Writes a load whole or not at all.
+/// Writes a load atomically.
 pub fn write(path: &Path, packed: &[u8]) -> Result<(), FileError> {
     let written = files::write_soon(path, packed, 0o600);
     if !written.as_ref().is_err_and(FileError::is_not_found) {

@@ -22,7 +22,7 @@ fn files(path: &Path) -> usize {
     std::fs::read_dir(path).map_or(0, Iterator::count)
 }
 
-/// Runs a queue against a master with these answers, until it is empty. Returns what the master got.
+/// Runs a queue against a master with these results, until it is empty. Returns the received loads.
 async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
     let outbox = Arc::new(outbox);
     let (answers, got) = (Mutex::new(VecDeque::from(answers.to_vec())), Mutex::new(Vec::new()));
@@ -45,7 +45,7 @@ async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
 }
 
 #[tokio::test]
-async fn loads_are_sent_again_and_hold_up_no_other() {
+async fn loads_are_retried_and_do_not_block_others() {
     let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST);
     (1..=3).for_each(|n| outbox.push("x", &load(n)));
     let answers = [Verdict::Later, Verdict::Accepted, Verdict::Accepted, Verdict::Later, Verdict::Accepted];
@@ -100,7 +100,7 @@ fn old_loads_are_dropped() {
 }
 
 #[test]
-fn without_a_directory_that_takes_it_a_load_is_kept_in_memory() {
+fn without_a_writable_directory_loads_stay_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

@@ -1,4 +1,4 @@
-//! The events by which the execution module `schedule` asks for the schedule and changes it.
+//! Handles the events of the execution module `schedule`, which query and change the schedule.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use brine_value::{Map, Value, list, map};
 
 use super::around;
 
-/// What is done about an event `manage_schedule`.
+/// The result of an event `manage_schedule`.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
-    /// The tag and the fields of the answer, Salt's.
+    /// Salt's tag and fields of the reply.
     pub reply: Option<(String, Map)>,
-    /// A job that shall run now.
+    /// A job to run now.
     pub run: Option<brine_schedule::Job>,
 }
 
-/// Does what an event `manage_schedule` asks for.
+/// Handles an event `manage_schedule`.
 pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
     let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
     let (func, name) = (text("func"), text("name"));
@@ -140,7 +140,7 @@ fn complete(tag: &str, field: &str, value: Value) -> Answer {
     Answer { reply: Some((format!("/salt/minion/minion_schedule_{tag}"), fields)), run: None }
 }
 
-/// Whether a schedule was written; if not, the log says why.
+/// Whether a schedule was written; a failure is logged.
 fn told(written: Result<(), String>) -> bool {
     if let Err(error) = &written {
         tracing::error!(error, "the schedule could not be kept for the next start");
@@ -148,7 +148,7 @@ fn told(written: Result<(), String>) -> bool {
     written.is_ok()
 }
 
-/// Changes a job of the configuration, if it is there.
+/// Changes a job of the configuration, if it exists.
 fn change(schedule: &mut Schedule, name: &str, change: impl FnOnce(&mut Map)) -> bool {
     let job = schedule.own_mut().get_mut(name).and_then(Value::as_map_mut);
     if job.is_none() {
@@ -172,7 +172,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn the_schedule_is_asked_and_changed_by_events() {
+    fn events_query_and_change_the_schedule() {
         let minion = testing::minion(&[]);
         let ping = || map! {"function" => "test.ping", "seconds" => 60};
         let with = |option: &str, value: Value| {
@@ -187,7 +187,7 @@ mod tests {
             (map! {"func" => "list"}, "list_complete", p(map! {})),
             (map! {"func" => "list", "where" => "opts"}, "list_complete", map! {}),
             (map! {"func" => "add", "schedule" => map! {"j" => ping()}}, "add_complete", p(map! {"j" => on()})),
-            // What is in the pillar is changed there.
+            // Jobs of the pillar must be changed there.
             (map! {"func" => "add", "schedule" => map! {"p" => on()}}, "add_complete", p(map! {"j" => on()})),
             (map! {"func" => "disable_job", "name" => "p"}, "disabled_job_complete", p(map! {"j" => on()})),
             (
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_run_postponed_and_told_of() {
+    fn a_job_is_run_postponed_and_queried() {
         let minion = testing::minion(&[]);
         let ping = map! {"function" => "test.ping", "when" => "5pm"};
         minion.schedule.lock().own_mut().insert("j".into(), ping.into());
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!((own.get("skip_explicit"), own.get("run_explicit")), (Some(&time(from)), Some(&time(to))));
         let now = "2026-11-21T12:00:00".parse().unwrap();
         assert!(super::super::due(&minion, now, jiff::SignedDuration::from_secs(1)).is_empty());
-        // What is in the pillar stays as it is, and when it runs next is not forgotten.
+        // Jobs of the pillar are unchanged, and the time of their next run is kept.
         *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => map! {"function" => "f", "when" => "6pm"}}});
         super::super::due(&minion, now, jiff::SignedDuration::from_secs(1));
         answer(&minion, &map! {"func" => "delete", "name" => "p"});
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_kept_if_asked() {
+    fn a_change_is_saved_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let mut minion = testing::minion(&[]);
         let inner = Arc::get_mut(&mut minion).unwrap();

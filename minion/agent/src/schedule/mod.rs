@@ -1,7 +1,7 @@
-//! The minion's schedule: jobs that run by themselves.
+//! The minion's schedule.
 //!
-//! When they run is told by [`brine_schedule`]. What a job returns goes onto the minion's own bus as
-//! `__schedule_return`, and from there to the master. `manage.rs` answers to the execution module `schedule`.
+//! [`brine_schedule`] decides which jobs are due. The return of a job is published on the minion's own bus as
+//! `__schedule_return`, and forwarded to the master. `manage.rs` answers the execution module `schedule`.
 
 mod manage;
 
@@ -27,18 +27,18 @@ use crate::jobs;
 use crate::pool::JobPool;
 use crate::ticks::Ticks;
 
-/// The event that carries what a scheduled job returned over the minion's own bus.
+/// The tag of the event with the return of a scheduled job on the minion's own bus.
 pub(crate) const RETURN: &str = "__schedule_return";
-/// The number of updates of the mine that may run side by side, as in Salt.
+/// The maximum number of concurrent updates of the mine, as in Salt.
 const MINE_MAX_RUNNING: u64 = 2;
-/// The retcode of a job that could not be run to its end.
+/// The retcode of a job that did not complete.
 const FAILED: i64 = 254;
 
 /// Schedules updates of the mine, now and every `mine_interval`.
 pub(crate) fn add_mine(minion: &Minion) {
     let config = &minion.config;
     let mut schedule = minion.schedule.lock();
-    // A schedule that Salt's minion saved has the job with the options of that time.
+    // A schedule saved by a Salt minion has the job with its options at that time.
     schedule.own_mut().shift_remove(MINE);
     if config.mine_enabled {
         let job = map! {
@@ -50,7 +50,7 @@ pub(crate) fn add_mine(minion: &Minion) {
     }
 }
 
-/// Runs what is due every `loop_interval`, once the minion is ready or at once with `scheduler_before_connect`.
+/// Runs due jobs every `loop_interval`, once the minion is ready, or at once with `scheduler_before_connect`.
 pub(crate) async fn run(
     minion: Arc<Minion>,
     pool: Arc<JobPool>,
@@ -72,7 +72,7 @@ fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<brine_schedu
     around(minion, |around| minion.schedule.lock().turn(now, tick, around))
 }
 
-/// What the schedule needs to know of this minion.
+/// Calls a function with the data of this minion that the schedule needs.
 fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
     let (pillar, grains) = (Arc::clone(&minion.pillar.read()), Arc::clone(&minion.grains.read()));
     let running = |name: &str| {
@@ -82,7 +82,7 @@ fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
     ask(&Surroundings { pillar: &pillar, grains: &grains, running: &running })
 }
 
-/// Runs a job, on a thread of its own, and tells what it returned.
+/// Runs a job on a thread of its own, and publishes its return.
 pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: brine_schedule::Job) {
     let (name, function) = (scheduled.name.as_str(), scheduled.function.as_str());
     if scheduled.dry_run {
@@ -94,7 +94,7 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
     let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
     let load = map! {"fun" => function, "jid" => &jid, "schedule" => name, "pid" => std::process::id()};
     let job = Arc::new(Job { load, ..Job::local(&jid, function, &args) });
-    // Before it has a thread: the next look at the schedule counts it.
+    // Recorded before it has a thread: the next poll of the schedule counts it.
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
     let (minion, bus) = (Arc::clone(minion), bus.clone());
     let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
@@ -133,7 +133,7 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
     });
 }
 
-/// The return of a scheduled job, from that of a published one.
+/// Converts the return of a published job to that of a scheduled one.
 fn told(mut load: Map, job: &brine_schedule::Job, now: &Zoned) -> Map {
     load.shift_remove("out");
     load.insert("fun_args".into(), job.fun_args().into());
@@ -168,7 +168,7 @@ mod tests {
         brine_schedule::Job::read("mine", &options.into()).unwrap()
     }
 
-    /// What is told of a job on the minion's own bus.
+    /// Runs a job and returns its event on the minion's own bus.
     async fn ran(options: Map) -> Map {
         let minion = testing::minion(&[]);
         let bus = Bus::in_memory(BusLimits::default());
@@ -183,10 +183,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_runs_and_its_return_is_told() {
+    async fn a_job_runs_and_its_return_is_published() {
         let options = map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}};
         let mut told = ran(options).await;
-        // `test.arg` takes every keyword, also those of the publish.
+        // `test.arg` returns every keyword, also those of the publish.
         told.shift_remove("return");
         let expected = map! {
             "fun" => "test.arg", "fun_args" => list![1, map! {"a" => 2}], "retcode" => 0, "success" => true,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_master_gets_is_as_asked() {
+    fn the_return_for_the_master_follows_the_options() {
         let load = || map! {"jid" => "1", "out" => "nested", "success" => true, "retcode" => 0};
         let now: Zoned = "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap();
         let options = map! {"function" => "f", "metadata" => map! {"who" => "me"}, "return_config" => "alt"};
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_the_pillar_are_due_too() {
+    fn jobs_of_the_pillar_run_too() {
         let minion = testing::minion(&[]);
         let ping = map! {"function" => "test.ping", "seconds" => 5};
         *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"often" => ping}});

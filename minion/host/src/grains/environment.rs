@@ -1,4 +1,4 @@
-//! What the minion runs as and finds around it.
+//! Grains about the minion's process and its environment.
 
 use std::env;
 
@@ -7,7 +7,7 @@ use nix::unistd::{Group, User, getegid, geteuid};
 
 use super::read;
 
-/// The grains of the minion's process.
+/// Returns the grains of the minion's process.
 pub(super) fn grains() -> Map {
     let (uid, gid) = (geteuid(), getegid());
     let path = env::var("PATH").unwrap_or_default();
@@ -27,8 +27,8 @@ pub(super) fn grains() -> Map {
     }
 }
 
-/// The version of this host's `python3`, which templates ask for to name packages. A host without one has the version
-/// that Salt brings along.
+/// Returns the version of this host's `python3`, with which templates name packages; without one, the version that Salt
+/// bundles.
 pub(super) fn python_version() -> Value {
     let folders = env::var_os("PATH").unwrap_or_default();
     let mut found = env::split_paths(&folders).filter_map(|folder| folder.join("python3").canonicalize().ok());
@@ -36,12 +36,12 @@ pub(super) fn python_version() -> Value {
     list![3, minor.unwrap_or(11), 0, "final", 0]
 }
 
-/// Language and encoding as the environment asks for them, and the time zone.
+/// Returns language and encoding from the environment, and the time zone.
 fn locale(variable: impl Fn(&str) -> Option<String>) -> Map {
     let asked = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name).filter(|text| !text.is_empty()));
     let asked = asked.unwrap_or_default();
     let (language, encoding) = match asked.split_once('.') {
-        // Python reads the C locale with an encoding as English.
+        // Python treats the C locale with an encoding as English.
         Some(("C" | "POSIX", encoding)) => ("en_US", encoding),
         Some((language, encoding)) => (language, encoding.split('@').next().unwrap_or_default()),
         None if matches!(asked.as_str(), "" | "C" | "POSIX") => ("", ""),
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn languages_are_read_as_python_reads_them() {
+    fn locales_are_parsed_as_in_python() {
         for (variable, language, encoding) in [
             ("C.UTF-8", Value::from("en_US"), Value::from("UTF-8")),
             ("de_DE.UTF-8@euro", "de_DE".into(), "UTF-8".into()),

@@ -1,4 +1,4 @@
-//! Processors, memory, disks, and whether the machine is one.
+//! Grains about processors, memory, disks and virtualization.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 
 use super::read;
 
-/// The grains of the machine.
+/// Returns the grains of the machine.
 pub(super) fn grains() -> Map {
     let mut grains = processors(&read("/proc/cpuinfo").unwrap_or_default());
     grains.extend(memory(&read("/proc/meminfo").unwrap_or_default()));
@@ -56,13 +56,13 @@ pub(super) fn grains() -> Map {
     grains
 }
 
-/// Containers say so to their first process.
+/// Returns the variable `container` of the init process.
 fn container_variable() -> Option<String> {
     let environment = read("/proc/1/environ")?;
     environment.split('\0').find_map(|entry| entry.strip_prefix("container=")).map(str::to_owned)
 }
 
-/// What tells whether a machine is virtual.
+/// The signs of a virtual machine.
 #[derive(Default)]
 struct Signs {
     vendor: String,
@@ -75,7 +75,7 @@ struct Signs {
 }
 
 impl Signs {
-    /// `virtual` and `virtual_subtype`.
+    /// Returns `virtual` and `virtual_subtype`.
     fn judge(&self) -> (&'static str, Option<&'static str>) {
         let has = |text: &str, part: &str| text.contains(part);
         match self.container.as_str() {
@@ -121,7 +121,7 @@ fn processors(info: &str) -> Map {
     }
 }
 
-/// Sizes in MiB.
+/// Returns sizes in MiB.
 fn memory(info: &str) -> Map {
     let size = |wanted: &str| {
         let line = info.lines().find_map(|line| line.strip_prefix(wanted)?.strip_prefix(':'));
@@ -130,14 +130,14 @@ fn memory(info: &str) -> Map {
     map! {"mem_total" => size("MemTotal"), "swap_total" => size("SwapTotal")}
 }
 
-/// Disks that turn, and those that do not.
+/// Returns rotational disks, and SSDs.
 fn disks() -> (Value, Value) {
     let (mut disks, mut ssds) = (Vec::new(), Vec::new());
     let mut names: Vec<_> =
         std::fs::read_dir("/sys/block").into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     names.sort();
     for path in names {
-        // Loops, RAM disks and mappings are not disks.
+        // Loop devices, RAM disks and device mappings are not disks.
         if std::fs::read_link(&path).is_ok_and(|target| target.to_string_lossy().contains("/virtual/")) {
             continue;
         }
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_in_mebibytes() {
+    fn memory_is_in_mebibytes() {
         let info = "MemTotal:       24684096 kB\nMemFree: 1 kB\nSwapTotal:      2047 kB\n";
         assert_eq!(memory(info), map! {"mem_total" => 24105, "swap_total" => 1});
         assert_eq!(memory("MemTotal: x"), map! {"mem_total" => 0, "swap_total" => 0});
     }
 
     #[test]
-    fn virtual_machines_are_told_by_their_signs() {
+    fn virtual_machines_are_detected_by_their_signs() {
         let signs = Signs::default;
         for (signs, judged) in [
             (signs(), ("physical", None)),

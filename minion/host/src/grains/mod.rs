@@ -1,7 +1,7 @@
 //! Facts about this host: read from files and the kernel, without child processes, in milliseconds.
 //!
-//! `os.rs` owns the distribution, `hardware.rs` processors, memory, disks and what the machine is,
-//! `network.rs` names and addresses, `environment.rs` what the minion runs as.
+//! `os.rs` owns the distribution, `hardware.rs` processors, memory, disks and virtualization, `network.rs` names and
+//! addresses, `environment.rs` the minion's process.
 
 mod environment;
 mod hardware;
@@ -15,8 +15,8 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use sha2::{Digest, Sha256};
 
-/// All grains of this host. Those set by hand win: `grains` in the configuration folder over the
-/// collected ones, `grains:` in the configuration over both.
+/// Returns all grains of this host. Grains set by hand take precedence: the file `grains` in the configuration
+/// directory over the collected ones, `grains:` in the configuration over both.
 pub fn collect(config: &MinionConfig, id: &str) -> Map {
     let mut grains = os::grains();
     grains.extend(hardware::grains());
@@ -40,8 +40,8 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
     grains
 }
 
-/// The grains that were set by hand. A file that cannot be read is told and left out: a minion
-/// without some grains is of more use than none.
+/// Returns the grains set by hand. An unreadable file is logged and skipped: a minion without some grains is better
+/// than none.
 fn own_grains(path: &Path) -> Map {
     let read = files::read_if_exists(path).map_err(|error| error.to_string());
     match read.and_then(|text| brine_yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
@@ -58,14 +58,14 @@ fn own_grains(path: &Path) -> Map {
     }
 }
 
-/// A number from the id, the same on every start.
+/// Returns a number derived from the id, the same on every start.
 fn server_id(id: &str) -> i64 {
     let digest = Sha256::digest(id);
     let tail = digest.iter().skip(28).fold(0, |number, byte| number << 8 | i64::from(*byte));
     tail & 0x7fff_ffff
 }
 
-/// The content of a file of the system, or nothing.
+/// Returns the content of a system file; `None` if it cannot be read.
 fn read(path: &str) -> Option<String> {
     let bytes = std::fs::read(path).ok()?;
     Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_grains_file_costs_only_itself() {
+    fn an_invalid_grains_file_does_not_affect_other_grains() {
         let folder = tempfile::tempdir().unwrap();
         for text in ["a: b: c", "- list", "\tx", ""] {
             std::fs::write(folder.path().join("grains"), text).unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_formulas_ask_for_is_there() {
+    fn grains_that_formulas_use_exist() {
         let grains = collect(&MinionConfig { config_dir: "/no/such".into(), ..MinionConfig::default() }, "web1");
         for name in [
             "os",

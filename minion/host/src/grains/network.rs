@@ -1,7 +1,7 @@
-//! Names, addresses, gateways and name servers.
+//! Grains about host names, addresses, gateways and name servers.
 //!
-//! Nothing here asks the network: a name server that is away must not keep the minion from starting.
-//! Names are resolved by `/etc/hosts` alone.
+//! No network requests: an unreachable name server must not prevent the start of the minion. Names are resolved only by
+//! `/etc/hosts`.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,7 +10,7 @@ use brine_value::{Map, Value, map};
 
 use super::read;
 
-/// The grains of the network.
+/// Returns the grains of the network.
 pub(super) fn grains() -> Map {
     let nodename = read("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".into());
     let mut grains = names(&nodename, &read("/etc/hosts").unwrap_or_default());
@@ -27,7 +27,7 @@ pub(super) fn grains() -> Map {
     grains
 }
 
-/// What the host is called.
+/// Returns the names of the host.
 fn names(nodename: &str, hosts: &str) -> Map {
     let entries = || {
         hosts.lines().filter_map(|line| {
@@ -37,7 +37,7 @@ fn names(nodename: &str, hosts: &str) -> Map {
             (!names.is_empty()).then_some((address, names))
         })
     };
-    // The canonical name is the first of the line that has the host's; localhost lines say nothing.
+    // The canonical name is the first of the line with the host's name; localhost lines are ignored.
     let own = || entries().filter(|(_, names)| names.contains(&nodename));
     let canonical = own().map(|(_, names)| names[0]).find(|name| !name.starts_with("localhost"));
     let fqdn = canonical.filter(|name| name.contains('.')).unwrap_or(nodename);
@@ -57,7 +57,7 @@ fn names(nodename: &str, hosts: &str) -> Map {
     }
 }
 
-/// The addresses of all interfaces, by the interfaces' numbers.
+/// Returns the addresses of all interfaces, by interface index.
 fn interfaces() -> Map {
     let mut all: Vec<(u32, String, String)> = std::fs::read_dir("/sys/class/net")
         .into_iter()
@@ -105,7 +105,7 @@ fn interfaces() -> Map {
     }
 }
 
-/// The default gateway in `/proc/net/route`, where addresses are hex in the machine's byte order.
+/// Returns the default gateway in `/proc/net/route`, where addresses are hexadecimal in the machine's byte order.
 fn gateway4(routes: &str) -> Option<IpAddr> {
     routes.lines().skip(1).find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -114,7 +114,7 @@ fn gateway4(routes: &str) -> Option<IpAddr> {
     })
 }
 
-/// The default gateway in `/proc/net/ipv6_route`.
+/// Returns the default gateway in `/proc/net/ipv6_route`.
 fn gateway6(routes: &str) -> Option<IpAddr> {
     routes.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -124,7 +124,7 @@ fn gateway6(routes: &str) -> Option<IpAddr> {
     })
 }
 
-/// What `/etc/resolv.conf` says.
+/// Parses `/etc/resolv.conf`.
 fn resolver(text: &str) -> Map {
     let lines = || {
         text.lines().filter_map(|line| {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hosts_file_knows_the_full_name() {
+    fn the_full_name_is_in_the_hosts_file() {
         for (hosts, fqdn, host, domain, addresses) in [
             (
                 "127.0.0.1 localhost\n127.0.1.1 web1.example.org web1\n",
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_are_read_from_the_kernels_tables() {
+    fn gateways_are_parsed_from_the_kernels_tables() {
         let routes = "Iface\tDestination\tGateway\neth0\t000200C0\t00000000\neth0\t00000000\t010200C0\t0003\n";
         assert_eq!(gateway4(routes), Some([192, 0, 2, 1].into()));
         assert_eq!(gateway4("Iface\nlo\t00000000\t00000000\n"), None);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resolver_is_told() {
+    fn the_resolver_configuration_is_parsed() {
         let text = "; comment\nnameserver 10.0.0.1\nnameserver fe80::1%eth0\nsearch a.org b.org # c\noptions ndots:2\n";
         let dns = resolver(text);
         assert_eq!(dns.get("nameservers"), Some(&list!["10.0.0.1", "fe80::1%eth0"]));

@@ -1,4 +1,4 @@
-//! The distribution and its kernel.
+//! Grains about the distribution and its kernel.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 
 use super::read;
 
-/// How Salt names distributions: `ID` of os-release, `os`, `os_family`.
+/// Salt's names of distributions: `ID` of os-release, `os`, `os_family`.
 const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("debian", "Debian", "Debian"),
     ("ubuntu", "Ubuntu", "Debian"),
@@ -33,7 +33,7 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
     ("gentoo", "Gentoo", "Gentoo"),
 ];
 
-/// The grains of the distribution and the kernel.
+/// Returns the grains of the distribution and the kernel.
 pub(super) fn grains() -> Map {
     let release = read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default();
     let mut grains = distribution(&release, std::env::consts::ARCH);
@@ -46,14 +46,14 @@ pub(super) fn grains() -> Map {
         "kernelparams" => parameters(&read("/proc/cmdline").unwrap_or_default()),
         "init" => init(),
     });
-    // Salt tells of a systemd that is installed, whether or not it runs.
+    // As in Salt, the grain exists if systemd is installed, whether or not it runs.
     if let Some(version) = systemd_version() {
         grains.insert("systemd".into(), map! {"version" => version, "features" => ""}.into());
     }
     grains
 }
 
-/// What os-release says of the distribution.
+/// Returns the grains from os-release.
 fn distribution(release: &str, arch: &str) -> Map {
     let release = variables(release);
     let say = |name: &str| release.get(name).map_or("", String::as_str);
@@ -96,7 +96,7 @@ fn distribution(release: &str, arch: &str) -> Map {
     }
 }
 
-/// The architecture as the distribution's packages name it.
+/// Returns the architecture as packages of the distribution name it.
 fn package_architecture<'a>(arch: &'a str, family: &str) -> &'a str {
     match (family, arch) {
         ("Debian", "x86_64") => "amd64",
@@ -108,7 +108,7 @@ fn package_architecture<'a>(arch: &'a str, family: &str) -> &'a str {
     }
 }
 
-/// Lines of `NAME=value`, quoted or not, as shells read them.
+/// Parses lines of `NAME=value`, quoted or not, as shells do.
 fn variables(text: &str) -> HashMap<String, String> {
     let lines = text.lines().filter_map(|line| line.trim().split_once('='));
     let pairs = lines.filter(|(name, _)| !name.starts_with('#')).map(|(name, value)| {
@@ -118,7 +118,7 @@ fn variables(text: &str) -> HashMap<String, String> {
     pairs.collect()
 }
 
-/// What the kernel was started with: pairs of name and value, or nothing where there is none.
+/// Returns the kernel's command line as pairs of name and value; null for names without value.
 fn parameters(line: &str) -> Value {
     let pairs = line.split_whitespace().map(|word| match word.split_once('=') {
         Some((name, value)) => Value::List(vec![name.into(), value.into()]),
@@ -127,7 +127,7 @@ fn parameters(line: &str) -> Value {
     pairs.collect()
 }
 
-/// What started the system.
+/// Returns the name of the init system.
 fn init() -> &'static str {
     if std::path::Path::new("/run/systemd/system").is_dir() {
         return "systemd";
@@ -143,7 +143,7 @@ fn init() -> &'static str {
     }
 }
 
-/// systemd's number, from the name of its own library: `libsystemd-shared-252.so`.
+/// Returns systemd's version, from the name of its library: `libsystemd-shared-252.so`.
 fn systemd_version() -> Option<String> {
     let arch = std::env::consts::ARCH;
     let folders =

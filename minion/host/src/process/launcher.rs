@@ -1,8 +1,8 @@
-//! The launcher of `runas`: this binary, started under another name, takes the identity of a user with all of its
-//! groups and becomes the program.
+//! The launcher of `runas`: this binary, started under another name, changes to a user with all of its groups and
+//! executes the program.
 //!
-//! The standard library can set the user and one group of a child and then clears the supplementary groups; more is
-//! possible only with unsafe code between fork and exec.
+//! The standard library can set the user and one group of a child and then clears the supplementary groups; anything
+//! else requires unsafe code between fork and exec.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
@@ -16,21 +16,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use brine_system::processes;
 use nix::unistd::{User, geteuid, initgroups, setgid, setuid};
 
-/// The name under which the binary is the launcher.
+/// The name under which the binary acts as the launcher.
 const NAME: &str = "brine-runas";
-/// The running binary, also when the file was replaced since.
+/// The running binary, also if the file was replaced since.
 const SELF: &str = "/proc/self/exe";
-/// What the names of the program's variables begin with on their way through the launcher.
+/// The prefix of the program's variables while they pass through the launcher.
 const PREFIX: &str = "BRINE_RUNAS_";
-/// Where the system looks for programs without `PATH`.
+/// The default search path without `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// The exit status of shells for a program that cannot be run.
+/// The exit status of shells for a program that cannot be executed.
 const CANNOT_RUN: u8 = 126;
 
-/// Whether this process is the binary that [`intercept`]s, and not a test or another program with this library.
+/// Whether this process is the binary that calls [`intercept`], and not a test or another program with this library.
 static AVAILABLE: AtomicBool = AtomicBool::new(false);
 
-/// Becomes the program if these words ask for the launcher; returns the exit status if that fails. The binary calls it
+/// Executes the program if these words invoke the launcher; returns the exit status if that fails. The binary calls it
 /// before anything else.
 pub fn intercept(words: &[OsString]) -> Option<u8> {
     AVAILABLE.store(true, Ordering::Relaxed);
@@ -54,7 +54,7 @@ fn become_user(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns a command that runs this one as another user. `clean_env` says whether it sees only its own variables.
+/// Returns a command that runs this one as another user. `clean_env` limits its environment to its own variables.
 pub(super) fn for_user(command: Command, user: &User, clean_env: bool) -> io::Result<Command> {
     let own = geteuid();
     if user.uid == own {
@@ -72,7 +72,7 @@ pub(super) fn for_user(command: Command, user: &User, clean_env: bool) -> io::Re
             None => env.remove(name),
         };
     }
-    // The launcher starts in any case: a missing program would show in its exit status alone.
+    // The launcher itself always starts: a missing program would only be visible in the exit status.
     let path = env.get(OsStr::new("PATH")).cloned().unwrap_or_else(|| DEFAULT_PATH.into());
     processes::find_in(Path::new(command.get_program()), &path)
         .ok_or_else(|| io::Error::from_raw_os_error(nix::Error::ENOENT as i32))?;
@@ -85,7 +85,7 @@ pub(super) fn for_user(command: Command, user: &User, clean_env: bool) -> io::Re
     Ok(launcher)
 }
 
-/// The launcher runs as root: variables that the loader reads, such as `LD_LIBRARY_PATH`, are for the program alone.
+/// The launcher runs as root: variables that affect the loader, such as `LD_LIBRARY_PATH`, are for the program only.
 fn prefixed(name: &OsStr) -> OsString {
     let mut prefixed = OsString::from(PREFIX);
     prefixed.push(name);

@@ -1,6 +1,6 @@
-//! Child processes of jobs: start, timeout, end with all their children.
+//! Child processes of jobs: start, timeout, and termination of the process group.
 //!
-//! `output` bounds what they write, `launcher` changes the user, `words` splits command lines.
+//! `output` bounds their output, `launcher` changes the user, `words` splits command lines.
 
 pub mod launcher;
 mod output;
@@ -30,17 +30,17 @@ pub use self::output::DEFAULT_LIMIT;
 use self::output::{Captured, collect};
 pub use self::words::split;
 
-/// The process groups that a job has started and that have not ended.
+/// The running process groups of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Children {
     groups: Arc<Mutex<BTreeSet<i32>>>,
 }
 
 impl Children {
-    /// Sends a signal to all processes of the job, their children too. Says how many groups there were.
+    /// Sends a signal to all processes of the job, including their children. Returns the number of groups.
     pub fn signal(&self, signal: Signal) -> usize {
         let groups = self.groups.lock();
-        // One may just have ended.
+        // One may have just ended.
         groups.iter().filter(|group| killpg(Pid::from_raw(**group), signal).is_ok()).count()
     }
 }
@@ -48,79 +48,79 @@ impl Children {
 /// A command to run.
 #[derive(Debug, Clone, Default)]
 pub struct Program {
-    /// The command: for a shell, or split into words.
+    /// The command: for a shell, or to be split into words.
     pub command: String,
-    /// The shell that runs it; without one, the first word is the program.
+    /// The shell; without one, the first word is the program.
     pub shell: Option<String>,
-    /// Where it runs.
+    /// The working directory.
     pub cwd: Option<PathBuf>,
     /// Variables of its environment.
     pub env: Vec<(String, String)>,
-    /// Whether it sees only those variables.
+    /// Whether these variables are its whole environment.
     pub clean_env: bool,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Option<String>,
     /// The user that it runs as.
     pub runas: Option<String>,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Option<Duration>,
-    /// The bits that files it makes do not get.
+    /// The umask.
     pub umask: Option<u32>,
-    /// Whether both outputs are one, in the order they are written.
+    /// Whether stderr is redirected to stdout.
     pub merge: bool,
-    /// Whether line ends at the end of what it writes are kept.
+    /// Whether trailing newlines of the output are kept.
     pub keep_line_ends: bool,
-    /// Whether errors do not show the command.
+    /// Whether errors omit the command.
     pub quiet: bool,
-    /// How many bytes are kept of each of its outputs; default: [`DEFAULT_LIMIT`].
+    /// The maximum size of each output, in bytes; default: [`DEFAULT_LIMIT`].
     pub output_limit: Option<usize>,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
-    /// Its number.
+    /// Its PID.
     pub pid: u32,
-    /// Its exit status; the negative signal if one ended it.
+    /// Its exit status; the negated signal if one terminated it.
     pub retcode: i64,
-    /// What it wrote, without trailing white space unless they are to be kept.
+    /// Its standard output, without trailing white space unless that is kept.
     pub stdout: String,
-    /// What it wrote to the error output, likewise.
+    /// Its standard error, likewise.
     pub stderr: String,
-    /// Whether it was ended because it took too long.
+    /// Whether the timeout expired.
     pub timed_out: bool,
 }
 
-/// Why a command could not be run.
+/// The error of running a command.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The words cannot be split.
+    /// The command has an unclosed quote.
     #[error("the command '{0}' has a quote that is not closed")]
     Quoting(String),
-    /// There is nothing to run.
+    /// The command is empty.
     #[error("there is no command")]
     Empty,
     /// The user does not exist.
     #[error("User '{0}' is not available")]
     NoUser(String),
-    /// The folder does not exist.
+    /// The directory does not exist.
     #[error("Specified cwd '{0}' either not absolute or does not exist")]
     NoFolder(PathBuf),
-    /// The system does not run it.
+    /// The program could not be started.
     #[error("Unable to run command '{command}' with the context '{context}', reason: {}", reason(.program, .source))]
     Start {
-        /// What was to be run, as Python shows it.
+        /// The command in Python's notation.
         command: String,
-        /// How it was to be run, as Python shows it.
+        /// Its settings in Python's notation.
         context: String,
-        /// The program alone.
+        /// The program only.
         program: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
-/// What Python says of an error of the system.
+/// Returns Python's message for a system error.
 fn reason(program: &str, source: &std::io::Error) -> String {
     let text = source.to_string();
     match source.raw_os_error() {
@@ -132,16 +132,16 @@ fn reason(program: &str, source: &std::io::Error) -> String {
     }
 }
 
-/// How long the output of processes that were killed is waited for: one that has left its process
-/// group may hold the pipe open for as long as it likes.
+/// How long the output of killed processes is awaited: a process that has left its process group may keep the pipe open
+/// indefinitely.
 const AFTER_KILL: Duration = Duration::from_secs(1);
 
-/// What a running command has to say.
+/// An event of a running command.
 enum News {
     Ended(std::io::Result<ExitStatus>),
-    /// One of its two outputs is closed.
+    /// One of its two outputs was closed.
     Closed,
-    /// The job may have been ended.
+    /// The job may have been cancelled.
     Woken,
 }
 
@@ -153,7 +153,7 @@ impl Wake for Bell {
     }
 }
 
-/// Waits for this long, or until the job is ended. Says whether it was.
+/// Waits for this long, or until the job is cancelled. Returns whether it was.
 pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
     let (ring, bell) = mpsc::channel();
     let waker = Waker::from(Arc::new(Bell(ring)));
@@ -179,7 +179,7 @@ impl Program {
             None => split(&self.command).ok_or_else(|| ProcessError::Quoting(self.command.clone()))?,
         };
         if let (Some(umask), false) = (self.umask, words.is_empty()) {
-            // There is no safe call for the umask of a child alone: a shell sets it and becomes the program.
+            // No safe call sets the umask of only a child: a shell sets it and executes the program.
             let prefix = ["/bin/sh".into(), "-c".into(), format!("umask {umask:04o}; exec \"$@\""), "sh".into()];
             words.splice(0..0, prefix);
         }
@@ -189,7 +189,7 @@ impl Program {
         if self.clean_env {
             command.env_clear();
         } else {
-            // Output that programs and templates read must not change with the operator's language.
+            // Output that programs and templates parse must not depend on the operator's language.
             command.env("LC_ALL", "C.UTF-8");
         }
         let mut home = own_home();
@@ -218,19 +218,18 @@ impl Program {
         Ok(command)
     }
 
-    /// Starts the command without waiting for its end, and gives its number. It does not end with its
-    /// job.
+    /// Starts the command without waiting for its end, and returns its PID. It does not end with its job.
     pub fn start(&self) -> Result<u32, ProcessError> {
         let mut command = self.command()?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = processes::start(&mut command).map_err(|source| self.not_started(source))?;
         let pid = child.id();
-        // Nobody else would take its exit status from the system.
+        // Reaps the child.
         std::thread::spawn(move || _ = child.wait());
         Ok(pid)
     }
 
-    /// The error of a command that the system does not run, told as by Salt.
+    /// Returns the error of a command that could not be started, in Salt's wording.
     fn not_started(&self, source: std::io::Error) -> ProcessError {
         let words = split(&self.command).unwrap_or_default();
         let program = self.shell.clone().or_else(|| words.first().cloned()).unwrap_or_default();
@@ -244,7 +243,7 @@ impl Program {
         let context = map! {
             "cwd" => cwd,
             "shell" => self.shell.is_some(),
-            // What stands for a pipe, and for where the other output goes.
+            // Python's constants for a pipe and for redirection to stdout.
             "stdout" => -1,
             "stderr" => if self.merge { -2 } else { -1 },
             "with_communicate" => true,
@@ -255,8 +254,8 @@ impl Program {
         ProcessError::Start { command, context: python::repr(&context.into()), program, source }
     }
 
-    /// Runs the command until it and all who hold its output have ended, to its time, or to the end
-    /// of its job.
+    /// Runs the command until it and all processes that hold its output have ended, until its timeout, or until its job
+    /// is cancelled.
     pub fn run(&self, children: &Children, cancel: &CancellationToken) -> Result<Output, ProcessError> {
         let start = |source| self.not_started(source);
         let mut command = self.command()?;
@@ -268,7 +267,7 @@ impl Program {
             None
         };
         let mut child = processes::start(&mut command).map_err(start)?;
-        // It holds the writing ends of the pipe, whose closing is waited for.
+        // It holds the write ends of the pipe, whose closing is awaited.
         drop(command);
         let (pid, group) = (child.id(), child.id().cast_signed());
         children.groups.lock().insert(group);
@@ -322,7 +321,7 @@ impl Program {
             let captured = std::mem::take(&mut *captured.lock());
             if captured.is_cut() {
                 brine_system::metrics::OUTPUT_CUT.add(1);
-                // The command is not logged: it may hold a password.
+                // The command is not logged: it may contain a password.
                 tracing::warn!(pid, limit, "the output of a command was cut: see `cmd_output_limit`");
             }
             captured.into_text(self.keep_line_ends)
@@ -331,7 +330,7 @@ impl Program {
     }
 }
 
-/// The folder in which commands run that name none: that of the environment, as Python's `~`, or else the user's.
+/// Returns the default working directory: the home of the environment, as Python's `~`, or else that of the user.
 fn own_home() -> Option<PathBuf> {
     let user = || User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.dir);
     crate::environment::variable("HOME").filter(|home| !home.is_empty()).map(PathBuf::from).or_else(user)

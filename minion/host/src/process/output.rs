@@ -1,15 +1,14 @@
-//! Bounded capture of what a child process writes.
+//! Bounded capture of a child process's output.
 
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// How many bytes of one output are kept unless the program says otherwise. Both outputs of a command fit into one
-/// message to the master.
+/// The default maximum size of one output, in bytes. Both outputs of a command fit into one message to the master.
 pub const DEFAULT_LIMIT: usize = 16 << 20;
 
-/// The first bytes of an output, and how many followed.
+/// The first bytes of an output, and the number of dropped ones.
 #[derive(Debug, Default)]
 pub struct Captured {
     kept: Vec<u8>,
@@ -25,7 +24,7 @@ impl Captured {
     fn add(&mut self, bytes: &[u8]) {
         let (kept, dropped) = bytes.split_at(bytes.len().min(self.limit - self.kept.len()));
         if self.kept.capacity() - self.kept.len() < kept.len() {
-            // Doubles, but never beyond the limit.
+            // Doubles, but never exceeds the limit.
             let wanted = (self.kept.capacity() * 2).max(8192).max(self.kept.len() + kept.len()).min(self.limit);
             self.kept.reserve_exact(wanted - self.kept.len());
         }
@@ -61,7 +60,7 @@ impl Captured {
     }
 }
 
-/// Removes the part of a character at the end whose rest was dropped.
+/// Removes a truncated character at the end.
 fn cut_character(mut bytes: Vec<u8>, dropped: u64) -> Vec<u8> {
     if dropped > 0
         && let Err(error) = str::from_utf8(&bytes)
@@ -72,8 +71,8 @@ fn cut_character(mut bytes: Vec<u8>, dropped: u64) -> Vec<u8> {
     bytes
 }
 
-/// Reads a pipe to its end in a thread of its own. Bytes beyond the limit are read and dropped, so that the writer goes
-/// on.
+/// Reads a pipe to its end on a thread of its own. Bytes beyond the limit are read and dropped, so that the writer does
+/// not block.
 pub fn collect(
     pipe: Option<impl Read + Send + 'static>,
     limit: usize,

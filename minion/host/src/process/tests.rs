@@ -26,7 +26,7 @@ fn commands_run_with_and_without_a_shell() {
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn commands_that_cannot_run_are_errors_with_the_cause() {
     for (program, message) in [
         (
             Program { command: "/no/such/program".into(), ..Program::default() },
@@ -49,7 +49,7 @@ fn what_cannot_be_run_says_why() {
 }
 
 #[test]
-fn time_and_cancellation_end_the_children_too() {
+fn timeout_and_cancellation_kill_the_children_too() {
     let slow = Program { timeout: Some(Duration::from_millis(100)), ..shell("sleep 600 & echo $!; wait") };
     let output = run(&slow).unwrap();
     assert!(output.timed_out);
@@ -70,7 +70,7 @@ fn time_and_cancellation_end_the_children_too() {
 }
 
 #[test]
-fn a_job_that_is_ended_ends_its_commands_and_waits() {
+fn a_cancelled_job_ends_its_commands_and_waits() {
     let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
     let running = {
         let (children, cancel) = (Arc::clone(&children), cancel.clone());
@@ -103,7 +103,7 @@ fn a_signal_reaches_the_processes_of_a_job() {
 }
 
 #[test]
-fn output_of_background_processes_is_waited_for() {
+fn output_of_background_processes_is_awaited() {
     assert_eq!(run(&shell("(sleep 0.1; echo late) & echo early")).unwrap().stdout, "early\nlate");
 }
 
@@ -115,7 +115,7 @@ fn merged_output_keeps_its_order() {
 }
 
 #[test]
-fn the_umask_the_user_and_the_folder_are_set() {
+fn umask_user_and_directory_are_set() {
     let masked = Program { umask: Some(0o027), ..shell("umask") };
     assert_eq!(run(&masked).unwrap().stdout, "0027");
     let plain =
@@ -128,7 +128,7 @@ fn the_umask_the_user_and_the_folder_are_set() {
 }
 
 #[test]
-fn a_command_goes_on_when_its_output_is_cut() {
+fn a_command_continues_when_its_output_is_truncated() {
     let program =
         Program { output_limit: Some(1000), ..shell("head -c 5000000 /dev/zero | tr '\\0' x; echo done >&2") };
     let output = run(&program).unwrap();

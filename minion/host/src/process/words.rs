@@ -1,7 +1,7 @@
-//! Splitting of command lines into words.
+//! Splits command lines into words.
 
-/// Splits into words as a shell does, without expanding anything, so that in `"` a `\` stands for itself before all but
-/// `"` and `\`, as with Python's `shlex`. Nothing if a quote is not closed.
+/// Splits into words as a shell does, without expansions; as in Python's `shlex`, inside `"` a `\` only escapes `"` and
+/// `\`. Returns `None` if a quote is not closed.
 pub fn split(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
     while let Some(c) = chars.next() {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_a_shell_splits_them() {
+    fn words_are_split_as_by_a_shell() {
         for (text, words) in [
             ("a b  c", Some(vec!["a", "b", "c"])),
             ("a 'b c' \"d \\\" e\" f\\ g", Some(vec!["a", "b c", "d \" e", "f g"])),

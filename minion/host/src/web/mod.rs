@@ -1,7 +1,7 @@
-//! Asking web servers: who is trusted, and how what is wrong is told.
+//! The HTTP client: trusted certificates, and error messages.
 //!
-//! `https://` trusts the certificate authorities of this host, or those in the file that `ca_bundle` names. A host that
-//! has none is told about the common ones.
+//! `https://` trusts the certificate authorities of this host, or those in the file `ca_bundle`. A host without any
+//! uses Mozilla's list (webpki).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
-/// A file from a web server is at most this large, in bytes: it is held in memory.
+/// The maximum size of a response, in bytes: it is held in memory.
 pub const MAX_BODY: u64 = 1 << 30;
 
-/// How a web server is asked.
+/// The settings of the HTTP client.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How long all of it may take.
+    /// The timeout of the whole request.
     pub timeout: Duration,
-    /// The file with the certificate authorities that are trusted, in the place of the host's own.
+    /// The file with the trusted certificate authorities, instead of the host's own.
     pub ca_bundle: Option<PathBuf>,
-    /// Whether who the server is does not matter.
+    /// Whether certificates are not verified.
     pub trust_anyone: bool,
-    /// Whether an answer that leads elsewhere is followed.
+    /// Whether redirects are followed.
     pub follow: bool,
-    /// Whether an answer that says that something is wrong is an error.
+    /// Whether an error status is an error.
     pub status_is_error: bool,
 }
 
@@ -40,20 +40,20 @@ impl Default for Options {
     }
 }
 
-/// Certificate authorities cannot be read.
+/// The error of reading certificate authorities.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
-    /// The file that `ca_bundle` names.
+    /// The file `ca_bundle` is invalid.
     #[error("the certificates in {path} (ca_bundle) cannot be read: {reason}")]
     Bundle {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
 }
 
-/// Who asks web servers this way.
+/// Creates a client with these settings.
 pub fn agent(options: &Options) -> Result<Agent, WebError> {
     let tls = TlsConfig::builder()
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -69,7 +69,7 @@ pub fn agent(options: &Options) -> Result<Agent, WebError> {
     Ok(config.build().into())
 }
 
-/// Who asks web servers as the configuration says.
+/// Creates a client with the settings of the configuration.
 pub fn agent_of(ca_bundle: Option<&Path>) -> Result<Agent, String> {
     agent_with(ca_bundle, false)
 }
@@ -79,27 +79,27 @@ fn agent_with(ca_bundle: Option<&Path>, trust_anyone: bool) -> Result<Agent, Str
     agent(&options).map_err(|error| error.to_string())
 }
 
-/// What a web server gives for a URL.
+/// Fetches a URL.
 pub fn fetch(ca_bundle: Option<&Path>, url: &str) -> Result<Vec<u8>, String> {
     fetch_from(ca_bundle, url, false)
 }
 
-/// As [`fetch`]; with `trust_anyone`, from whoever answers.
+/// Fetches like [`fetch`]; with `trust_anyone`, without verifying the certificate.
 pub fn fetch_from(ca_bundle: Option<&Path>, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
     let fetched = fetch_unless(ca_bundle, url, trust_anyone, None)?;
     Ok(fetched.map(|fetched| fetched.body).unwrap_or_default())
 }
 
-/// What a web server gave.
+/// A response.
 #[derive(Debug)]
 pub struct Fetched {
-    /// What it gave.
+    /// The body.
     pub body: Vec<u8>,
-    /// The tag by which the server knows it again, if it has one.
+    /// The entity tag, if there is one.
     pub etag: Option<String>,
 }
 
-/// As [`fetch_from`], unless the server's tag still is this one: then nothing.
+/// Fetches like [`fetch_from`]; returns `None` if the server's entity tag is still this one.
 pub fn fetch_unless(
     ca_bundle: Option<&Path>,
     url: &str,
@@ -128,7 +128,7 @@ pub fn fetch_unless(
     Ok(Some(Fetched { body, etag }))
 }
 
-/// What went wrong, in the words of the system if it was the system.
+/// Returns the message of an error; that of the system if there is one.
 pub fn told(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => match error.raw_os_error() {
@@ -139,8 +139,8 @@ pub fn told(error: &ureq::Error) -> String {
     }
 }
 
-/// What is said of a name that could not be resolved, with the resolver's number before it as in Python; any other text
-/// as it is.
+/// Returns the message of a failed name resolution with the resolver's error number, as in Python; other messages
+/// unchanged.
 fn unresolved(text: &str) -> String {
     let numbers = [
         ("Name or service not known", -2),
@@ -154,7 +154,7 @@ fn unresolved(text: &str) -> String {
     }
 }
 
-/// A text in which no URL shows a name or a password.
+/// Removes user names and passwords from the URLs in a text.
 pub fn redacted(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -215,7 +215,7 @@ mod tests {
     const SERVER: &[u8] = include_bytes!("server.pem");
     const AUTHORITY: &[u8] = include_bytes!("authority.pem");
 
-    /// A server whose certificate is of an authority of its own.
+    /// Starts a server whose certificate is from an authority of its own.
     fn sealed_server() -> SocketAddr {
         let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
         let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
@@ -229,7 +229,7 @@ mod tests {
             for stream in listener.incoming() {
                 let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
                 let mut stream = rustls::StreamOwned::new(session, stream.unwrap());
-                // Who does not trust the server goes away.
+                // A client that does not trust the server disconnects.
                 if stream.read(&mut [0; 1024]).is_ok() {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok").unwrap();
                 }
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resolver_has_numbers() {
+    fn resolver_errors_have_numbers() {
         let lookup = "failed to lookup address information: ";
         for (text, told) in [
             (
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_authorities_are_those_that_are_trusted() {
+    fn the_hosts_authorities_are_trusted() {
         let there = rustls_native_certs::load_native_certs().certs.len();
         match host_roots() {
             RootCerts::Specific(found) => assert_eq!(found.len(), there),

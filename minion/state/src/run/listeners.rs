@@ -1,4 +1,4 @@
-//! States that listen: they act once at the end if others have changed something.
+//! Listeners: states that run `mod_watch` once at the end if others have changed.
 
 use brine_function::CallError;
 use brine_sls::compile::{Chunk, Reference};
@@ -9,14 +9,14 @@ use super::{Run, acting};
 use crate::beside;
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
-    /// Acts for the states that listen to changed ones, once each, and tells what listens to nothing.
+    /// Runs the listeners of changed states, once each, and reports listeners without a target.
     pub(super) fn listeners(&mut self) -> Result<(), CallError> {
         let mut errors = Map::new();
         let mut acting_chunks: IndexMap<String, Chunk> = IndexMap::new();
         for listener in &self.low.listeners {
             let heard = self.exactly(&listener.to);
             if heard.is_empty() {
-                // A bare word that means nothing is ignored, as in Salt.
+                // As in Salt, a bare word without a match is ignored.
                 if !listener.to.module.is_empty() {
                     errors.extend([listen_error(&listener.to)]);
                 }
@@ -56,8 +56,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         Ok(())
     }
 
-    /// The chunks of this id or name; listeners know no globs. A bare word means the first state of that id or name,
-    /// and those of its module that share its id.
+    /// Returns the chunks of this id or name; globs are not supported. A bare word refers to the first state of that id
+    /// or name, and those of its module that share its id.
     fn exactly(&self, reference: &Reference) -> Vec<usize> {
         let called = |chunk: &Chunk, name: &str| chunk.id == name || chunk.name == name;
         let (module, name) = match &reference.module[..] {
@@ -72,7 +72,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 }
 
-/// The entry for a listener that names nobody.
+/// Returns the entry of a listener without a target.
 fn listen_error(reference: &Reference) -> (Value, Value) {
     let Reference { module, name } = reference;
     let module = if module.is_empty() { "id" } else { module };

@@ -1,4 +1,5 @@
-//! Running steps in order, each as its requisites say; all results in one mapping. `listeners.rs` acts after the steps.
+//! Runs steps in order by their requisites, and collects the results in one mapping. `listeners.rs` runs after the
+//! steps.
 
 mod listeners;
 #[cfg(test)]
@@ -17,28 +18,31 @@ use crate::call::{Caller, Clock, sls_of, text};
 use crate::pause;
 use crate::requisites::{Verdict, judge};
 
-/// What the job's retcode is when a state failed, or there was none.
+/// The job's retcode if a state failed, or there was none.
 const STATE_FAILURE: i64 = 2;
 
-/// How a run works.
+/// The settings of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Only say what would be done.
+    /// Whether states only report what they would change.
     pub test: bool,
-    /// The first failure ends the run.
+    /// Whether the first failure ends the run.
     pub failhard: bool,
-    /// Do not call any state function.
+    /// Whether no state function is called.
     pub mock: bool,
-    /// Fire an event for each state.
+    /// Whether an event is published for each state.
     pub state_events: bool,
-    /// Which modules' states are put together: `state_aggregate`.
+    /// The modules whose states are aggregated: `state_aggregate`.
     pub aggregate: Value,
-    /// How many states run side by side; 0 for no limit.
+    /// The maximum number of parallel states; 0 for no limit.
     pub max_parallel: usize,
 }
 
-/// Runs the steps in order, then those that listen. Sets the job's retcode: 2 if a state failed or none ran.
-/// An error is about arguments that a function does not have, which ends the run as in Salt.
+/// Runs the steps in order, then the listeners. Sets the job's retcode: 2 if a state failed or none ran.
+///
+/// # Errors
+///
+/// Arguments that a function does not have, which end the run as in Salt.
 pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, CallError> {
     let (results, ran) = std::thread::scope(|scope| {
         let caller = Caller { context, settings, chunks: &low.chunks, number: 0 };
@@ -51,9 +55,9 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             beside: Beside::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
         };
-        // A failure that ends the run keeps nobody from listening to what has changed before it.
+        // After a failure that ends the run, listeners still act on the changes before it.
         let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
-        // What still runs beside an error comes to its end.
+        // Parallel states run to their end also after an error.
         let ended = run.join_all();
         let done = std::mem::take(&mut run.done).into_iter();
         let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
@@ -70,20 +74,20 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
 struct Run<'scope, 'a> {
     low: &'a Low,
     caller: Caller<'a>,
-    /// What came of trials, by the chunk's place.
+    /// The results of dry runs, by the index of the chunk.
     tried: HashMap<usize, Map>,
-    /// What came of chunks, by their place, in the order in which they ran.
+    /// The results of chunks by index, in the order in which they ran.
     done: IndexMap<usize, Map>,
-    /// What came of listeners, by tag.
+    /// The results of listeners, by tag.
     more: Map,
-    /// States that run on threads of their own.
+    /// Parallel states.
     beside: Beside<'scope, 'a>,
-    /// Chunks that another one has taken along, and that one.
+    /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
-    /// Runs the steps, all or up to a failure that ends the run. Says whether the job goes on: not if it was ended.
+    /// Runs the steps, up to a failure that ends the run. Returns whether the job continues: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
             if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
@@ -105,7 +109,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.join_all().map(|_| true)
     }
 
-    /// What follows the end of a state. Says whether its failure ends the run.
+    /// Handles the end of a state. Returns whether its failure ends the run.
     fn ended(&self, place: usize) -> bool {
         let Some(result) = self.done.get(&place) else { return false };
         let chunk = &self.low.chunks[place];
@@ -113,7 +117,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.ends_run(chunk, result)
     }
 
-    /// Waits for a state that runs beside. Says whether its failure ends the run.
+    /// Waits for a parallel state. Returns whether its failure ends the run.
     fn join(&mut self, place: usize) -> Result<bool, CallError> {
         let Some(result) = self.beside.join(place) else { return Ok(false) };
         self.done.insert(place, result?);
@@ -128,7 +132,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         Ok(ends)
     }
 
-    /// Runs a state whose requisites are met: here, or on a thread of its own.
+    /// Runs a state whose requisites are met: here, or on its own thread.
     fn call(&mut self, place: usize) -> Result<Option<Map>, CallError> {
         let chunk = &self.low.chunks[place];
         if let Some(together) = self.together(place) {
@@ -141,7 +145,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             let Some(oldest) = self.beside.oldest() else { break };
             self.join(oldest)?;
         }
-        // It has its place among the results from now on.
+        // Reserves its position among the results.
         self.done.insert(place, Map::new());
         let number = self.caller.next_number();
         let Caller { context, settings, chunks, .. } = self.caller;
@@ -149,7 +153,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         Ok(None)
     }
 
-    /// The chunk with those taken along that can run with it now, if there are any and they are to be.
+    /// Returns the chunk merged with all that can be aggregated with it now; `None` if there are none.
     fn together(&mut self, place: usize) -> Option<Chunk> {
         let chunk = &self.low.chunks[place];
         let aggregate = self.caller.context.minion.rooms.aggregate_of(&chunk.state)?;
@@ -164,7 +168,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 && !self.done.contains_key(&step.chunk)
                 && !self.aggregated.contains(&step.chunk)
                 && self.may_aggregate(other)
-                // What may turn out not to be wanted is not taken along.
+                // A state that its conditions may skip is not aggregated.
                 && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
                 && !step.needs.iter().any(|need| self.beside.has(need.chunk))
                 && judge(&step.needs, |need| self.result(need)) == Verdict::Met
@@ -197,7 +201,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         let verdict = judge(&step.needs, |need| self.result(need));
         let result = match verdict {
             Verdict::Met | Verdict::Changed | Verdict::ChangedUnnoticed if step.check => {
-                // A trial runs beside nothing.
+                // A dry run is never parallel.
                 let mut alone = chunk.clone();
                 alone.args.shift_remove("parallel");
                 let tried = self.caller.try_out(&alone, true)?;
@@ -234,14 +238,14 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
         };
         if step.check {
-            // Not even tried: this is what came of the state itself, too.
+            // Without a dry run: this is the result of the state itself, too.
             self.tried.insert(step.chunk, result.clone());
         }
         self.done.insert(step.chunk, result);
         Ok(())
     }
 
-    /// What came of what a step needs: for a `prereq`, of the trial.
+    /// Returns the result of a dependency: for a `prereq`, of the dry run.
     fn result(&self, need: &Dependency) -> Option<&Map> {
         match need.kind {
             RequisiteKind::Prereq => self.tried.get(&need.chunk),
@@ -249,7 +253,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         }
     }
 
-    /// The states that failed among those that a step needs, each once.
+    /// Returns the failed states among the dependencies of a step, each once.
     fn failed(&self, needs: &[Dependency]) -> Vec<String> {
         let mut failed: Vec<String> = Vec::new();
         for need in needs {
@@ -265,10 +269,10 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         failed
     }
 
-    /// The result of a state that its requisites keep from running.
+    /// Returns the result of a state that its requisites prevent from running.
     fn not_run(&mut self, chunk: &Chunk, result: bool, comment: &str) -> Map {
         let number = self.caller.next_number();
-        // Time and duration have their places, and get their values at the end.
+        // Start time and duration get their positions now, and their values at the end.
         let mut done = map! {
             "changes" => map! {},
             "result" => result,
@@ -285,8 +289,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         done
     }
 
-    /// The result of a state that was tried out for another one which then failed: what it would have changed
-    /// is not changed.
+    /// Returns the result of a state whose dry run was for another one that then failed: its changes are not made.
     fn as_tried(&mut self, chunk: &Chunk, mut tried: Map) -> Map {
         let number = self.caller.next_number();
         tried.extend(map! {
@@ -299,7 +302,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         tried
     }
 
-    /// Runs a state that watches changed ones; if it changes nothing itself, it acts on them.
+    /// Runs a state that watches changed ones; if it changes nothing itself, it runs `mod_watch`.
     fn call_and_act(&mut self, chunk: &Chunk, needs: &[Dependency]) -> Result<Map, CallError> {
         let result = self.caller.call(chunk)?;
         let has = |key: &str| result.get(key).is_some_and(Value::is_truthy);
@@ -326,7 +329,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.caller.call(&acting)
     }
 
-    /// Tells the master what came of a state, if the state or the run asks for it, and there is one.
+    /// Publishes the result of a state to the master, if the state or the run requests it and there is a master.
     fn fire(&self, chunk: &Chunk, result: &Map) {
         let context = self.caller.context;
         if !context.minion.upstream.has_master() {
@@ -351,7 +354,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 }
 
-/// The chunk that acts on changes in the place of another one.
+/// Returns the chunk that runs `mod_watch` instead of the given one.
 fn acting(chunk: &Chunk) -> Chunk {
     let mut acting = chunk.clone();
     acting.args.insert("sfun".into(), chunk.fun.as_str().into());

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{self, Alone};
 
 #[test]
-fn what_came_of_states_is_told_to_the_master() {
+fn results_of_states_are_published_to_the_master() {
     let sls = "a: {test.nop: [fire_event: True]}\nb: {test.nop: [fire_event: my/tag]}\nc: {test.nop: [name: z]}\nd: test.nop\n";
     for (keyword, masterless, tags) in [
         (map! {}, false, &["salt/state_result/J/test-minion/a", "salt/state_result/J/test-minion/my/tag"][..]),
@@ -36,7 +36,7 @@ fn what_came_of_states_is_told_to_the_master() {
 }
 
 #[test]
-fn only_what_can_run_now_is_taken_along() {
+fn only_states_that_can_run_now_are_aggregated() {
     let sls = "a: pkg.installed\nb: pkg.installed\nnot_me: {pkg.installed: [aggregate: False]}\n\
                asks: {pkg.installed: [unless: 'true']}\nwaits: {pkg.installed: [require: [test: t]]}\nt: test.nop\n";
     let context = testing::context(&[("t.sls", sls)]);

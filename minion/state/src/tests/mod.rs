@@ -1,4 +1,4 @@
-//! Runs of small SLS files; the expected lines were recorded from Salt 3008.3.
+//! Runs of small SLS files; the expected results were recorded from Salt 3008.3.
 
 mod requisites;
 mod runs;
@@ -16,7 +16,7 @@ fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Resu
     context.call(fun, Args { positional, keyword })
 }
 
-/// One line a state: number, id, result, whether it changed something or was not run, comment.
+/// Formats each state on one line: number, id, result, whether it changed something or was not run, comment.
 fn told(results: &Value) -> String {
     let mut lines = String::new();
     for (tag, result) in results.as_map().unwrap() {
@@ -30,7 +30,7 @@ fn told(results: &Value) -> String {
     lines
 }
 
-/// Applies an SLS, and tells the results and the job's retcode.
+/// Applies an SLS, and returns the results and the job's retcode.
 fn apply(name: &str, sls: &str, test: bool) -> String {
     let context = testing::context(&[(&format!("{name}.sls"), sls)]);
     let results = call(&context, "state.apply", &[name], map! {"test" => test}).unwrap();

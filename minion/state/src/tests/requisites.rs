@@ -1,4 +1,4 @@
-//! Requisites, conditions, retries: one SLS each, and the results that Salt has for it.
+//! Requisites, conditions and retries: one SLS each, with Salt's results.
 
 use brine_value::{Map, Value};
 
@@ -37,7 +37,7 @@ require_not_run: {test.nop: [{require: [{test: onchanges_same}]}]}
 ";
 
 #[test]
-fn every_requisite_comes_out_as_in_salt() {
+fn every_requisite_is_evaluated_as_in_salt() {
     insta::assert_snapshot!(apply("requisites", REQUISITES, false), @r###"
     0 chg True changed: Success!
     1 same True -: Success!
@@ -72,7 +72,7 @@ fn every_requisite_comes_out_as_in_salt() {
 }
 
 #[test]
-fn every_requisite_comes_out_as_in_salt_in_test_mode() {
+fn every_requisite_is_evaluated_as_in_salt_in_test_mode() {
     insta::assert_snapshot!(apply("requisites", REQUISITES, true), @r###"
     0 chg None changed: If we weren't testing, this would be successful with changes
     1 same True -: Success!
@@ -123,7 +123,7 @@ r: {test.nop: [{require: [{test: q}]}]}
 ";
 
 #[test]
-fn prereqs_try_their_targets_out_as_in_salt() {
+fn prereqs_dry_run_their_targets_as_in_salt() {
     insta::assert_snapshot!(apply("prereq", PREREQ, false), @r###"
     0 nothing True - (not run): No changes detected
     1 g False -: Failure!
@@ -143,7 +143,7 @@ fn prereqs_try_their_targets_out_as_in_salt() {
 }
 
 #[test]
-fn prereqs_try_their_targets_out_as_in_salt_in_test_mode() {
+fn prereqs_dry_run_their_targets_as_in_salt_in_test_mode() {
     insta::assert_snapshot!(apply("prereq", PREREQ, true), @r###"
     0 nothing True - (not run): No changes detected
     1 g False -: If we weren't testing, this would be a failure!

@@ -11,7 +11,7 @@ use super::{call, told};
 use crate::testing;
 
 #[test]
-fn a_result_has_what_salt_says_of_it() {
+fn a_result_has_the_fields_of_salt() {
     let context = testing::context(&[("t.sls", "a: {test.nop: [{name: n}, {parallel: true}]}")]);
     let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
     let result = results.get("test_|-a_|-n_|-nop").and_then(Value::as_map).unwrap();
@@ -37,7 +37,7 @@ fn a_result_has_what_salt_says_of_it() {
 }
 
 #[test]
-fn arguments_that_nobody_takes_end_the_run() {
+fn unknown_arguments_end_the_run() {
     let apply = |args: &str| {
         let sls = format!("a: {{test.configurable_test_state: [{args}]}}");
         let context = testing::context(&[("t.sls", &sls)]);
@@ -73,7 +73,7 @@ fn top_files_are_merged_and_matched_as_in_salt() {
 }
 
 #[test]
-fn what_is_wrong_with_a_run_is_told_as_errors() {
+fn errors_of_a_run_are_returned_as_a_list() {
     for (top, expected) in [
         (
             "base: {'*': a}",
@@ -93,7 +93,7 @@ fn what_is_wrong_with_a_run_is_told_as_errors() {
 }
 
 #[test]
-fn a_pillar_is_of_one_run_and_refused_with_errors() {
+fn a_pillar_override_is_for_one_run_and_errors_are_refused() {
     let sls = "a: {test.succeed_without_changes: [{comment: '{{ pillar.x }} {{ salt[\"pillar.get\"](\"x\") }}'}]}";
     let context = testing::context(&[("t.sls", sls)]);
     let results = call(&context, "state.apply", &["t"], map! {"pillar" => map! {"x" => "given"}}).unwrap();
@@ -106,7 +106,7 @@ fn a_pillar_is_of_one_run_and_refused_with_errors() {
 }
 
 #[test]
-fn of_two_runs_the_later_one_gives_way() {
+fn of_two_runs_the_later_one_yields() {
     let context = testing::context(&[("t.sls", "a: test.nop")]);
     let other: Jid = "20260101000000000000".parse().unwrap();
     let job = Arc::new(Job::local(&other, "state.apply", &Args::default()));
@@ -120,14 +120,14 @@ fn of_two_runs_the_later_one_gives_way() {
     assert_eq!(call(&context, "state.running", &[], Map::new()), Ok(refused));
     let ran = call(&context, "state.apply", &["t"], map! {"concurrent" => true}).unwrap();
     assert_eq!(told(&ran), "0 a True -: Success!\n");
-    // One that waits gives up when its own job is ended.
+    // A waiting run gives up when its own job is ended.
     context.job.cancel.cancel();
     let waited = call(&context, "state.apply", &["t"], map! {"queue" => true}).unwrap();
     assert_eq!(waited.as_list().map(<[Value]>::len), Some(1));
 }
 
 #[test]
-fn single_states_chunks_and_texts_are_run() {
+fn single_states_chunks_and_strings_are_run() {
     let context = testing::context(&[("t.sls", "a: {test.nop: [{require: [{test: b}]}]}\nb: test.nop\nc: test.nop")]);
     let ran = call(&context, "state.single", &["test.succeed_with_changes", "x"], map! {"test" => true}).unwrap();
     assert_eq!(told(&ran), "0 x None changed: If we weren't testing, this would be successful with changes\n");

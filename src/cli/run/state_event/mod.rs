@@ -1,5 +1,5 @@
 //! `salt-run state.event`: prints the events of the bus, optionally from a point in the past on: in Salt's format, or
-//! with `--follow` and on a terminal on one readable line each.
+//! with `--follow` and on terminals on one readable line each.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -141,7 +141,7 @@ async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> an
                     return Ok(());
                 }
             }
-            // Each request causes events itself, so the past has no end: it is printed up to the first event from the
+            // Each request causes events itself, so the past never ends: it is printed up to the first event from the
             // socket.
             if present.is_none() {
                 let first = tokio::time::timeout(PRESENT_TIME, events.next()).await;

@@ -123,7 +123,7 @@ impl Emitter<'_> {
                 self.replace(comparison.sign, ",");
             }
             comparison.word.iter().for_each(|word| self.replace(*word, ""));
-            // A list that is only searched need not be one that can change.
+            // A list that is only searched need not be mutable.
             let is_searched = is_not || comparison.sign.of(&self.document.source) == "in";
             match operand.form {
                 Form::List if is_searched => {
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         self.put(")");
     }
 
-    /// Writes a call. A recursive loop iterates as the loop itself does; `is_block` is for a call block that is guarded.
+    /// Writes a call. A recursive loop iterates like the loop itself; `is_block` marks a guarded call block.
     pub(super) fn call(&mut self, expression: &Expr, is_block: bool) {
         let Expr { form: Form::Call { arguments }, parts, span, .. } = expression else { return };
         let Some((called, parts)) = parts.split_first() else { return };

@@ -1,5 +1,5 @@
-//! Writes a parsed template in the engine's language. Only the tokens that the engine reads otherwise are replaced, and
-//! lines stay where they are.
+//! Writes a parsed template in the engine's language. Only tokens with a different meaning are replaced, and line
+//! numbers do not change.
 
 mod expressions;
 mod statements;
@@ -86,7 +86,7 @@ impl<'d> Emitter<'d> {
         for token in tag.tokens.get(first..).unwrap_or_default().iter().take_while(|token| token.span.end <= to) {
             self.blanks(token.span.start);
             if token.kind == Kind::Number {
-                // The engine would read `0600` as one number, and has to refuse two.
+                // The engine would parse `0600` as one number, and has to refuse two.
                 if number_ended == Some(token.span.start) {
                     self.put(" ");
                 }
@@ -97,7 +97,7 @@ impl<'d> Emitter<'d> {
         self.blanks(to);
     }
 
-    /// Copies the blanks between tokens: those that are not ASCII, such as hard spaces of editors, as plain ones.
+    /// Copies the blanks between tokens; non-ASCII ones, such as no-break spaces, become plain blanks.
     fn blanks(&mut self, to: usize) {
         let text = self.document.source.get(self.at..to).unwrap_or_default();
         let start = self.at;

@@ -18,7 +18,7 @@ impl<'d> Emitter<'d> {
             Statement::Set { targets, value } => {
                 let is_literal = matches!(&value.form, Form::Number) || value.is_string_literal();
                 match (targets, matches!(value.form, Form::Tuple)) {
-                    // What an operator returns can change in place, too.
+                    // The result of an operator is mutable, too.
                     (None, false) if !is_literal => self.around(value, "__own__("),
                     (Some(names), false) => self.around(value, &format!("__unpack__({names}, ")),
                     _ => self.expr(value),
@@ -122,8 +122,8 @@ impl<'d> Emitter<'d> {
         let is_include = word.of(&self.document.source) == "include";
         let is_control = |at: usize| usize::from(matches!(source.get(at), Some(b'-' | b'+')));
         if is_include {
-            // The names that an included template sets are its own. A macro of the engine has the variables that its
-            // tags name, but for those in an `include`.
+            // Names that an included template sets are its own. A macro of the engine has the variables named by its
+            // tags, except for those in an `include`.
             let mut names = Vec::new();
             file.each_name(&mut |name| names.push(name.of(&self.document.source)));
             let seen = if names.is_empty() { String::new() } else { format!(" __names__ = [{}]", names.join(", ")) };

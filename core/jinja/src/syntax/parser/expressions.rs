@@ -4,7 +4,7 @@ use super::{Next, Parsed, Parser, SyntaxError};
 use crate::syntax::nodes::{Comparison, Expr, Form, Slice};
 use crate::syntax::tokens::{Kind, Span};
 
-/// The nesting of expressions that is parsed.
+/// The maximum nesting of expressions.
 const MAX_DEPTH: usize = 60;
 
 impl Parser<'_, '_> {
@@ -15,7 +15,7 @@ impl Parser<'_, '_> {
         Ok(printed)
     }
 
-    /// Parses one expression, or several with commas between them.
+    /// Parses one expression, or several separated by commas.
     pub(super) fn tuple(&mut self, with_condition: bool) -> Parsed {
         self.several(false, |parser| if with_condition { parser.expression() } else { parser.either() })
     }
@@ -176,7 +176,7 @@ impl Parser<'_, '_> {
         self.binary(|parser| parser.unary(true), |sign| (sign == "**").then_some("__pow__("))
     }
 
-    /// Parses operands with operators between them that become functions.
+    /// Parses operands and operators that become functions.
     fn binary(
         &mut self,
         operand: impl Fn(&mut Self) -> Parsed,
@@ -357,7 +357,7 @@ impl Parser<'_, '_> {
         Ok(self.node(start, at, Form::Call { arguments }, parts))
     }
 
-    /// Parses arguments in brackets. Returns the range between the brackets, if there is anything.
+    /// Parses arguments in brackets. Returns the range between the brackets, unless it is empty.
     fn arguments(&mut self, parts: &mut Vec<Expr>) -> Parsed<Option<Span>> {
         let open = self.place();
         self.expect_sign("(")?;

@@ -4,12 +4,11 @@ use super::{Next, Parsed, Parser, SyntaxError};
 use crate::syntax::nodes::{Expr, Form, Macro, Parameter, Statement};
 use crate::syntax::tokens::Span;
 
-/// The tags that a block waits for.
+/// The possible closing tags of a block.
 pub(in crate::syntax) type Closing = &'static [&'static str];
 
 impl Parser<'_, '_> {
-    /// Parses a statement, and returns it with the tags that the block waits for if it opens one. Unknown statements are
-    /// not parsed.
+    /// Parses a statement, and returns it with its closing tags if it opens a block. Unknown statements are not parsed.
     pub(in crate::syntax) fn statement(&mut self) -> Parsed<Option<(Statement, Closing)>> {
         let Next::Name(tag) = self.next()? else { return self.fail("tag name expected") };
         self.skip(1);

@@ -1,9 +1,9 @@
-//! Errors in high data, in Salt's words.
+//! Errors in high data, in Salt's wording.
 
 use super::*;
 
 #[test]
-fn errors_are_in_salts_words() {
+fn errors_have_salts_wording() {
     for (text, message) in [
         (
             "include: [nope]",
@@ -76,7 +76,7 @@ fn errors_are_in_salts_words() {
 }
 
 #[test]
-fn errors_of_several_files_are_in_salts_words() {
+fn errors_of_several_files_have_salts_wording() {
     assert_eq!(run(&[], &["x"]), Err(vec!["No matching sls found for 'x' in env 'base'".into()]));
     let twice = [("t", "include: [u]\na: test.nop"), ("u", "a: test.fail")];
     assert_eq!(
@@ -121,7 +121,7 @@ fn errors_of_several_files_are_in_salts_words() {
 }
 
 #[test]
-fn what_is_shown_tells_all_that_is_wrong_at_once() {
+fn show_functions_report_all_errors_at_once() {
     let files =
         [("t", "include: [u]\na: {test.nop: [{use: {test: b}}, {onfail_stop: false}]}\nodd: 5"), ("u", "a: test.nop")];
     let (high, errors) = load_tree(&files, &["t"]);
@@ -135,7 +135,7 @@ fn what_is_shown_tells_all_that_is_wrong_at_once() {
             "The type odd in 5 is not formatted as a dictionary",
         ]
     );
-    // As a mapping, `use` is an extension like any other.
+    // As a mapping, `use` is an ordinary extension.
     let high = load_tree(&[("t", "a: {test.nop: [{use: {test: b}}]}")], &["t"]).0;
     let told = compile(high, &everything_acts_on_watch()).unwrap_err();
     assert!(told[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{told:?}");

@@ -1,4 +1,4 @@
-//! Trees of SLS files, and what comes of them.
+//! Trees of SLS files and their compiled states.
 
 use std::collections::HashMap;
 
@@ -79,8 +79,8 @@ fn includes_come_first_and_requirements_are_pulled_forward() {
 }
 
 #[test]
-fn order_numbers_are_salts() {
-    // As in a recorded run of Salt.
+fn order_numbers_match_salt() {
+    // Recorded from Salt.
     let files = [
         (
             "ordered",
@@ -121,7 +121,7 @@ fn order_numbers_are_salts() {
 }
 
 #[test]
-fn a_prereq_tries_its_target_out_first() {
+fn a_prereq_runs_a_dry_run_of_its_target_first() {
     let text = "a: {test: [succeed_with_changes, prereq: [test: b]]}\n\
                 b: {test.succeed_with_changes: [{require: [{test: c}]}]}\nc: test.nop\n";
     let low = one(text).unwrap();
@@ -216,7 +216,7 @@ fn use_copies_arguments_both_ways() {
 }
 
 #[test]
-fn excluded_states_are_gone() {
+fn excluded_states_are_removed() {
     let files = [
         ("a", "include: [b]\nexclude: [{id: x}, {sls: c*}]\nx: test.nop\ny: test.nop"),
         ("b", "include: [c1]\nb: test.nop"),
@@ -249,7 +249,7 @@ fn requisites_name_states_in_many_ways() {
 }
 
 #[test]
-fn watch_is_require_where_nothing_acts_on_it() {
+fn watch_is_require_without_mod_watch() {
     let (high, _) =
         load_tree(&[("t", "a: {test.nop: [{watch: [b]}, {require: [c]}]}\nb: test.nop\nc: test.nop")], &["t"]);
     let target = Target { acts_on_watch: &|_| false, disabled_requisites: &[] };
@@ -260,7 +260,7 @@ fn watch_is_require_where_nothing_acts_on_it() {
 }
 
 #[test]
-fn disabled_requisites_are_not_looked_at() {
+fn disabled_requisites_are_ignored() {
     let (high, _) =
         load_tree(&[("t", "a: {test.nop: [{require: [nope]}]}\nb: {test.nop: [{watch_in: [nope]}]}")], &["t"]);
     let disabled = ["require".to_owned(), "watch_in".to_owned()];
@@ -269,7 +269,7 @@ fn disabled_requisites_are_not_looked_at() {
 }
 
 #[test]
-fn what_listens_is_known_from_both_ends() {
+fn listen_and_listen_in_are_equivalent() {
     let low = one("a: {test.nop: [{listen: [{test: b}, c]}]}\nb: {test.nop: [{listen_in: [{test: d}]}]}").unwrap();
     let told: Vec<_> = low
         .listeners
@@ -305,7 +305,7 @@ fn high_data_and_chunks_are_shown_as_salt_shows_them() {
 }
 
 #[test]
-fn a_low_chunk_is_read_back() {
+fn a_low_chunk_is_parsed_back() {
     let low = one("a: {test.nop: [{name: n}, {x: 1}]}").unwrap();
     let chunk = low.in_order().next().unwrap();
     let value = chunk.to_value();

@@ -1,4 +1,4 @@
-//! The order of states with requisites, against recorded runs of Salt and against a slow search.
+//! The order of states with requisites, against recorded runs of Salt and against a naive search.
 
 use proptest::prelude::*;
 
@@ -22,14 +22,14 @@ fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
     compile(high, &everything_acts_on_watch())
 }
 
-/// What `with_edges` gives without prereqs, slowly: each time the smallest of all that are ready. Nothing if there is
-/// a circle.
+/// Returns the result of `with_edges` without prereqs by a naive search: repeatedly the smallest ready state. `None` if
+/// there is a cycle.
 fn slowly_ordered(edges: &[(usize, &str, usize)]) -> Option<Vec<String>> {
     let own = |id: usize| (id * 7) % 5 + 1;
     let strength = |kind: &str| ["onfail", "require", "onchanges", "watch"].iter().position(|known| *known == kind);
     let read = |kind: &str| ["require", "watch", "onfail", "onchanges"].iter().position(|known| *known == kind);
     let pulled = |id: usize| {
-        // As Salt does: whoever waits counts, unless somebody before has a stronger requisite.
+        // As in Salt, a dependant counts unless an earlier one has a stronger requisite.
         let mut waiting: Vec<_> = edges.iter().filter(|(_, _, to)| *to == id).collect();
         waiting.sort_by_key(|(from, kind, _)| (*from, read(kind)));
         let (mut strongest, mut smallest) = (None, own(id));
@@ -73,7 +73,7 @@ fn states_run_in_salts_order() {
 proptest! {
     #[test]
     fn requisites_come_first_where_there_is_no_circle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
-        // Towards smaller numbers only: there is no circle. A prereq turns the direction around.
+        // Edges to smaller numbers only cannot form a cycle. A prereq reverses the direction.
         let edges: Vec<_> = edges
             .into_iter()
             .filter(|(from, _, to)| from != to)
@@ -83,7 +83,7 @@ proptest! {
             })
             .collect();
         let low = with_edges(&edges);
-        // A trial needs what its state needs, so that a prereq can still close a circle.
+        // A dry run has the dependencies of its state, so that a prereq can still close a cycle.
         if edges.iter().all(|(_, kind, _)| *kind != "prereq") {
             prop_assert!(low.is_ok(), "{:?}", low);
         }
@@ -99,7 +99,7 @@ proptest! {
 
     #[test]
     fn the_order_is_that_of_a_slow_search(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25), falling: bool) {
-        // Half of them without a circle.
+        // Half of them without cycles.
         let edges = edges.into_iter().filter(|(_, kind, _)| *kind != "prereq").filter(|(from, _, to)| !falling || from > to);
         let edges: Vec<_> = edges.collect();
         let order = with_edges(&edges).ok().map(|low| low.in_order().map(|chunk| chunk.id.clone()).collect());
@@ -109,7 +109,7 @@ proptest! {
     #[test]
     fn a_circle_is_told_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
         let named: Vec<_> = edges.iter().map(|(from, to)| (*from, "require", *to)).collect();
-        // Whoever is on a circle can be reached from itself.
+        // A node on a cycle can reach itself.
         let mut reach = [[false; 12]; 12];
         for (from, to) in &edges { reach[*from][*to] = true; }
         for k in 0..12 { for i in 0..12 { for j in 0..12 { reach[i][j] |= reach[i][k] && reach[k][j]; } } }

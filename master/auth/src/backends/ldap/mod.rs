@@ -1,8 +1,8 @@
-//! `ldap`: users and groups of a directory, by Salt's options `auth.ldap.*` (`settings.rs`). A user's name finds an entry
-//! (`filter`, with the master's own `binddn` and `bindpw`) or is part of its name (`binddn`), and the password has to bind
-//! as that entry. Groups are those of OpenLDAP's schemas, of Active Directory or of FreeIPA, as in Salt.
+//! `ldap`: users and groups of a directory, by Salt's options `auth.ldap.*` (`settings.rs`). The user's entry is
+//! searched by `filter` (with the master's own `binddn` and `bindpw`) or named by `binddn`, and the password has to
+//! bind as that entry. Group lookups support OpenLDAP's schemas, Active Directory and FreeIPA, as in Salt.
 //!
-//! Everything that a user types is escaped where it becomes part of a name or filter.
+//! User input is escaped wherever it becomes part of a DN or filter.
 
 mod settings;
 
@@ -16,25 +16,24 @@ use rustls::ClientConfig;
 use super::{Backend, BackendError, Proven, tls};
 use settings::{Directory, Settings};
 
-/// The time for a whole login: the connection, binding and searching.
+/// The deadline of a whole login: connect, bind and search.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The maximum number of groups of a user.
 const MAX_GROUPS: i32 = 10_000;
 /// The maximum number of computers of an organisational unit.
 const MAX_COMPUTERS: i32 = 100_000;
-/// Results of a bind that mean that the user or the password is wrong, or the account locked or expired:
-/// constraintViolation, noSuchObject, invalidDNSyntax, inappropriateAuthentication, invalidCredentials,
-/// insufficientAccessRights, unwillingToPerform.
+/// Bind results for an invalid user or password, or a locked or expired account: constraintViolation, noSuchObject,
+/// invalidDNSyntax, inappropriateAuthentication, invalidCredentials, insufficientAccessRights, unwillingToPerform.
 const DENIALS: &[u32] = &[19, 32, 34, 48, 49, 50, 53];
 /// The result of a search below an entry that does not exist.
 const NO_SUCH_OBJECT: u32 = 32;
-/// The prefix of entries that name the computers of an organisational unit.
+/// The prefix of entries for the computers of an organisational unit.
 const UNIT: &str = "ldap(";
 
 pub(super) struct Ldap {
     settings: Settings,
     deadline: Duration,
-    /// Read at the first login: certificates of the host take a while.
+    /// Loaded at the first login: reading the host's certificates takes a while.
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -45,7 +44,7 @@ impl Ldap {
         Ok(Ldap { settings, deadline: DEADLINE, tls: OnceLock::new() })
     }
 
-    /// Runs a conversation with the server within the deadline.
+    /// Runs LDAP operations with the server within the deadline.
     fn converse<T>(&self, conversation: impl Future<Output = Result<T, LdapError>>) -> Result<T, BackendError> {
         let failed = |reason: String| BackendError::Server { server: self.settings.servers.join(" "), reason };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -68,7 +67,7 @@ impl Ldap {
             if self.settings.starttls || server.starts_with("ldaps:") {
                 settings = settings.set_starttls(self.settings.starttls).set_config(self.tls()?);
             }
-            // Another server still has its turn within the deadline.
+            // Leaves time within the deadline for the other servers.
             if self.settings.servers.len() > 1 {
                 settings = settings.set_conn_timeout(self.deadline / 3);
             }
@@ -84,7 +83,7 @@ impl Ldap {
         Err(last.unwrap_or(LdapError::EmptyUnixPath))
     }
 
-    /// Connects and binds as the master itself, if the configuration has a name and password for it.
+    /// Connects, and binds as the master itself if a DN and password are configured.
     async fn connect_as_master(&self) -> Result<Connection, LdapError> {
         let mut ldap = self.connect().await?;
         if let Some((name, password)) = &self.settings.master {
@@ -93,7 +92,7 @@ impl Ldap {
         Ok(ldap)
     }
 
-    /// Returns the name of the user's entry; `None` if there is no such user, or more than one.
+    /// Returns the DN of the user's entry; `None` if there is no such user, or more than one.
     async fn name_of(&self, user: &str) -> Result<Option<String>, LdapError> {
         if let Some(template) = &self.settings.user_dn {
             return Ok(Some(template.name(user)));
@@ -176,7 +175,7 @@ impl Ldap {
             let name = values(entry, "cn").first()?.to_lowercase();
             let domains = &self.settings.strip_domains;
             let id = domains.iter().find_map(|domain| name.strip_suffix(domain.as_str())).unwrap_or(&name).to_owned();
-            // It becomes part of a target.
+            // The id becomes part of a target.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             (!id.is_empty() && id.chars().all(is_plain)).then_some(id)
         };
@@ -224,13 +223,13 @@ impl Backend for Ldap {
     }
 }
 
-/// Returns the organisational unit that an entry names in the place of a target, and the entry's functions.
+/// Returns the organisational unit of an entry `ldap(..)`, and the functions of the entry.
 fn unit(entry: &Value) -> Option<(&str, &Value)> {
     let (key, rules) = entry.as_map().filter(|map| map.len() == 1)?.iter().next()?;
     Some((key.as_str()?.strip_prefix(UNIT)?.strip_suffix(')')?, rules))
 }
 
-/// Searches; a base that does not exist has no entries.
+/// Searches; a missing base has no entries.
 async fn search(
     ldap: &mut Connection,
     base: &str,
@@ -248,14 +247,14 @@ async fn search(
     Ok(entries.into_iter().filter(|entry| !entry.is_ref()).map(SearchEntry::construct).collect())
 }
 
-/// Returns the values of an attribute, whose name has no case.
+/// Returns the values of an attribute. Attribute names are case-insensitive.
 fn values(entry: &SearchEntry, attribute: &str) -> Vec<String> {
     let found = entry.attrs.iter().find(|(name, _)| name.eq_ignore_ascii_case(attribute));
     found.map(|(_, values)| values.clone()).unwrap_or_default()
 }
 
-/// Returns the value of the first part of a name: `admins` of `cn=admins,ou=Groups,dc=example`. A text without `=` is its
-/// own value.
+/// Returns the value of the first component of a DN: `admins` of `cn=admins,ou=Groups,dc=example`. A string without `=`
+/// is returned unchanged.
 fn first_value(name: &str) -> String {
     let mut end = name.len();
     let mut is_escaped = false;
@@ -274,7 +273,7 @@ fn first_value(name: &str) -> String {
     part.split_once('=').map_or(part, |(_, value)| value).to_owned()
 }
 
-/// Returns an error without names and filters.
+/// Returns the error without DNs and filters, for messages.
 fn shown(error: &LdapError) -> String {
     match error {
         LdapError::LdapResult { result } => format!("it answered with result {}: {}", result.rc, result.text),
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn first_values_of_names() {
+    fn the_first_value_of_a_dn_is_its_leading_component() {
         for (name, value) in [
             ("cn=admins,ou=Groups,dc=example", "admins"),
             ("cn=a\\,b,ou=Groups", "a\\,b"),
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_entries_of_their_own() {
+    fn organisational_units_are_recognised_in_entries() {
         let ldap = ldap("ldap://127.0.0.1:1");
         for (entry, is_unit) in [
             (Value::from(map! {"ldap(OU=web,dc=example)" => list!["test.ping"]}), true),
@@ -319,7 +318,7 @@ mod tests {
         ] {
             assert_eq!(ldap.must_expand(&entry), is_unit, "{entry}");
         }
-        // The server is down: the entry permits nothing, others stay.
+        // The server is down: the entry permits nothing, other entries stay valid.
         let entries = vec![map! {"ldap(OU=web)" => list!["test.ping"]}.into(), "test.ping".into()];
         assert_eq!(ldap.expand(entries), [Value::from("test.ping")]);
     }
@@ -340,7 +339,7 @@ mod tests {
             let error = ldap.authenticate("fred", "pw").unwrap_err().to_string();
             assert!(error.starts_with(&format!("asking {uri} failed: ")) && error.contains(reason), "{error}");
             assert!(begun.elapsed() < Duration::from_secs(10));
-            // A missing password is not sent at all.
+            // A login without a password is refused without a bind.
             assert_eq!(ldap.authenticate("fred", "").unwrap(), None);
         }
     }

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use brine_value::{FromValue, Map, Value};
 use ldap3::{Scope, dn_escape, ldap_escape};
 
-/// What a template's place for the user's name begins and ends with.
+/// The delimiters of the user name's placeholder in a template.
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 const USERNAME: &str = "username";
 
-/// An invalid option, and the reason.
+/// An invalid option and the error.
 type Invalid = (&'static str, String);
 
-/// A text with places for the user's name, `{{ username }}`: the pieces between them.
+/// A template with placeholders for the user's name, `{{ username }}`: the pieces between them.
 #[derive(Debug, PartialEq)]
 pub(super) struct Template(Vec<String>);
 
@@ -40,43 +40,43 @@ impl Template {
         self.0.len() > 1
     }
 
-    /// Returns the text as a name (DN) for this user.
+    /// Returns the template as a DN for this user.
     pub fn name(&self, user: &str) -> String {
         self.0.join(dn_escape(user).as_ref())
     }
 
-    /// Returns the text as a filter for this user. Parentheses around it may be left out.
+    /// Returns the template as a filter for this user. Enclosing parentheses are optional.
     pub fn filter(&self, user: &str) -> String {
         let filter = self.0.join(ldap_escape(user).as_ref());
         if filter.starts_with('(') { filter } else { format!("({filter})") }
     }
 }
 
-/// How groups are found.
+/// The schema of groups.
 #[derive(Debug, PartialEq)]
 pub(super) enum Directory {
     /// Groups list the names of their members (`auth.ldap.activedirectory`).
     Active,
-    /// Groups are found by a filter of their own (`auth.ldap.freeipa`).
+    /// Groups are searched by their own filter (`auth.ldap.freeipa`).
     FreeIpa { base: String, filter: Template },
-    /// Groups of posixGroup and the like, below this name.
+    /// Groups of posixGroup and similar classes, below this DN.
     Other { base: String },
 }
 
 /// The options.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// URLs, in the order in which they are tried.
+    /// Server URLs, in the order of their use.
     pub servers: Vec<String>,
     pub starttls: bool,
     pub verify: bool,
-    /// The file with the certificate authorities that are trusted, in the place of the host's own.
+    /// The file with trusted certificate authorities, instead of those of the host.
     pub ca_bundle: Option<PathBuf>,
     pub basedn: String,
     pub scope: Scope,
-    /// The name and password by which the master itself binds.
+    /// The DN and password of the master itself.
     pub master: Option<(String, String)>,
-    /// The name of a user's entry, if it is known without a search.
+    /// The DN of a user's entry, if known without a search.
     pub user_dn: Option<Template>,
     /// The filter that finds a user's entry.
     pub filter: Option<Template>,
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_users_are_escaped_in_names_and_filters() {
+    fn user_names_are_escaped_in_dns_and_filters() {
         let (name, filter) =
             (Template::parse("uid={{ username }},ou=People").unwrap(), Template::parse("uid={{username}}").unwrap());
         for (user, as_name, as_filter) in [

@@ -86,7 +86,7 @@ async fn beacons_are_listed_added_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_beacon_is_brought_into_its_state() {
+async fn beacon_states_are_enforced() {
     let folder = tempfile::tempdir().unwrap();
     let minion = testing::answering(folder.path());
     let steps: Vec<(&str, bool, Map, bool, &str)> = vec![

@@ -1,4 +1,4 @@
-//! The modules `beacons` and `schedule` and their states, with a minion that answers them.
+//! The modules `beacons` and `schedule` and their states, with a running minion.
 
 mod beacons;
 mod schedule;

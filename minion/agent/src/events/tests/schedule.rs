@@ -57,7 +57,7 @@ async fn jobs_are_listed_added_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_whole_schedule_is_told_kept_and_switched() {
+async fn the_whole_schedule_is_listed_saved_and_switched() {
     let folder = tempfile::tempdir().unwrap();
     let minion = testing::answering(folder.path());
     let called = tokio::task::spawn_blocking(move || {
@@ -148,7 +148,7 @@ async fn offline_only_the_file_is_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_is_brought_into_its_state() {
+async fn schedule_states_are_enforced() {
     let folder = tempfile::tempdir().unwrap();
     let minion = testing::answering(folder.path());
     let job = |seconds: i64| map! {"function" => "test.ping", "seconds" => seconds};

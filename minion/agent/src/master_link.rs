@@ -1,4 +1,4 @@
-//! Events and pillar by way of the master.
+//! The link to the master: events and pillar.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tokio::runtime::Handle;
 
 use crate::channel::Channel;
 
-/// Events and pillar of a minion with a master.
+/// The link of a minion to its master.
 pub struct MasterUpstream {
     pub id: MinionId,
     pub channel: Arc<Channel>,
     pub runtime: Handle,
     pub grains: Arc<RwLock<Arc<Map>>>,
-    /// Whether the Salt master of a session is of a line that masks the pillar, once it has been asked.
+    /// Whether the Salt master of a session is of a version that masks the pillar, once known.
     pub masks: Mutex<Option<(u64, bool)>>,
 }
 
@@ -52,12 +52,13 @@ impl Upstream for MasterUpstream {
         if self.channel.is_brine() {
             return true;
         }
-        // A master that was upgraded begins a new session.
+        // An upgraded master begins a new session.
         let session = self.channel.generation();
         if let Some((_, masks)) = self.masks.lock().filter(|(asked, _)| *asked == session) {
             return masks;
         }
-        // As Salt's minions of 3008 do at their start. Masters before 3008 do not know the command and answer with nothing.
+        // Salt 3008 minions send this at their start. Masters before 3008 do not know the command and reply with
+        // nothing.
         let load = map! {"cmd" => "_register_resources", "resources" => Map::new(), "resource_grains" => Map::new()};
         match self.ask(load) {
             Ok(answer) => {
@@ -86,12 +87,12 @@ impl MasterUpstream {
     }
 }
 
-/// Whether a master has taken what it was told: Brine's says so, Salt's says nothing.
+/// Whether a master has accepted an event: Brine's replies so, Salt's reply is empty.
 pub fn is_taken(answer: &Value) -> bool {
     matches!(answer, Value::Bool(true) | Value::Nil)
 }
 
-/// Brings an event to the master.
+/// Sends an event to the master.
 pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEvent) -> Result<(), String> {
     let sent = channel.request(event.request(id.as_str()));
     let within = event.timeout.unwrap_or(Duration::MAX);
@@ -103,7 +104,7 @@ pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEve
     }
 }
 
-/// Asks for a pillar.
+/// Returns the request for a pillar.
 pub fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
     map! {
         "cmd" => "_pillar",

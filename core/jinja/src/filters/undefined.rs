@@ -1,5 +1,4 @@
-//! Filters of minijinja's own that go through items: what is undefined among them, or what is nothing to go through, is
-//! refused as Python does.
+//! minijinja's own filters over items, with Python's errors for undefined items and for values that cannot be iterated.
 
 use minijinja::functions::Function;
 use minijinja::value::{FunctionArgs, FunctionResult, Kwargs, Value as JinjaValue, ValueKind};
@@ -11,14 +10,14 @@ use super::super::operators::{order, refuse_undefined, type_name};
 use super::super::value::split_kwargs;
 use super::{failed, prepared};
 
-/// What a filter does with items.
+/// The use of items by a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Items {
-    /// Hands them on.
+    /// Returned unchanged.
     Kept,
-    /// Looks at each.
+    /// Evaluated.
     Used,
-    /// Compares them by this operator.
+    /// Compared by this operator.
     Compared(&'static str),
 }
 
@@ -47,7 +46,7 @@ where
     });
 }
 
-/// The arguments with those named that minijinja takes by their names only.
+/// Converts positional arguments to names if minijinja requires them.
 fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> {
     let names: &[&str] = match filter {
         "sort" => &["reverse", "case_sensitive", "attribute"],
@@ -63,7 +62,7 @@ fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> 
         return Ok(args);
     }
     let given = names.iter().map(ToString::to_string).zip(given);
-    // None is what stands for none.
+    // None stands for a missing argument.
     let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
     places.push(all.into());
     Ok(places)
@@ -112,7 +111,7 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What a path of names and numbers leads to.
+/// Returns the value at a path of names and indices.
 pub(super) fn reached(item: &JinjaValue, path: &str) -> Result<JinjaValue, Error> {
     let mut at = item.clone();
     for part in path.split('.') {

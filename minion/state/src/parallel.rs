@@ -1,4 +1,4 @@
-//! States with `parallel: True`: each runs on a thread of its own.
+//! States with `parallel: True`: each runs on its own thread.
 
 use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
@@ -15,17 +15,17 @@ use super::call::{Caller, Clock, Retry, attempt_told, text};
 
 type Outcome = Result<Map, CallError>;
 
-/// What every state has: as in Salt, it is there while the state runs, and so it comes first.
+/// The fields of every state. As in Salt, they exist while the state runs, and so they come first.
 const FIRST: [&str; 4] = ["name", "result", "changes", "comment"];
-/// What comes next, in the order in which it was told.
+/// The following fields, in the order in which they are added.
 const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
 
-/// The states that run beside the others.
+/// The parallel states.
 pub(super) struct Beside<'scope, 'a> {
     scope: &'scope Scope<'scope, 'a>,
-    /// By the chunk's place, oldest first.
+    /// By the index of the chunk, oldest first.
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
-    /// How many there may be; 0 for no limit.
+    /// The maximum number; 0 for no limit.
     most: usize,
 }
 
@@ -46,12 +46,12 @@ impl<'scope, 'a> Beside<'scope, 'a> {
         self.running.first().map(|(place, _)| *place)
     }
 
-    /// Starts a state; its result has the number that the caller has now.
+    /// Starts a state; its result gets the caller's current run number.
     pub fn start(&mut self, place: usize, chunk: &'a Chunk, caller: Caller<'a>) {
         let environment = Environment::current();
         let run = move || {
             let number = caller.number;
-            // What its commands return is not for the conditions of the others.
+            // The retcodes of its commands must not affect the conditions of other states.
             let job = Arc::new(caller.context.job.beside());
             let context = Context { job, ..caller.context.clone() };
             let mut result = call(&mut Caller { context: &context, ..caller }, chunk)?;
@@ -62,7 +62,7 @@ impl<'scope, 'a> Beside<'scope, 'a> {
         self.running.insert(place, (chunk, handle));
     }
 
-    /// Waits for a state to end: what came of it, if it was running.
+    /// Waits for a state to end. Returns its result, if it was running.
     pub fn join(&mut self, place: usize) -> Option<Outcome> {
         let (chunk, handle) = self.running.shift_remove(&place)?;
         Some(handle.join().unwrap_or_else(|_| {
@@ -78,11 +78,11 @@ impl<'scope, 'a> Beside<'scope, 'a> {
     }
 }
 
-/// Calls a state, with its retries if it is one that runs beside others.
+/// Calls a state, with retries if it is a parallel one.
 pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
     let result = caller.call(chunk)?;
     if !result.contains_key("__parallel__") {
-        // It does not, or was not called at all.
+        // It has no retry, or was not called at all.
         return Ok(result);
     }
     let result = again(caller, chunk, result)?;
@@ -94,8 +94,8 @@ pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
     Ok(told)
 }
 
-/// Calls a state again as its `retry` says. Unlike elsewhere, all attempts are told behind the first result, there is
-/// one more of them, and conditions count once.
+/// Retries a parallel state by its `retry`. Unlike for other states, the comments of all attempts follow the first
+/// result, there is one more attempt, and conditions are evaluated once.
 fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
     let Some(retry) = chunk.args.get("retry").map(Retry::read) else { return Ok(first) };
     let mut result = first;
@@ -135,8 +135,8 @@ mod tests {
     use crate::{Options, Settings, StateRun, run, testing};
 
     #[test]
-    fn states_run_beside_each_other_up_to_a_limit() {
-        // Each waits for what the other makes: one after the other they would wait for ever.
+    fn states_run_in_parallel_up_to_a_limit() {
+        // Each waits for a file of the other: in sequence they would wait forever.
         let folder = tempfile::tempdir().unwrap();
         let meet = |mine: &str, other: &str| {
             let path = |name: &str| folder.path().join(name).display().to_string();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_stand_in_the_order_in_which_they_came_to_be() {
+    fn fields_keep_the_order_of_their_creation() {
         let sls = "tried: {test.fail_without_changes: [parallel: True, retry: {attempts: 1, interval: 0}]}\n\
                    checked: {test.nop: [parallel: True, check_cmd: ['true']]}\n\
                    skipped: {test.nop: [parallel: True, unless: 'true']}\n";

@@ -1,4 +1,4 @@
-//! When beacons and the schedule are looked at.
+//! The polling of beacons and the schedule.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Looks again and again, as long as the minion runs. A look that takes long puts off the next one.
+/// Polls at an interval as long as the minion runs. A slow poll delays the next one.
 pub(crate) struct Ticks {
     interval: Interval,
     shutdown: CancellationToken,
 }
 
 impl Ticks {
-    /// Begins once the minion is ready, or at once. Nothing if the minion ends before.
+    /// Begins once the minion is ready, or at once. Returns `None` if the minion ends before.
     pub async fn begin(
         at_once: bool,
         mut ready: watch::Receiver<bool>,
@@ -34,7 +34,7 @@ impl Ticks {
         Some(Ticks { interval, shutdown })
     }
 
-    /// Waits until it is time to look. False when the minion ends.
+    /// Waits until the next poll is due. Returns false when the minion ends.
     pub async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.interval.tick() => true,
