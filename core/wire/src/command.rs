@@ -20,7 +20,7 @@ pub enum MinionCommand {
         saltenv: Option<String>,
         /// The environment of pillar.
         pillarenv: Option<String>,
-        /// What is merged over the pillar.
+        /// Data merged over the pillar.
         pillar_override: Map,
         /// Whether the master drops its cached pillar and grains of the minion first.
         clean_cache: bool,
