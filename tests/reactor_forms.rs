@@ -29,7 +29,7 @@ async fn changes_of_the_configuration_are_taken_up_and_drop_ins_add_entries() {
     // A mistake is told, and what was there before stays.
     system.write("etc/master.d/more.conf", "reactor: {three: 5}\n");
     let (_, error) = events.until("salt/reactor/error").await;
-    assert_eq!(text(&error, "message"), "'reactor': the files of 'three' are a list of paths, got 5");
+    assert_eq!(text(&error, "message"), "'reactor': the files of 'three' are invalid: expected a list of paths, got 5");
     let listed = stdout(&system.tool("salt-run", &["reactor.list", "--out=json"]));
     assert!(listed.contains("\"two\""), "{listed}");
 }
