@@ -193,11 +193,11 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     ("an old reply is given again", Changes { replay: true, ..NOTHING }, [NONCE, NONCE]),
 ];
 
-const ALTERED: &str = "the request was changed on its way";
-const SIGNATURE: &str = "the signature does not belong to this data";
+const ALTERED: &str = "the request was modified in transit";
+const SIGNATURE: &str = "the signature is invalid for this data";
 const UNSIGNED: &str = "is not signed with the master's key";
 const REFUSED: &str = "the master refuses the request";
-const NONCE: &str = "'nonce' is wrong: it is not the one that was sent";
+const NONCE: &str = "'nonce' is invalid: expected that of the request";
 
 fn channel(system: &System, name: &str, port: u16, ciphers: &[&str]) -> Arc<Channel> {
     let config = MinionConfig {
@@ -343,7 +343,7 @@ async fn an_unknown_cipher_is_a_configuration_error() {
     let system = System::start("").await;
     let minion = channel(&system, "m", system.ret_port, &["aes-256-gcm", "rot13"]);
     let refused = minion.authenticate().await.unwrap_err().to_string();
-    assert!(refused.contains("'rot13' is not known"), "{refused}");
+    assert!(refused.contains("unknown algorithm 'rot13'"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,8 +63,8 @@ async fn requests_in_another_minions_name_are_refused() {
         .await;
         // Another name on the envelope, or in both: the session is not that minion's.
         let words = match cipher {
-            Cipher::Aes256Gcm => "cannot be opened with this key",
-            Cipher::AesCbcHmac => "this is not a text of AES-256-GCM",
+            Cipher::Aes256Gcm => "decryption failed",
+            Cipher::AesCbcHmac => "expected a message of AES-256-GCM",
         };
         refused(&system, each * 2, words, async {
             for command in commands() {
@@ -130,7 +130,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
         .await;
     }
     // A message encrypted for one purpose is not accepted for another.
-    refused(&system, 1, "cannot be opened with this key", async {
+    refused(&system, 1, "decryption failed", async {
         let mut envelope = new.sealed(&load);
         let load = msgpack::pack_map(&new.proven(ping()));
         let reply = new.session.seal(&load, None, &purpose::reply(&new.id));

@@ -29,7 +29,7 @@ async fn configuration_changes_are_reloaded_and_drop_ins_add_entries() {
     // An error is reported, and the previous configuration stays.
     system.write("etc/master.d/more.conf", "reactor: {three: 5}\n");
     let (_, error) = events.until("salt/reactor/error").await;
-    assert_eq!(text(&error, "message"), "'reactor': the files of 'three' are a list of paths, got 5");
+    assert_eq!(text(&error, "message"), "'reactor': the files of 'three' are invalid: expected a list of paths, got 5");
     let listed = stdout(&system.tool("salt-run", &["reactor.list", "--out=json"]));
     assert!(listed.contains("\"two\""), "{listed}");
 }

@@ -324,7 +324,7 @@ fn a_key_pair_is_generated_and_not_replaced() {
     let pair = PrivateKey::load(folder.join("web1.pem"), None).unwrap().unwrap();
     assert_eq!(fs::read_to_string(folder.join("web1.pub")).unwrap(), pair.public().to_pem());
     assert_snapshot!(master.key("--gen-keys ../web1", ""), @r#"
-    ! salt-key: the name of the key pair is invalid: "../web1" cannot be a minion id: 1 to 255 bytes without '/', '\', control characters or a leading dot can
+    ! salt-key: the name of the key pair is invalid: "../web1" cannot be a minion id: expected 1 to 255 bytes without '/', '\', control characters or a leading dot
     -> 1
     "#);
     assert_snapshot!(master.key("--gen-keys web1 --keysize 1024", ""), @r"

@@ -21,7 +21,10 @@ async fn errors_of_a_masters_start_are_one_sentence() {
     for (text, expected) in [
         ("worker_threads: many\n", "master:1: option 'worker_threads': expected a non-negative integer, got str"),
         ("a: b: c\n", "master:1: mapping values are not allowed in this context"),
-        ("root_dir: ROOT\nreactor: 5\n", "option 'reactor': 'reactor' is a list of `tag pattern: [SLS files]`"),
+        (
+            "root_dir: ROOT\nreactor: 5\n",
+            "option 'reactor': 'reactor' is invalid: expected a list of `tag pattern: [SLS files]`",
+        ),
         (
             "root_dir: ROOT\nmaster_job_cache: mongo\ninterface: 127.0.0.1\npublish_port: 0\nret_port: 0\n",
             "unknown returner 'mongo'",

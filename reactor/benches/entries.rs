@@ -1,4 +1,4 @@
-//! What finding an event's entries costs, with few and with many of them.
+//! The cost of matching an event's entries, with few and with many of them.
 //!
 //!     cargo bench -p brine-reactor --bench entries
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -9,7 +9,7 @@ use brine_reactor::Entries;
 use brine_value::{Value, list, map};
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// So many entries, of which only the last matches the tag below.
+/// Creates this many entries, of which only the last matches the tag below.
 fn entries_of(count: usize) -> Entries {
     let others = (1..count).map(|n| format!("bench/no/{n}/*"));
     let patterns = others.chain(["bench/go/*".to_owned()]);

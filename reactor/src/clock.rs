@@ -73,7 +73,7 @@ pub(crate) mod tests {
     pub const SECOND: u64 = 1_000_000;
     pub const BEGIN: u64 = 2_000_000_000 * SECOND;
 
-    /// The clocks of a test, in seconds: both go on together, and the wall clock jumps.
+    /// The clocks of a test, in seconds: both advance together, and the wall clock jumps.
     #[derive(Clone)]
     pub struct Hands {
         wall: Arc<AtomicU64>,
@@ -99,7 +99,7 @@ pub(crate) mod tests {
             self.wall.fetch_add(seconds.cast_unsigned(), Relaxed);
         }
 
-        /// The stamp of an event that is published now, in microseconds.
+        /// Returns the stamp of an event that is published now, in microseconds.
         pub fn stamp(&self) -> u64 {
             self.wall.load(Relaxed) * SECOND
         }

@@ -20,7 +20,7 @@ impl Deadline {
     /// Creates a deadline this long from now, by the monotonic clock.
     pub fn after(time: Duration) -> Self {
         let now = Instant::now();
-        // The clock overflows: a year is as good as for ever.
+        // On overflow of the clock, a year is as good as for ever.
         let at = now.checked_add(time).unwrap_or(now + Duration::from_secs(365 * 86_400));
         Deadline { at, flag: Arc::default(), token: CancellationToken::new() }
     }

@@ -30,7 +30,7 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// It is not a list of mappings.
-    #[error("'reactor' is a list of `tag pattern: [SLS files]`, entry {place} is of type {got}")]
+    #[error("'reactor' is invalid: expected a list of `tag pattern: [SLS files]`, entry {place} is of type {got}")]
     Shape {
         /// The number of the entry, from 1.
         place: usize,
@@ -38,7 +38,7 @@ pub enum EntryError {
         got: &'static str,
     },
     /// The files of a pattern are not paths.
-    #[error("'reactor': the files of '{pattern}' are a list of paths, got {got}")]
+    #[error("'reactor': the files of '{pattern}' are invalid: expected a list of paths, got {got}")]
     Files {
         /// The pattern.
         pattern: String,

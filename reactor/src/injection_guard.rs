@@ -352,7 +352,7 @@ highstate_run:
         assert!(reactions(chosen, &map! {"x" => "web"}).is_ok());
     }
 
-    /// What the guard costs: `cargo test -p brine-reactor --lib -- --ignored --nocapture cost`.
+    /// The cost of the guard: `cargo test -p brine-reactor --lib -- --ignored --nocapture cost`.
     #[test]
     #[ignore = "a measurement"]
     fn cost_of_the_guard() {

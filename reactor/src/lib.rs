@@ -1,18 +1,20 @@
-//! Brine's reactor: starts reactions to events, as Salt's reactor does, and keeps those that fail.
+//! Brine's reactor: starts reactions to events, as Salt's reactor does, and keeps failed reactions as dead letters.
 //!
 //! | file | owns |
 //! |---|---|
 //! | `event_loop.rs` | the subscription: which events lead to reactions, and the cursor |
 //! | `entries.rs`, `limits.rs` | `reactor:` and the limits of its entries |
-//! | `routing_fields.rs` | the fields of an event that the reactor decides by |
+//! | `routing_fields.rs` | the fields of an event that the reactor evaluates |
 //! | `sls.rs`, `plan.rs`, `reaction.rs`, `order.rs` | SLS files: cached, rendered, parsed, sorted |
-//! | `injection_guard.rs` | where text from an event may stand in a reaction |
-//! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and what the cursor must not pass |
-//! | `processing.rs`, `dead_letters.rs`, `recovery.rs` | one event's reactions: dispatched, retried, kept when they fail, not repeated after a crash |
-//! | `dispatch.rs` | the trait that carries reactions out: the reactor knows neither master nor minion |
+//! | `injection_guard.rs` | rejects text from an event that would change the structure of a reaction |
+//! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and the limit of the cursor |
+//! | `processing.rs`, `dead_letters.rs`, `recovery.rs` | one event's reactions: dispatched, retried, kept as dead
+//! letters, not repeated after a crash |
+//! | `dispatch.rs` | the trait that carries reactions out: the reactor is independent of master and minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
-//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `graph.rs`, `failed_states.rs`, `dry_run.rs`, `check.rs` | answers to operators |
-//! | `clock.rs`, `store_retry.rs` | bus time; writes that are repeated until they succeed |
+//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `graph.rs`, `failed_states.rs`,
+//! `dry_run.rs`, `check.rs` | diagnostics for operators |
+//! | `clock.rs`, `store_retry.rs` | bus time; writes that are retried until they succeed |
 
 mod check;
 mod clock;

@@ -92,7 +92,7 @@ impl Limits {
                 Some(Value::Map(given)) => given,
                 Some(other) => {
                     let got = other.type_name();
-                    let reason = format!("is a mapping of an entry's pattern to its limit, got {got}");
+                    let reason = format!("expected a mapping of an entry's pattern to its limit, got {got}");
                     return Err(LimitsError { option, reason });
                 }
             };
@@ -111,7 +111,11 @@ impl Limits {
                             Some("id") => By::Id,
                             Some("tag") => By::Tag,
                             Some(field) => By::Field(field.to_owned()),
-                            None => return Err(failed("'by' is the name of a field in the data, or tag".into())),
+                            None => {
+                                return Err(failed(
+                                    "'by' is invalid: expected the name of a field in the data, or tag".into(),
+                                ));
+                            }
                         };
                     }
                 }
@@ -146,7 +150,7 @@ fn plain<'a>(value: &'a Value, key: &str) -> &'a Value {
 
 /// Parses `10/1m`, or `{count: 10, within: 60}`.
 fn rate(value: &Value) -> Result<Rate, String> {
-    let wrong = || "is written as 10/1m, or as {count: 10, within: 1m}".to_owned();
+    let wrong = || "expected 10/1m, or {count: 10, within: 1m}".to_owned();
     let (count, within) = match value {
         Value::Map(map) => match (map.get("rate").and_then(Value::as_str), map.get("count"), map.get("within")) {
             (Some(text), ..) => return rate(&text.into()),
@@ -165,7 +169,7 @@ fn rate(value: &Value) -> Result<Rate, String> {
     Ok(Rate { count, within: duration::read(&within)? })
 }
 
-/// The counters of all limits, in memory: they start anew with the process.
+/// The counters of all limits, in memory: they are reset with the process.
 #[derive(Default)]
 pub(crate) struct Limiter {
     seen: HashMap<(Arc<str>, String), Seen>,
@@ -328,7 +332,7 @@ mod tests {
         for (options, message) in [
             (
                 map! {"reactor_cooldown" => 5},
-                "'reactor_cooldown': is a mapping of an entry's pattern to its limit, got int",
+                "'reactor_cooldown': expected a mapping of an entry's pattern to its limit, got int",
             ),
             (
                 map! {"reactor_cooldown" => map! {"b/*" => 5}},
@@ -336,7 +340,7 @@ mod tests {
             ),
             (
                 map! {"reactor_rate_limit" => map! {"a/*" => "often"}},
-                "'reactor_rate_limit': 'a/*': is written as 10/1m, or as {count: 10, within: 1m}",
+                "'reactor_rate_limit': 'a/*': expected 10/1m, or {count: 10, within: 1m}",
             ),
             (
                 map! {"reactor_debounce" => map! {"a/*" => "soon"}},

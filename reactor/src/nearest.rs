@@ -55,7 +55,7 @@ fn tokens(pattern: &str) -> Vec<Token> {
     tokens
 }
 
-/// Returns the edit distance between a tag and what a glob matches.
+/// Returns the edit distance between a tag and the nearest text that a glob matches.
 fn distance(tag: &str, pattern: &str) -> usize {
     let tag: Vec<char> = tag.chars().take(LENGTH).collect();
     // The distances between the tokens so far and each prefix of the tag.

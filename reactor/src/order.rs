@@ -29,7 +29,7 @@ impl Order {
             (Some("first"), _) => Ok(Order::First),
             (Some("last"), _) => Ok(Order::Last),
             (None, Some(number)) => Ok(Order::Number(number)),
-            _ => Err(format!("'order' of '{name}' is a number, first or last, not '{value}'")),
+            _ => Err(format!("'order' of '{name}' is invalid: expected a number, first or last, got '{value}'")),
         }
     }
 
@@ -91,7 +91,9 @@ impl Requisite {
         for (word, side) in WORDS {
             let Some(value) = named.shift_remove(*word) else { continue };
             let Some(side) = *side else { continue };
-            let invalid = || format!("'{word}' of '{name}' is a list of ids, or of mappings such as `runner: id`");
+            let invalid = || {
+                format!("'{word}' of '{name}' is invalid: expected a list of ids, or of mappings such as `runner: id`")
+            };
             let items = match &value {
                 Value::List(items) => items.as_slice(),
                 one => std::slice::from_ref(one),
@@ -150,7 +152,7 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
             if !found {
                 let kind = requisite.kind.map_or_else(String::new, |kind| format!("{}: ", kind.word()));
                 let message = format!(
-                    "'{}' of '{}' names '{kind}{}', which is no reaction to this event",
+                    "'{}' of '{}' names '{kind}{}', which is not a reaction to this event",
                     requisite.word, one.id, requisite.id
                 );
                 return Err((place, message));
@@ -214,7 +216,7 @@ mod tests {
         for (text, message) in [
             (
                 "z: {runner.t.a: [{require: [{runner: nope}]}]}",
-                "'require' of 'z' names 'runner: nope', which is no reaction to this event",
+                "'require' of 'z' names 'runner: nope', which is not a reaction to this event",
             ),
             (
                 "z: {runner.t.a: [{require: [a]}]}\na: {runner.t.a: [{require: [z]}]}",

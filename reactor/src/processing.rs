@@ -1,4 +1,4 @@
-//! Processes one event: dispatches its reactions in order, retries them, and turns those that fail into dead letters.
+//! Processes one event: dispatches its reactions in order, retries them, and turns failed ones into dead letters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use brine_rules::excerpt;
 /// The timeout of the removal of a retried dead letter.
 const REMOVAL: Duration = Duration::from_secs(10);
 
-/// The event whose reactions are dispatched, and what they share.
+/// The event whose reactions are dispatched, with their shared data.
 struct EventContext {
     bus: Bus,
     event: Event,

@@ -1,7 +1,7 @@
 //! Parses the reactions of a rendered reactor SLS.
 //!
 //! All of Salt's forms are accepted: arguments as named items (`- match: web1`), below `args` (a list or a mapping), or
-//! below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) stand beside them.
+//! below the older `arg` and `kwarg`. Options of the job (`tgt`, `ret`, ...) are items of the same list.
 
 use brine_function::Args;
 use brine_value::{FromValue, Map, Value};
@@ -151,7 +151,7 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Returns what identifies the reaction within its file, such as `minion_add: wheel.key.accept`.
+    /// Returns the identifier of the reaction within its file, such as `minion_add: wheel.key.accept`.
     pub fn label(&self) -> String {
         let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
         format!("{}: {}{name}", self.id, self.reaction.name())
@@ -176,9 +176,7 @@ pub(crate) fn read_all(rendered: &Located, words: &Words) -> Vec<Result<Written,
         Value::Map(ids) => ids,
         other => {
             let got = other.type_name();
-            let message = format!(
-                "a reactor SLS renders to a mapping of ids to reactions, this renders to something of type {got}"
-            );
+            let message = format!("the rendered SLS is invalid: expected a mapping of ids to reactions, got {got}");
             return vec![Err(ReactionError { line: line(&[]), message })];
         }
     };
@@ -196,7 +194,7 @@ pub(crate) fn read_all(rendered: &Located, words: &Words) -> Vec<Result<Written,
             other => {
                 let got = other.type_name();
                 let message = format!(
-                    "the body of '{id}' is `type.module.function:` with a list of arguments below it, not of type {got}"
+                    "the body of '{id}' is invalid: expected `type.module.function:` with a list of arguments below it, got {got}"
                 );
                 reactions.push(Err(ReactionError { line: at_id, message: words.reveal(&message) }));
             }
@@ -257,7 +255,7 @@ fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), St
     if !fun.contains('.') {
         return Err(format!("'{name}' is not a reaction: write type.module.function, such as local.state.apply"));
     }
-    let unknown = || format!("'{word}' in '{name}' is not a type of reaction: local, runner, wheel and caller are");
+    let unknown = || format!("'{word}' in '{name}' is not a type of reaction: expected local, runner, wheel or caller");
     Ok((Kind::from_word(word).ok_or_else(unknown)?, fun))
 }
 
@@ -287,7 +285,7 @@ impl Given {
             other => {
                 let got = other.type_name();
                 return Err(format!(
-                    "below '{name}' stands a list of arguments, such as `- tgt: '*'`, not of type {got}"
+                    "the body of '{name}' is invalid: expected a list of arguments, such as `- tgt: '*'`, got {got}"
                 ));
             }
         }
@@ -298,7 +296,11 @@ impl Given {
 /// Removes `names`: the reaction is repeated for each item, with the arguments of a mapping added.
 fn take_names(name: &str, named: &mut Map) -> Result<Vec<(String, Map)>, String> {
     let Some(names) = named.shift_remove("names") else { return Ok(Vec::new()) };
-    let invalid = || format!("'names' of '{name}' is a list of names, or of one-key mappings of a name to arguments");
+    let invalid = || {
+        format!(
+            "'names' of '{name}' is invalid: expected a list of names, or of one-key mappings of a name to arguments"
+        )
+    };
     let one = |item: &Value| match item {
         Value::Map(map) => {
             let (of_names, more) = map.first().filter(|_| map.len() == 1).ok_or_else(invalid)?;
@@ -366,7 +368,7 @@ fn local(name: &str, fun: String, mut given: Given, words: &Words) -> Result<Loc
     let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
     let ret = take(name, named, "ret")?.unwrap_or_default();
     let metadata = named.shift_remove("metadata");
-    // Options of a waiting client: the reactor does not wait.
+    // Options of a client that waits: the reactor does not wait.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
     let args = call_args(name, given, words)?;

@@ -9,7 +9,7 @@ pub const DEPTH: &str = "_depth";
 /// The field with the id of the minion that published an event. Only the master sets it; its own events have none.
 pub(crate) const FROM: &str = "_from";
 
-/// The fields of an event that the reactor decides by.
+/// The fields of an event that the reactor evaluates.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RoutingFields {
     pub id: Option<String>,

@@ -1,4 +1,4 @@
-//! Returners: storage of jobs, job returns and events, one file a backend.
+//! Returners: storage of jobs, job returns and events, one file per backend.
 //!
 //! [`open`] opens a returner by its Salt name (`--return redis`, `master_job_cache`, `event_return`) with Salt's
 //! options (`redis.host`, ...). A [`Returner`] is synchronous: masters and minions call it on threads that may block.
@@ -136,7 +136,7 @@ pub trait Returner: Send + Sync {
 pub struct Backend {
     /// Salt's name of the returner.
     pub name: &'static str,
-    /// What it stores, and where.
+    /// A description of the stored data and its location.
     pub doc: &'static str,
     /// The options that it reads.
     pub options: &'static [BackendOption],
@@ -156,7 +156,7 @@ pub struct BackendOption {
     pub doc: &'static str,
 }
 
-/// The option that all backends with an expiry of jobs have.
+/// The option of all backends with an expiry of jobs.
 const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
     name: "keep_jobs_seconds",
     default: Some("86400"),
@@ -182,8 +182,8 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Stores a return in each of these returners, named in one string with commas between; with these options, and those of
-/// the return itself (`ret_config`, `ret_kwargs`). A failure is logged and counted.
+/// Stores a return in each of these returners, separated by commas, with these options and those of the return itself
+/// (`ret_config`, `ret_kwargs`). Logs and counts a failure.
 pub fn store_in(names: &str, opts: &Map, load: Map) {
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! One table of behaviour, run over every returner that can read.
+//! One table of behaviour, run over every readable returner.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
 mod support;
@@ -254,7 +254,7 @@ fn calls_are_jobs_of_the_master(returner: &dyn Returner) {
         |jid: &Jid, body: &Map| Call::new("host_master".parse().unwrap(), jid.clone(), msgpack::pack_map(body).into());
     let damaged = Call::new("host_master".parse().unwrap(), jid("20200101000000000001"), b"\xc1"[..].to_vec().into());
     returner.save_calls(&[call(&ancient, &body), call(&old, &body), call(&new, &body), damaged]).unwrap();
-    // A crash before the cursor is stored has them come again; what they were at first stays.
+    // After a crash before the cursor is committed, calls are stored again; the first version stays.
     returner.save_calls(&[call(&old, &map! {"fun" => "runner.other", "return" => 2})]).unwrap();
     let listed = |limit| -> Vec<Jid> {
         let loads = returner.get_jids(limit).unwrap();

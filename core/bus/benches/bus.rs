@@ -1,4 +1,4 @@
-//! The bus in process: how fast one who fires and one who follows are, with and without the journal.
+//! The bus in process: the throughput of one publisher and one subscriber, with and without the journal.
 //!
 //!     cargo bench -p brine-bus --bench bus
 #![allow(clippy::unwrap_used, missing_docs)]
@@ -12,14 +12,14 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const EVENTS: u64 = 200_000;
 
-/// Fires events on one task and follows them on another, until all have been seen.
+/// Publishes events in one task and receives them in another until all have arrived.
 async fn pass(bus: Bus) {
     let mut follower = bus.subscribe(Filter::All, Start::Now).unwrap();
     let event = Event::from_map("bench/x", &map! {"data" => "x".repeat(100)}).unwrap();
     let firing = tokio::spawn(async move {
         for n in 0..EVENTS {
             bus.fire_event(event.clone()).await.unwrap();
-            // One who fires without pause would not let the others on its thread run.
+            // A publisher without pauses would starve the other tasks of its thread.
             if n % 256 == 0 {
                 tokio::task::yield_now().await;
             }

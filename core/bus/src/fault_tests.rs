@@ -1,4 +1,4 @@
-//! The bus on disks that fail, fill up and are damaged.
+//! The bus on disks that fail, fill up or are damaged.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ async fn reopen(path: &std::path::Path, reserve: u64) -> Bus {
     bus_on(store, opened, reserve).await
 }
 
-/// Fires until the store takes events again.
+/// Publishes until the store accepts events again.
 async fn fire_until_kept(bus: &Bus) -> u64 {
     let fired = async {
         loop {
@@ -118,7 +118,7 @@ async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
     };
     assert!(matches!(error, BusError::NoNumbers), "{error}");
     assert!((501..=2001).contains(&last), "{last}");
-    // The process ends during the outage, without closing the bus, and the disk is fine at the next start.
+    // The process ends during the outage, without closing the bus, and the disk works at the next start.
     drop(bus);
     disk.set(FINE);
     let bus = tokio::time::timeout(Duration::from_secs(10), async {
@@ -194,7 +194,8 @@ async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
     bus.close().await;
 }
 
-/// A bus with 400 events of 3,500 bytes in the journal, the text of each its number, and a subscriber before them.
+/// Creates a bus with 400 events of 3,500 bytes in the journal, each with its number as text, and a subscriber before
+/// them.
 async fn with_events(path: &std::path::Path) -> (Bus, Store, Subscription) {
     let (store, opened) = Store::open(path, 0).unwrap();
     let bus = bus_on(store.clone(), opened, 1000).await;
@@ -253,7 +254,7 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
     let durable = bus.subscribe(Filter::prefix("t"), Start::Durable("test".into())).unwrap();
     let mut recovered = bus.subscribe(Filter::prefix("salt/master/store/recovered"), Start::Now).unwrap();
     damage(&path, "<00400>".repeat(50).as_bytes());
-    // The event goes behind the damaged one, into the same part of the tree.
+    // The event is stored after the damaged one, in the same part of the tree.
     let error = bus.fire_durably("t", &map! {"n" => 401}).await.unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
     let event = tokio::time::timeout(Duration::from_secs(60), recovered.recv()).await.unwrap().unwrap();
@@ -263,7 +264,7 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
     assert_eq!(numbers_of(slow, seq).await.last(), Some(&seq));
     durable.commit(seq);
     drop((durable, recovered));
-    // The process ends without a clean stop: no number is used again.
+    // The process ends without a clean stop: no number is reused.
     let copy = folder.path().join("copy.redb");
     let last = bus.fire_durably("t", &map! {}).await.unwrap();
     std::fs::copy(&path, &copy).unwrap();
@@ -313,7 +314,7 @@ async fn pages_of_large_events_are_small() {
     assert!(pages > 3, "{pages}");
 }
 
-/// Writes this many bytes of events to a journal with this limit. Returns the most that the file took, and at the end.
+/// Writes this many bytes of events to a journal with this limit. Returns the maximum and the final size of the file.
 async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
     let folder = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&folder.path().join("brine.redb"), 8 << 20).unwrap();

@@ -1,4 +1,4 @@
-//! Publishes on the bus when the store fails and when it works again.
+//! Publishes an event when the store fails and when it recovers.
 
 use std::sync::Weak;
 use std::time::Instant;
@@ -39,7 +39,7 @@ pub(super) async fn announce(bus: Weak<Inner>, mut health: watch::Receiver<Healt
         };
         let bus = Bus { inner };
         if let Err(error) = bus.fire(tag, &body).await {
-            tracing::error!(tag, %error, "an event could not be published");
+            tracing::error!(tag, %error, "publishing an event failed");
         }
     }
 }

@@ -22,12 +22,12 @@ const EVENTS: Table = Table("journal");
 const INDEX: Table = Table("journal_index");
 const CURSORS: Table = Table("cursors");
 
-/// How many bytes of events are read at once.
+/// The maximum bytes of events per read.
 const PAGE_BYTES: usize = 4 << 20;
-/// How many entries of the index are read at once.
+/// The maximum number of index entries per read.
 const INDEX_PAGE: usize = 1024;
 
-/// How much the journal keeps.
+/// The limits of the journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalLimits {
     /// The age at which events are removed.
@@ -42,7 +42,7 @@ impl Default for JournalLimits {
     }
 }
 
-/// A place in the journal.
+/// A position in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeOrSeq {
     /// The event with this sequence number.
@@ -65,9 +65,9 @@ struct Shared {
     moved: Notify,
     progress: Mutex<Progress>,
     holes: Mutex<Vec<(u64, u64)>>,
-    /// Events below this number have left although a durable subscriber had not handled them, and were counted.
+    /// Events below this number were removed although a durable subscriber had not handled them, and are counted.
     forced: Mutex<u64>,
-    /// How often the store had been replaced at the last look.
+    /// The number of replacements of the store at the last check.
     replaced: AtomicU64,
 }
 
@@ -77,11 +77,11 @@ struct Cursor {
     written: Option<u64>,
 }
 
-/// A stretch of the journal.
+/// A range of the journal.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub events: Vec<Event>,
-    /// The first number that was not looked at; nothing at the end of the journal.
+    /// The first number after the range; `None` at the end of the journal.
     pub next: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl Journal {
         let mut cursors = HashMap::new();
         for (name, seq) in blocking.scan(CURSORS, b"", usize::MAX)? {
             let seq = number(&seq);
-            // All events may have left by age: their numbers are used up all the same.
+            // All events may have been removed by age: their numbers are still used.
             last = last.max(seq);
             cursors.insert(String::from_utf8_lossy(&name).into_owned(), Cursor { seq, written: Some(seq) });
         }
@@ -133,12 +133,12 @@ impl Journal {
         &self.store
     }
 
-    /// The executor for what waits for the disk.
+    /// Returns the executor for operations that block on the disk.
     pub fn disk(&self) -> &Executor {
         &self.disk
     }
 
-    /// Returns how far the subscriber of this name has got; a new one has got to `now`.
+    /// Returns the cursor of this subscriber; a new one starts at `now`.
     pub fn cursor(&self, name: &str, now: u64) -> u64 {
         let mut cursors = self.shared.cursors.lock();
         if let Some(cursor) = cursors.get(name) {
@@ -150,7 +150,7 @@ impl Journal {
         now
     }
 
-    /// Moves the cursor of this name forward. Written soon, not at once.
+    /// Advances the cursor of this name. It is persisted asynchronously.
     pub fn commit(&self, name: &str, seq: u64) {
         if let Some(cursor) = self.shared.cursors.lock().get_mut(name) {
             cursor.seq = cursor.seq.max(seq);
@@ -158,13 +158,12 @@ impl Journal {
         self.shared.moved.notify_one();
     }
 
-    /// Waits until a cursor has moved.
+    /// Waits until a cursor has advanced.
     pub async fn moved(&self) {
         self.shared.moved.notified().await;
     }
 
-    /// Reads up to `limit` events from this number on, as many as fit into a page. Unreadable ones are logged and
-    /// counted.
+    /// Reads up to `limit` events from this number on, as many as fit into a page. Logs and counts unreadable ones.
     pub fn read(&self, thread: &MayBlock, from: u64, limit: usize) -> Result<Page, StoreError> {
         let (pairs, more) = self.store.blocking(thread).scan_page(EVENTS, &from.to_be_bytes(), limit, PAGE_BYTES)?;
         let next = pairs.last().filter(|_| more).map(|(key, _)| number(key) + 1);
@@ -188,13 +187,13 @@ impl Journal {
         Ok(found.map(|(key, _)| number(&key)))
     }
 
-    /// Returns the number of the first event at a place.
+    /// Returns the number of the first event at or after a position.
     pub fn place(&self, thread: &MayBlock, place: TimeOrSeq) -> Result<u64, StoreError> {
         let time = match place {
             TimeOrSeq::Seq(seq) => return Ok(seq),
             TimeOrSeq::Time(time) => time,
         };
-        // The index is sparse: start at the entry before, and skip what is older.
+        // The index is sparse: start at the entry before, and skip older events.
         let before = self.store.blocking(thread).at_or_before(INDEX, &time.to_be_bytes())?;
         let mut from = before.map_or(0, |(_, value)| entry(&value).0);
         loop {
@@ -210,14 +209,14 @@ impl Journal {
         }
     }
 
-    /// Returns how many events each durable subscriber is behind this number.
+    /// Returns the lag of each durable subscriber behind this number.
     pub fn lags(&self, last: u64) -> Vec<(String, u64)> {
         let holes = self.shared.holes.lock();
         let cursors = self.shared.cursors.lock();
         cursors.iter().map(|(name, cursor)| (name.clone(), numbers::issued(&holes, cursor.seq + 1, last))).collect()
     }
 
-    /// Returns about how many events are kept and how many bytes they take on disk, when this is the last event.
+    /// Returns the approximate number of events and their bytes on disk, if this is the last event.
     pub fn size(&self, thread: &MayBlock, last: u64) -> (u64, u64) {
         let store = self.store.blocking(thread);
         let first = store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
@@ -227,8 +226,8 @@ impl Journal {
         (events, self.shared.progress.lock().bytes.saturating_sub(before))
     }
 
-    /// Returns the stretches of events that were issued but are not among those read from `from` to before `next`.
-    /// What was counted when it left the journal is not returned again.
+    /// Returns the ranges of issued numbers that are missing among the events read from `from` to before `next`. Events
+    /// that were counted when they were removed are not included.
     pub fn missing(&self, from: u64, next: u64, events: &[Event]) -> Vec<(u64, u64)> {
         let from = from.max(*self.shared.forced.lock());
         if next <= from {
@@ -237,8 +236,8 @@ impl Journal {
         numbers::missing(&self.shared.holes.lock(), from, next - 1, events.iter().map(Event::seq))
     }
 
-    /// Returns whether the store has been replaced by an empty one since the last call: then all cursors count as not
-    /// written, and the numbers have to be reserved again.
+    /// Whether the store has been replaced by an empty one since the last call: then all cursors count as unwritten,
+    /// and numbers must be reserved again.
     pub fn has_been_replaced(&self) -> bool {
         let replaced = self.store.replaced();
         if self.shared.replaced.swap(replaced, Ordering::Relaxed) == replaced {
@@ -251,7 +250,7 @@ impl Journal {
         true
     }
 
-    /// Returns the new end of the reservation of sequence numbers, if it is to be extended.
+    /// Returns the new end of the reservation of sequence numbers, if it must be extended.
     pub fn reservation(&self, batch: &mut Batch, next: u64, reserved: u64) -> Option<u64> {
         let wanted = next - 1 + self.shared.reserve;
         (reserved.saturating_sub(next) < self.shared.reserve / 2).then(|| {
@@ -279,13 +278,13 @@ impl Journal {
         }
     }
 
-    /// Returns how many bytes of events go into one commit: so few that the journal stays near its limit, since space
-    /// of events that leave is used again from the next commit on.
+    /// Returns the maximum bytes of events per commit: small enough that the journal stays near its limit, since space
+    /// of removed events is reusable only from the next commit on.
     pub fn commit_bytes(&self) -> u64 {
         (self.shared.limits.bytes / 32).max(256 << 10)
     }
 
-    /// Adds events to a batch. Returns the bytes written before, and what is to be trimmed if that is due.
+    /// Adds events to a batch. Returns the bytes written before, and the cut if trimming is due.
     pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
         let mut progress = self.shared.progress.lock();
         let (before, now) = (progress.bytes, retention::now_micros());
@@ -300,13 +299,13 @@ impl Journal {
         (before, if events.is_empty() { None } else { progress.trim(&self.shared.limits) })
     }
 
-    /// Takes back what was appended behind these bytes: it could not be written.
+    /// Reverts the count to these bytes, after a failed write.
     pub fn appended_in_vain(&self, before: u64) {
         self.shared.progress.lock().back_to(before);
     }
 
-    /// Removes what is too old or too much, but nothing that a durable subscriber has not handled unless the journal
-    /// has grown to twice its size.
+    /// Removes events beyond the limits of age and size, but none that a durable subscriber has not handled, unless the
+    /// journal exceeds twice its size.
     pub fn trim(&self, thread: &MayBlock, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
         let (limits, store) = (self.shared.limits, self.store.blocking(thread));
         let (mut keep_from, mut forced_from) = (0, 0);
@@ -342,7 +341,7 @@ impl Journal {
             tracing::error!(
                 from = uncounted,
                 to = forced_from - 1,
-                "the journal is twice its size: events leave it that a durable subscriber has not handled; raise event_journal_size"
+                "the journal exceeds twice its size: events that a durable subscriber has not handled are removed; raise event_journal_size"
             );
         }
         drop(forced);
@@ -362,12 +361,12 @@ impl Journal {
     }
 }
 
-/// Hands cursors to the store without waiting for it: their subscriber goes away.
+/// Queues the cursors for writing without waiting: their subscriber is dropped.
 pub(super) fn flush_cursors(journal: &Journal) {
     let mut batch = Batch::new();
     let written = journal.dirty_cursors(&mut batch);
     if !written.is_empty() {
-        // A cursor that is not written is behind: the subscriber sees some events again.
+        // An unwritten cursor is stale: the subscriber receives some events again.
         drop(journal.store.write(batch));
         journal.cursors_written(written);
     }
@@ -393,7 +392,7 @@ mod tests {
         disk.run(open).await.unwrap()
     }
 
-    /// A journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
+    /// Creates a journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
     async fn ten(limits: JournalLimits) -> (tempfile::TempDir, Journal) {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
@@ -409,7 +408,7 @@ mod tests {
         (folder, journal)
     }
 
-    /// The numbers that are left after trimming at `now` seconds.
+    /// Returns the numbers that remain after trimming at `now` seconds.
     async fn left(journal: &Journal, now: u64) -> Vec<u64> {
         let mut batch = Batch::new();
         journal.trim(&thread(), &mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();
@@ -423,7 +422,7 @@ mod tests {
         let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
         let limits = JournalLimits::default();
         let journal = open(&store, limits).await;
-        // The clock goes 100, 200, 300 (set forward), 110, 120 seconds; the index never goes back.
+        // The clock shows 100, 200, 300 (set forward), 110, 120 seconds; the index is monotonic.
         let mut batch = Batch::new();
         for (seq, stamped, indexed) in [(1, 100, 100_000_000), (2, 200, 200_000_000), (3, 300, 300_000_000)]
             .into_iter()

@@ -15,15 +15,15 @@ use super::{Inner, numbers};
 use crate::metrics;
 use crate::store::{Batch, StoreError};
 
-/// How many events go into one commit.
+/// The maximum number of events per commit.
 const COMMIT: usize = 8192;
-/// How often at most cursors alone are written.
+/// The minimum interval between commits of cursors alone.
 const CURSOR_INTERVAL: Duration = Duration::from_millis(50);
-/// How long to wait after a failure that concerned no event.
+/// The pause after a failure that affected no event.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Writes events until the bus is closed or dropped. After a panic, the events in question count as failed, and writing
-/// goes on.
+/// Writes events until the bus is closed or dropped. After a panic, the affected events count as failed, and the writer
+/// continues.
 pub(super) async fn run(bus: Weak<Inner>) {
     while let Err(panic) = AssertUnwindSafe(write(bus.clone())).catch_unwind().await {
         metrics::JOURNAL_RESTARTS.add(1);
@@ -40,7 +40,7 @@ pub(super) async fn run(bus: Weak<Inner>) {
             }
             (first, last)
         };
-        tracing::error!(first, last, reason, "events could not be kept; the journal writer is started again");
+        tracing::error!(first, last, reason, "events were not persisted; restarting the journal writer");
         inner.kept.notify_waiters();
         drop(inner);
         tokio::time::sleep(RETRY).await;
@@ -52,21 +52,21 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("unknown reason")
 }
 
-/// An outage of the journal, logged when it begins and when it ends.
+/// An outage of the journal, logged at its start and end.
 #[derive(Default)]
 struct Outage(Option<(u64, u64)>);
 
 impl Outage {
     fn failed(&mut self, first: &Event, last: &Event, error: &StoreError) {
         if self.0.is_none() {
-            tracing::error!(first = first.seq(), %error, "events cannot be kept from here on");
+            tracing::error!(first = first.seq(), %error, "persisting events fails from here on");
         }
         self.0 = Some((self.0.map_or(first.seq(), |(first, _)| first), last.seq()));
     }
 
     fn ended(&mut self) {
         if let Some((first, last)) = self.0.take() {
-            tracing::warn!(first, last, "events are kept again; these were published but are not in the journal");
+            tracing::warn!(first, last, "events are persisted again; these were published but are not in the journal");
         }
     }
 }
@@ -80,7 +80,7 @@ async fn write(bus: Weak<Inner>) {
             let ring = inner.ring.lock();
             (ring.from(ring.kept + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
         };
-        // An empty store knows of no reservation.
+        // An empty store has no reservation.
         unreserved |= journal.has_been_replaced();
         let reserved = if unreserved { 0 } else { reserved };
         let events = one_commit(events, journal.commit_bytes());
@@ -127,7 +127,7 @@ async fn write(bus: Weak<Inner>) {
                     pause(&inner, CURSOR_INTERVAL).await;
                 }
             }
-            // Cursors that cannot be written at the end are behind: their subscribers see some events again.
+            // Unwritten cursors at the end are stale: their subscribers receive some events again.
             Err(_) if events.is_empty() && closed => journal.cursors_written(cursors),
             Err(_) if events.is_empty() => pause(&inner, RETRY).await,
             Err(_) => journal.appended_in_vain(before),
@@ -135,7 +135,7 @@ async fn write(bus: Weak<Inner>) {
     }
 }
 
-/// Cuts off the events that go beyond a commit of this size; the first one always stays.
+/// Drops the events beyond a commit of this size, except the first one.
 fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
     let mut sum = 0;
     let over = events.iter().position(|event| {
@@ -146,7 +146,7 @@ fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
     events
 }
 
-/// Returns what may leave the journal.
+/// Returns the batch that trims the journal.
 async fn trim(journal: &Journal, cut: Cut) -> Batch {
     let this = journal.clone();
     let trimmed = journal.disk().run(move |thread| {
@@ -155,25 +155,25 @@ async fn trim(journal: &Journal, cut: Cut) -> Batch {
     });
     match trimmed.await {
         Ok(Ok(batch)) => return batch,
-        Ok(Err(error)) => tracing::error!(%error, "the journal cannot be trimmed"),
-        // The daemon ends: the next one trims.
+        Ok(Err(error)) => tracing::error!(%error, "trimming the journal failed"),
+        // The daemon is stopping: trimming resumes at the next start.
         Err(ExecutorError::Stopped(_)) => {}
-        Err(error) => tracing::error!(%error, "the journal cannot be trimmed"),
+        Err(error) => tracing::error!(%error, "trimming the journal failed"),
     }
     Batch::new()
 }
 
-/// Writes down that no number was issued beyond the last one.
+/// Records that no number was issued beyond the last one.
 async fn stop(journal: &Journal, next: u64) {
     let mut batch = Batch::new();
     numbers::stop(&mut batch, next);
     if let Err(error) = journal.store().write(batch).durable().await {
-        tracing::error!(%error, "noting the clean stop failed: the next start skips the reserved sequence numbers");
+        tracing::error!(%error, "recording the clean stop failed: the next start skips the reserved sequence numbers");
     }
 }
 
 /// Waits for events or cursors. The wait is bounded because a notification between the check above and this wait is
-/// not kept, and so that a bus that everybody has dropped ends.
+/// lost, and so that a bus without owners ends.
 async fn wait(inner: &Inner, journal: &Journal) {
     let arrived = inner.arrived.notified();
     let mut arrived = std::pin::pin!(arrived);
@@ -191,7 +191,7 @@ async fn wait(inner: &Inner, journal: &Journal) {
     }
 }
 
-/// Lets cursors gather, unless an event arrives.
+/// Lets cursors accumulate, unless an event arrives.
 async fn pause(inner: &Inner, time: Duration) {
     tokio::select! {
         () = inner.arrived.notified() => {}

@@ -1,8 +1,8 @@
-//! The bus: everything that happens is an event on it, everything that acts is a subscriber of it.
+//! The event bus: everything that happens is published on it, every reaction is a subscriber.
 //!
-//! A fired event gets the next sequence number and a stamp, goes into the ring in memory, from there
-//! into the journal on disk, and to subscribers. A subscriber that is behind the ring reads on from the
-//! journal: it lags, it never loses. Publishers block when the journal is a full ring behind.
+//! A published event gets the next sequence number and a stamp, enters the ring in memory, and from there the journal
+//! on disk and the subscribers. A subscriber that lags behind the ring reads from the journal: it never loses events.
+//! Publishers block when the journal is a full ring behind.
 
 mod health;
 mod journal;
@@ -32,14 +32,14 @@ use crate::store::{Opened, Store, StoreError};
 use journal::Journal;
 use ring::Ring;
 
-/// Sizes of a bus.
+/// The limits of a bus.
 #[derive(Debug, Clone, Copy)]
 pub struct BusLimits {
-    /// How many events are kept in memory.
+    /// The maximum number of events in memory.
     pub ring_events: usize,
-    /// How many bytes of events are kept in memory.
+    /// The maximum bytes of events in memory.
     pub ring_bytes: usize,
-    /// The largest event that is taken, in bytes.
+    /// The maximum size of an event, in bytes.
     pub event: usize,
     /// How many sequence numbers are reserved on disk ahead of the events: an outage of the store may last this many
     /// events before more are refused, and an unclean stop skips at most as many numbers.
@@ -63,11 +63,11 @@ pub enum BusError {
     TooLarge {
         /// The size in bytes.
         size: usize,
-        /// The largest size that is allowed.
+        /// The maximum size in bytes.
         limit: usize,
     },
-    /// The journal could not write the event.
-    #[error("the event went out but could not be kept: {0}")]
+    /// The journal failed to write the event.
+    #[error("the event was published but not persisted: {0}")]
     NotKept(StoreError),
     /// No sequence number is left that may be issued while the store cannot be written.
     #[error(
@@ -90,7 +90,7 @@ struct Inner {
     ring: Mutex<Ring>,
     /// An event was published, or the bus was closed.
     arrived: Notify,
-    /// The journal has written events: there is room in the ring for blocked publishers.
+    /// The journal has written events: blocked publishers may continue.
     kept: Notify,
     journal: Option<Journal>,
     limits: BusLimits,
@@ -135,7 +135,7 @@ impl Bus {
         self.fire_event(Event::from_map(tag, body)?).await
     }
 
-    /// Publishes an event that is encoded already.
+    /// Publishes an encoded event.
     pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
         self.check_size(&event)?;
         loop {
@@ -149,7 +149,7 @@ impl Bus {
         }
     }
 
-    /// Publishes an event if the ring has room for it now.
+    /// Publishes an event if the ring has room; does not block.
     pub fn try_fire(&self, event: &Event) -> Result<Option<u64>, BusError> {
         let mut ring = self.inner.ring.lock();
         if ring.closed {
@@ -202,7 +202,7 @@ impl Bus {
         }
     }
 
-    /// Subscribes to the events that the filter lets through.
+    /// Subscribes to the events that match the filter.
     pub fn subscribe(&self, filter: Filter, start: Start) -> Result<Subscription, StoreError> {
         Subscription::new(self.clone(), filter, start)
     }
@@ -212,9 +212,8 @@ impl Bus {
         self.inner.ring.lock().next - 1
     }
 
-    /// Returns up to `limit` events from a place on, in order: those of the journal, and those that are on their way
-    /// into it. Large events come in smaller pages: only an empty one is the end. Without a journal: those still in
-    /// memory.
+    /// Returns up to `limit` events in order from a position on: those in the journal, and those still to be written.
+    /// Large events come in smaller pages: only an empty one is the end. Without a journal: those still in memory.
     pub fn read(&self, thread: &MayBlock, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let Some(journal) = &self.inner.journal else {
             let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
@@ -222,7 +221,7 @@ impl Bus {
         };
         let mut from = journal.place(thread, from)?;
         loop {
-            // The ring first: what is not in it any more is in the journal.
+            // The ring first: events that it no longer contains are in the journal.
             let (first, newest) = {
                 let ring = self.inner.ring.lock();
                 let first = ring.first();
@@ -257,7 +256,7 @@ impl Bus {
         self.inner.journal.as_ref().map_or(Ok(None), |journal| journal.last_before(thread, below))
     }
 
-    /// Returns how far durable subscribers are behind, by name.
+    /// Returns the lag of durable subscribers, by name.
     pub fn lags(&self) -> Vec<(String, u64)> {
         self.inner.journal.as_ref().map(|journal| journal.lags(self.last_seq())).unwrap_or_default()
     }
@@ -277,8 +276,8 @@ impl Bus {
         }
     }
 
-    /// Closes the bus: nothing can be published any more, and subscribers end after the last event. Returns when all
-    /// events are persisted.
+    /// Closes the bus: rejects further events, and subscriptions end after the last event. Returns when all events are
+    /// persisted.
     pub async fn close(&self) {
         self.inner.ring.lock().closed = true;
         self.inner.arrived.notify_waiters();

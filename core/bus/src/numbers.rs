@@ -1,8 +1,8 @@
 //! Sequence numbers across restarts: a number that may have been issued is never issued again.
 //!
-//! The journal reserves numbers ahead, on disk, before any of them is issued. A clean stop writes down the next number;
-//! after any other stop the whole reservation is skipped. Skipped stretches are remembered as holes, so that they are
-//! not taken for lost events.
+//! The journal reserves numbers ahead, on disk, before any of them is issued. A clean stop records the next number;
+//! after any other stop the whole reservation is skipped. Skipped ranges are recorded as holes, so that they are not
+//! reported as lost events.
 
 use crate::store::{Batch, BlockingStore, Opened, StoreError, Table};
 
@@ -12,13 +12,13 @@ const HOLES: Table = Table("journal_holes");
 const NEXT: &[u8] = b"next";
 const RESERVED: &[u8] = b"reserved";
 
-/// The numbers that a bus begins with.
+/// The numbers at the start of a bus.
 pub(super) struct Numbers {
     /// The next number.
     pub next: u64,
     /// The last number that may be issued.
     pub reserved: u64,
-    /// The stretches of numbers that were never issued.
+    /// The ranges of numbers that were never issued.
     pub holes: Vec<(u64, u64)>,
 }
 
@@ -26,8 +26,8 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// Claims numbers behind the last one in the journal. `unreserved` is how many may have been issued behind it by a
-/// version that did not reserve them. Blocks until the claim is on disk; if it cannot be written, no number is reserved.
+/// Claims numbers after the last one in the journal. `unreserved` is the number of events that a version without
+/// reservations may have published after it. Blocks until the claim is on disk; on failure, no number is reserved.
 pub(super) fn claim(
     store: &BlockingStore,
     last: u64,
@@ -62,12 +62,12 @@ pub(super) fn reserve(batch: &mut Batch, reserved: u64) {
     batch.delete(NUMBERS, NEXT).put(NUMBERS, RESERVED, reserved.to_be_bytes().to_vec());
 }
 
-/// Writes down the next number at a clean stop.
+/// Records the next number at a clean stop.
 pub(super) fn stop(batch: &mut Batch, next: u64) {
     batch.put(NUMBERS, NEXT, next.to_be_bytes().to_vec());
 }
 
-/// Forgets the holes that begin before this number.
+/// Removes the holes that begin before this number.
 pub(super) fn forget_holes(batch: &mut Batch, below: u64) {
     batch.delete_below(HOLES, below.to_be_bytes());
 }
@@ -78,7 +78,7 @@ pub(super) fn issued(holes: &[(u64, u64)], from: u64, to: u64) -> u64 {
     (to + 1).saturating_sub(from).saturating_sub(holes.iter().map(hole).sum())
 }
 
-/// Returns the stretches of `from` to `to` (both included) that are in no hole and not among `present`, which rises.
+/// Returns the ranges of `from` to `to` (both included) that are in no hole and not in the ascending `present`.
 pub(super) fn missing(holes: &[(u64, u64)], from: u64, to: u64, present: impl Iterator<Item = u64>) -> Vec<(u64, u64)> {
     let mut there: Vec<(u64, u64)> = present.map(|seq| (seq, seq)).collect();
     there.extend(holes.iter().filter(|(first, last)| *last >= from && *first <= to));

@@ -1,4 +1,4 @@
-//! How long events stay in the journal: what they take on disk, how old they are, and which may leave.
+//! Retention of the journal: disk use and age of events, and when to remove them.
 
 use std::time::{Duration, Instant};
 
@@ -6,20 +6,20 @@ use super::JournalLimits;
 
 /// The page size of the store.
 const PAGE: u64 = 4096;
-/// What a leaf, a row in it and its entry in the branch above take beside keys and values.
+/// Overhead of a leaf, of a row in it, and of its entry in the branch above.
 const LEAF: u64 = 4;
 const ROW: u64 = 8;
 const BRANCH: u64 = 40;
 
-/// How often at most events are looked at for trimming when few are written.
+/// The maximum interval between checks for trimming.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const INDEX_INTERVAL_MICROS: u64 = 1_000_000;
-/// How many bytes leave in one commit: those behind it wait for it.
+/// The maximum bytes removed in one commit: commits after it must wait for it.
 pub(super) const TRIM_AT_ONCE: u64 = 64 << 20;
 
-/// How far the journal has been written, indexed and trimmed.
+/// The written, indexed and trimmed parts of the journal.
 pub(super) struct Progress {
-    /// The bytes that all events so far took on disk.
+    /// The bytes on disk of all events so far.
     pub bytes: u64,
     leaf: u64,
     indexed: Option<(u64, u64)>,
@@ -28,14 +28,14 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Goes on behind the last entry of the index: its time and the bytes before it.
+    /// Continues after the last index entry: its time and the bytes before it.
     pub fn new(last: Option<(u64, u64)>) -> Self {
         let (time, bytes) = last.unwrap_or_default();
         Progress { bytes, leaf: PAGE, indexed: None, trimmed: None, clock: Clock::new(now_micros(), time) }
     }
 
-    /// Adds the space that a row takes: rows in key order share leaves of one page, a larger row has pages of its own,
-    /// whose number is a power of two.
+    /// Adds the disk space of a row: rows in key order share leaves of one page, a larger row has pages of its own, in
+    /// a power of two.
     pub fn add(&mut self, key_and_value: usize) {
         let row = key_and_value as u64 + ROW;
         if row + LEAF > PAGE {
@@ -60,7 +60,7 @@ impl Progress {
         })
     }
 
-    /// Returns what is to be trimmed, if that is due.
+    /// Returns the cut if trimming is due.
     pub fn trim(&mut self, limits: &JournalLimits) -> Option<Cut> {
         let due =
             self.trimmed.is_none_or(|(at, bytes)| at.elapsed() >= TRIM_INTERVAL || self.bytes >= bytes + limits.step());
@@ -70,7 +70,7 @@ impl Progress {
         })
     }
 
-    /// Goes back to these bytes: what was added behind them could not be written.
+    /// Reverts the count to these bytes, after a failed write.
     pub fn back_to(&mut self, bytes: u64) {
         (self.bytes, self.leaf, self.indexed) = (bytes, PAGE, None);
     }
@@ -81,7 +81,7 @@ impl Progress {
     }
 }
 
-/// The point in time and bytes that trimming goes by.
+/// The time and bytes up to which events are trimmed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub now: u64,
@@ -89,14 +89,14 @@ pub(super) struct Cut {
 }
 
 impl JournalLimits {
-    /// After how many bytes events are trimmed again.
+    /// Returns the number of bytes between two trims.
     fn step(&self) -> u64 {
         (self.bytes / 16).clamp(1, 16 << 20)
     }
 }
 
-/// The time by which events age. A wall clock that is set forward while the process runs does not age the events of
-/// before: their age is the monotonic clock's. Times in the index never go back.
+/// The clock for the age of events. If the wall clock is set forward while the process runs, earlier events do not age:
+/// the monotonic clock determines their age. Times in the index never decrease.
 struct Clock {
     opened: Instant,
     wall_at_open: u64,

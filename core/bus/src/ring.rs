@@ -8,23 +8,23 @@ use brine_event::{Event, EventError};
 use super::BusLimits;
 use crate::store::StoreError;
 
-/// How many stretches of events that could not be kept are remembered.
+/// The maximum number of recorded ranges of events that failed to be persisted.
 const FAILURES: usize = 64;
 
 pub(super) struct Ring {
     events: VecDeque<Event>,
     bytes: usize,
     limits: BusLimits,
-    /// Whether events must be kept before they may leave.
+    /// Whether events must be persisted before they may be removed.
     keeps: bool,
-    /// The number that the next event gets.
+    /// The number of the next event.
     pub next: u64,
-    /// All events up to this one are in the journal, or failed.
+    /// All events up to this one are persisted, or failed.
     pub kept: u64,
     /// The last number that may be issued: it is reserved on disk.
     pub reserved: u64,
     failures: VecDeque<(u64, u64, StoreError)>,
-    /// Nothing may be fired any more.
+    /// The bus rejects further events.
     pub closed: bool,
     /// The journal has stopped writing.
     pub stopped: bool,
@@ -48,18 +48,18 @@ impl Ring {
         }
     }
 
-    /// The number of the oldest event here; that of the next one if there is none.
+    /// Returns the number of the oldest event; of the next one if the ring is empty.
     pub fn first(&self) -> u64 {
         self.events.front().map_or(self.next, Event::seq)
     }
 
-    /// Whether the next event would push out one that is not kept yet.
+    /// Whether the next event would remove one that is not persisted yet.
     pub fn is_full(&self) -> bool {
         let over = self.events.len() >= self.limits.ring_events || self.bytes >= self.limits.ring_bytes;
         self.keeps && over && self.first() > self.kept
     }
 
-    /// Takes an event in and gives it its number.
+    /// Adds an event and assigns its number.
     pub fn push(&mut self, event: &Event) -> Result<u64, EventError> {
         let seq = self.next;
         let event = event.stamped(seq, self.stamps.now())?;
@@ -79,19 +79,19 @@ impl Ring {
         Ok(seq)
     }
 
-    /// Up to `limit` events from this number on; nothing if the first of them has left already.
+    /// Returns up to `limit` events from this number on; `None` if the first of them was removed.
     pub fn from(&self, seq: u64, limit: usize) -> Option<Vec<Event>> {
         let first = self.first();
         let skip = usize::try_from(seq.checked_sub(first)?).ok()?;
         Some(self.events.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// Whether the next event would get a number that is not reserved.
+    /// Whether the next number is not reserved.
     pub fn is_out_of_numbers(&self) -> bool {
         self.next > self.reserved
     }
 
-    /// Notes that the journal could not write these. An outage is one stretch, with its latest error.
+    /// Records that the journal failed to write these. An outage is one range, with its latest error.
     pub fn failed(&mut self, first: u64, last: u64, error: StoreError) {
         if let Some((_, end, latest)) = self.failures.back_mut()
             && *end + 1 == first
@@ -105,14 +105,14 @@ impl Ring {
         self.failures.push_back((first, last, error));
     }
 
-    /// Why this event could not be kept, if it could not.
+    /// Returns why this event was not persisted, if so.
     pub fn failure(&self, seq: u64) -> Option<StoreError> {
         let found = self.failures.iter().find(|(first, last, _)| (*first..=*last).contains(&seq));
         found.map(|(.., error)| error.clone())
     }
 }
 
-/// Makes stamps. Only the microseconds change most of the time, so the rest is not printed anew.
+/// Formats stamps. Mostly only the microseconds change, so the rest is cached.
 #[derive(Default)]
 struct Stamps {
     second: u64,

@@ -1,8 +1,7 @@
-//! The bus on ZeroMQ sockets: whoever may open `*_event_pull.ipc` can fire, whoever may open
-//! `*_event_pub.ipc` can follow.
+//! The bus on ZeroMQ sockets: a process that may open `*_event_pull.ipc` can publish, one that may open
+//! `*_event_pub.ipc` can subscribe.
 //!
-//! Each follower is a subscription of the bus: one that reads slowly lags, and reads on from the
-//! journal; nothing is dropped on the way.
+//! Each connection is a subscription of the bus: a slow one lags and reads from the journal; no event is dropped.
 
 use std::path::Path;
 
@@ -20,19 +19,19 @@ use crate::metrics;
 /// The names of the two sockets below `sock_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketNames {
-    /// Where events are pushed to.
+    /// The socket on which events are received.
     pub pull: String,
-    /// Where events can be followed.
+    /// The socket on which events are published.
     pub publish: String,
 }
 
 impl SocketNames {
-    /// The master's.
+    /// Returns the names of the master's sockets.
     pub fn master() -> Self {
         SocketNames { pull: "master_event_pull.ipc".into(), publish: "master_event_pub.ipc".into() }
     }
 
-    /// A minion's: they carry the first ten digits of the SHA-256 of its id.
+    /// Returns the names of a minion's sockets: they contain the first ten digits of the SHA-256 of its id.
     pub fn minion(id: &str) -> Self {
         use sha2::Digest;
         let digest = sha2::Sha256::digest(id.as_bytes());
@@ -40,18 +39,18 @@ impl SocketNames {
         SocketNames { pull: format!("minion_event_{hash}_pull.ipc"), publish: format!("minion_event_{hash}_pub.ipc") }
     }
 
-    /// Where events are pushed to.
+    /// Returns the address of the socket on which events are received.
     pub fn pull_endpoint(&self, sock_dir: &Path) -> Endpoint {
         Endpoint::Ipc(sock_dir.join(&self.pull))
     }
 
-    /// Where events can be followed.
+    /// Returns the address of the socket on which events are published.
     pub fn publish_endpoint(&self, sock_dir: &Path) -> Endpoint {
         Endpoint::Ipc(sock_dir.join(&self.publish))
     }
 }
 
-/// The two sockets, listening.
+/// The two listening sockets.
 pub struct EventSockets {
     pull: Listener,
     publish: Listener,
@@ -87,21 +86,21 @@ async fn take(bus: Bus, frames: Vec<Bytes>) {
             Ok(()) | Err(BusError::Closed | BusError::NotKept(_)) => {}
             Err(error) => {
                 metrics::EVENTS_REFUSED.add(1);
-                tracing::warn!(%error, "a pushed event is refused");
+                tracing::warn!(%error, "received event refused");
             }
         }
     }
 }
 
-/// The socket that the bus is followed on. A follower that reads slowly lags and has its time: it is a program of this
-/// host that may open the socket.
+/// Serves subscribers on the publishing socket. A slow one lags without a limit in time: it is a program of this host
+/// with access to the socket.
 struct Followers(Bus);
 
 impl Service for Followers {
     type Session = Subscription;
 
-    /// The place on the bus is taken before the handshake: what is fired once the follower knows that it
-    /// is connected will reach it, even if its subscription is still on the way.
+    /// The subscription starts before the handshake: events published after the subscriber is connected will reach it,
+    /// even if its subscription message is still in transit.
     fn accepted(&self) -> Option<Subscription> {
         self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
     }
@@ -117,7 +116,7 @@ impl Service for Followers {
     }
 }
 
-/// One follower in [`metrics::SUBSCRIBERS`], for as long as it is connected.
+/// Counts one subscriber in [`metrics::SUBSCRIBERS`] until dropped.
 struct Counted;
 
 impl Drop for Counted {
@@ -126,7 +125,7 @@ impl Drop for Counted {
     }
 }
 
-/// The events for one follower.
+/// Sends events to one subscriber.
 struct Following<'a> {
     subscription: Subscription,
     wanted: &'a Subscribed,

@@ -1,4 +1,4 @@
-//! A subscriber's place on the bus.
+//! A subscription with its cursor on the bus.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::{Bus, journal};
 use crate::metrics;
 use crate::store::StoreError;
 
-/// How many events are looked at in one go.
+/// The number of events processed per step.
 const STEP: usize = 512;
-/// How long to wait before the journal is read again while the store has failed.
+/// The pause before the journal is read again while the store has failed.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Which events a subscriber wants.
+/// The events that a subscriber receives.
 #[derive(Debug, Clone)]
 pub enum Filter {
     /// Every event.
     All,
-    /// Events whose form on sockets starts with one of these: a prefix of the tag, or the tag and two newlines.
+    /// Events whose encoding on sockets starts with one of these: a prefix of the tag, or the tag and two newlines.
     Prefixes(Vec<Bytes>),
     /// Events whose tag matches one of these globs.
     Globs(GlobSet),
@@ -33,7 +33,7 @@ impl Filter {
         Filter::Prefixes(vec![Bytes::copy_from_slice(prefix.as_bytes())])
     }
 
-    /// Returns whether the filter lets this event through.
+    /// Whether the filter matches this event.
     pub fn wants(&self, event: &Event) -> bool {
         match self {
             Filter::All => true,
@@ -43,18 +43,18 @@ impl Filter {
     }
 }
 
-/// Where a subscriber starts.
+/// The start of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Start {
     /// With the next published event.
     Now,
-    /// With the event of this number, or the oldest one that is kept.
+    /// At the event with this number, or the oldest one available.
     Since(u64),
-    /// Behind the last event that the subscriber of this name has committed; now, if it has none.
+    /// After the last event that this durable subscriber has committed; now, if it is new.
     Durable(String),
 }
 
-/// A subscriber's place on the bus: hands out events in order, each once.
+/// A subscription to the bus: yields events in order, each once.
 pub struct Subscription {
     bus: Bus,
     filter: Filter,
@@ -64,13 +64,13 @@ pub struct Subscription {
     reading: Reading,
 }
 
-/// How the journal is read.
+/// The state of reading the journal.
 struct Reading {
-    /// Whether an event below `next` has been seen: what is missing before it was never asked for.
+    /// Whether an event below `next` has been seen: gaps before the first one are expected.
     settled: bool,
-    /// How many events are read at once: fewer near a damaged page.
+    /// The number of events per read: fewer near a damaged page.
     step: usize,
-    /// How many numbers are skipped next where a page is damaged.
+    /// The number of sequence numbers to skip next at a damaged page.
     stride: u64,
     /// The store has failed, which is logged once.
     waiting: bool,
@@ -93,7 +93,7 @@ impl Subscription {
         Ok(Subscription { bus, filter, next, name, pending: std::collections::VecDeque::new(), reading })
     }
 
-    /// Returns the next event; nothing once the bus is closed and all events have been returned. Cancel safe.
+    /// Returns the next event; `None` once the bus is closed and all events have been returned. Cancel safe.
     pub async fn recv(&mut self) -> Option<Event> {
         while self.pending.is_empty() {
             self.pending = self.step().await?.into();
@@ -101,7 +101,7 @@ impl Subscription {
         self.pending.pop_front()
     }
 
-    /// Returns all available events, at least one; nothing once the bus is closed and all have been returned. Cancel
+    /// Returns all available events, at least one; `None` once the bus is closed and all have been returned. Cancel
     /// safe.
     pub async fn recv_many(&mut self) -> Option<Vec<Event>> {
         if !self.pending.is_empty() {
@@ -115,29 +115,29 @@ impl Subscription {
         }
     }
 
-    /// Returns the number of the next event to be read.
+    /// Returns the number of the next event.
     pub fn position(&self) -> u64 {
         self.next
     }
 
-    /// Returns how many published events this subscriber has not received yet.
+    /// Returns the number of published events that this subscription has not returned yet.
     pub fn lag(&self) -> u64 {
         (self.bus.last_seq() + 1).saturating_sub(self.next) + self.pending.len() as u64
     }
 
-    /// Remembers across restarts that all events up to this one have been handled.
+    /// Commits the cursor: all events up to this one have been handled. Durable across restarts.
     pub fn commit(&self, seq: u64) {
         if let (Some(name), Some(journal)) = (&self.name, &self.bus.inner.journal) {
             journal.commit(name, seq);
         }
     }
 
-    /// Replaces the filter, from the next event on that has not been read.
+    /// Replaces the filter, from the next unread event on.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;
     }
 
-    /// Looks at the next events. What passes the filter is returned, which may be nothing.
+    /// Processes the next events. Returns the matching ones, possibly none.
     async fn step(&mut self) -> Option<Vec<Event>> {
         let bus = self.bus.clone();
         let arrived = bus.inner.arrived.notified();
@@ -169,11 +169,11 @@ impl Subscription {
         }
     }
 
-    /// Reads what has left the ring, whose oldest event is `first`. Whatever is skipped is logged and counted.
+    /// Reads events that have left the ring, whose oldest event is `first`. Logs and counts skipped ones.
     async fn catch_up(&mut self, first: u64) -> Vec<Event> {
         let Some(journal) = &self.bus.inner.journal else {
             metrics::EVENTS_MISSED.add(first - self.next);
-            tracing::warn!(missed = first - self.next, "a subscriber was too slow and missed events");
+            tracing::warn!(missed = first - self.next, "a subscriber lagged too far and missed events");
             self.next = first;
             return Vec::new();
         };
@@ -194,7 +194,7 @@ impl Subscription {
             Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),
             Ok(Err(error)) => self.wait_for_store(first, &error).await,
             Err(error @ ExecutorError::Panicked(_)) => self.pass_damage(first, &error.to_string()),
-            // The daemon ends.
+            // The daemon is stopping.
             Err(ExecutorError::Stopped(_)) => std::future::pending().await,
             // No thread can be started now.
             Err(ExecutorError::Full(_)) => tokio::time::sleep(RETRY).await,
@@ -202,7 +202,7 @@ impl Subscription {
         Vec::new()
     }
 
-    /// Reports events that should be in a page of the journal and are not.
+    /// Reports events that are missing in a page of the journal.
     fn report_gaps(&mut self, from: u64, next: u64, events: &[Event]) {
         let from = match events.first() {
             Some(event) if !self.reading.settled => event.seq(),
@@ -222,7 +222,7 @@ impl Subscription {
         tracing::error!(from, to, subscriber, reason, "a subscriber missed events");
     }
 
-    /// Gets past a damaged page: reads less at once, so that all events before it are read, then skips.
+    /// Gets past a damaged page: reads fewer events at a time, so that all before it are read, then skips.
     fn pass_damage(&mut self, first: u64, reason: &str) {
         if self.reading.step > 1 {
             self.reading.step = (self.reading.step / 8).max(1);
@@ -234,7 +234,7 @@ impl Subscription {
         self.next = next;
     }
 
-    /// Waits where the store cannot be read now. Events are skipped only when the bus is closed.
+    /// Waits while the store cannot be read. Events are skipped only if the bus is closed.
     async fn wait_for_store(&mut self, first: u64, error: &StoreError) {
         if self.bus.inner.ring.lock().closed {
             self.missed(self.next, first - 1, &error.to_string());
@@ -243,7 +243,7 @@ impl Subscription {
         }
         if !std::mem::replace(&mut self.reading.waiting, true) {
             let subscriber = self.name.as_deref().unwrap_or_default();
-            tracing::warn!(subscriber, from = self.next, %error, "events cannot be read; trying again until they can");
+            tracing::warn!(subscriber, from = self.next, %error, "reading events failed; retrying");
         }
         tokio::time::sleep(RETRY).await;
     }

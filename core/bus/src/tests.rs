@@ -1,4 +1,4 @@
-//! The bus as its users see it: nothing lost, nothing twice, in order.
+//! The bus as its users see it: events are neither lost nor duplicated nor reordered.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ fn small() -> BusLimits {
     BusLimits { ring_events: 64, ring_bytes: 1 << 20, event: 1 << 16, ..BusLimits::default() }
 }
 
-/// An executor for what waits for the disk.
+/// Creates an executor for blocking operations.
 pub(super) fn executor() -> Executor {
     Executor::new("disk", 4, 64)
 }
@@ -74,7 +74,7 @@ async fn a_slow_subscriber_reads_on_from_the_journal() {
 }
 
 #[tokio::test]
-async fn without_a_journal_what_is_missed_is_counted() {
+async fn without_a_journal_missed_events_are_counted() {
     let bus = Bus::in_memory(small());
     let mut slow = bus.subscribe(Filter::All, Start::Now).unwrap();
     let before = metrics::EVENTS_MISSED.get();
@@ -86,7 +86,7 @@ async fn without_a_journal_what_is_missed_is_counted() {
 }
 
 #[tokio::test]
-async fn a_durable_subscriber_goes_on_where_it_was() {
+async fn a_durable_subscriber_resumes_at_its_cursor() {
     let folder = tempfile::tempdir().unwrap();
     {
         let (bus, opened) = open(folder.path()).await;
@@ -113,7 +113,7 @@ async fn a_durable_subscriber_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn what_was_kept_survives_and_can_be_read_by_place_and_time() {
+async fn persisted_events_survive_and_are_read_by_number_and_time() {
     let folder = tempfile::tempdir().unwrap();
     let (bus, _) = open(folder.path()).await;
     let seq = bus.fire_durably("first", &map! {"n" => 1}).await.unwrap();
@@ -170,7 +170,7 @@ fn a_minions_sockets_are_named_by_the_hash_of_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_on_its_way_into_the_journal_is_read_too() {
+async fn events_not_yet_in_the_journal_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
     let bus =

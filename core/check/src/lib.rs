@@ -1,6 +1,6 @@
-//! Findings about a configuration, made before a daemon starts and reported by it when it does: `--check` prints them,
-//! the start refuses or warns. The crates of the daemons decide what to examine; this module owns what both
-//! daemons examine alike: directories, addresses, renderers, top files, backends.
+//! Findings about a configuration: `--check` prints them, and at its start a daemon refuses or warns. The daemons'
+//! crates decide which checks to run; this crate owns the checks that both daemons share: directories, addresses,
+//! renderers, top files, backends.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -13,12 +13,12 @@ use brine_system::processes;
 use brine_value::Map;
 use nix::unistd::{AccessFlags, access};
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// What a newcomer wants to know: keys, addresses.
+    /// Information for the operator: keys, addresses.
     Note,
-    /// It works, but probably not as intended.
+    /// Valid, but probably not as intended.
     Warning,
     /// The daemon starts, and a part of the configuration never works.
     Broken,
@@ -26,37 +26,37 @@ pub enum Severity {
     Refused,
 }
 
-/// One finding. Displays as one line.
+/// A finding. Displays as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How much it matters.
+    /// The severity.
     pub severity: Severity,
-    /// One sentence: where, why, and what to do.
+    /// One sentence: position, cause and remedy.
     pub message: String,
 }
 
 impl Finding {
-    /// Something that keeps the daemon from starting.
+    /// Creates a finding that prevents the start of the daemon.
     pub fn refused(message: impl fmt::Display) -> Self {
         Finding { severity: Severity::Refused, message: message.to_string() }
     }
 
-    /// A part of the configuration that never works.
+    /// Creates a finding about a part of the configuration that never works.
     pub fn broken(message: impl fmt::Display) -> Self {
         Finding { severity: Severity::Broken, message: message.to_string() }
     }
 
-    /// A probable mistake.
+    /// Creates a finding about a probable mistake.
     pub fn warning(message: impl fmt::Display) -> Self {
         Finding { severity: Severity::Warning, message: message.to_string() }
     }
 
-    /// Information.
+    /// Creates an informational finding.
     pub fn note(message: impl fmt::Display) -> Self {
         Finding { severity: Severity::Note, message: message.to_string() }
     }
 
-    /// Whether `--check` fails because of it.
+    /// Whether the finding makes `--check` fail.
     pub fn is_failure(&self) -> bool {
         self.severity >= Severity::Broken
     }
@@ -73,7 +73,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Reports findings at the start of a daemon, each once, and returns the first that keeps it from starting.
+/// Reports findings at the start of a daemon, each once, and returns the first that prevents it.
 ///
 /// # Errors
 /// The message of the first finding that refuses the start; further ones are logged.
@@ -90,13 +90,13 @@ pub fn report(findings: Vec<Finding>) -> Result<(), String> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Examines the directories that both daemons have.
+/// Checks the directories that both daemons have.
 pub fn directories(pki_dir: &Path, cachedir: &Path, sock_dir: &Path) -> Vec<Finding> {
     let all = [("pki_dir", pki_dir), ("cachedir", cachedir), ("sock_dir", sock_dir)];
     all.into_iter().filter_map(|(option, path)| directory(option, path)).collect()
 }
 
-/// Examines whether a directory can be created and written.
+/// Checks whether a directory can be created and written.
 pub fn directory(option: &str, path: &Path) -> Option<Finding> {
     let invalid = |found: &Path, reason: &dyn fmt::Display| {
         Some(Finding::refused(format!("option '{option}': {} is invalid: {reason}", found.display())))
@@ -118,15 +118,15 @@ pub fn directory(option: &str, path: &Path) -> Option<Finding> {
     None
 }
 
-/// Examines whether a file that exists can be read and written.
+/// Checks whether an existing file can be read and written.
 pub fn file(path: &Path) -> Option<Finding> {
     let failed = access(path, AccessFlags::R_OK | AccessFlags::W_OK).err().filter(|_| path.exists())?;
     let reason = io::Error::from(failed);
     Some(Finding::refused(format!("cannot open {}: {reason}; run this as the user who owns it", path.display())))
 }
 
-/// Examines whether a port of an address can be listened on, without listening. One that is in use is a warning: the
-/// daemon that uses it may be the one that this one replaces.
+/// Checks whether a port of an address can be listened on, without listening. A port in use is only a warning: this
+/// daemon may be about to replace the one that uses it.
 pub fn port(option: &str, host: &str, port: u16) -> Option<Finding> {
     let error = bind(host, port).err()?;
     let place = format!("{host}:{port}");
@@ -162,20 +162,20 @@ fn bind_one(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Examines the option `renderer`.
+/// Checks the option `renderer`.
 pub fn renderer(pipe: &str) -> Option<Finding> {
     let error = render::check_pipe(pipe).err()?;
     Some(Finding::broken(format!("option 'renderer': {error}: every SLS file without a `#!` line fails")))
 }
 
-/// Examines the top files below roots: a file that cannot be parsed keeps every state run, or every pillar, from working.
+/// Checks the top files below roots: one that cannot be parsed breaks every state run, or every pillar.
 pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in roots.values().flatten().map(|root| root.join(name)) {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let shown = path.display().to_string();
         match render::check_source(&shown, &text, renderer) {
-            // The option itself is examined.
+            // The option itself is checked elsewhere.
             Ok(()) | Err(RenderError::NotAvailable(_)) => {}
             Err(error) => {
                 let line = error.line().map(|line| format!(":{line}")).unwrap_or_default();
@@ -186,17 +186,17 @@ pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
     findings
 }
 
-/// Examines the file roots that do not exist.
+/// Checks for file roots that do not exist.
 pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
     let missing = roots.values().flatten().filter(|root| !root.is_dir() && !root.to_string_lossy().contains("__env__"));
     missing
         .map(|root| {
-            Finding::warning(format!("option '{option}': {} is no directory: it serves nothing", root.display()))
+            Finding::warning(format!("option '{option}': {} is not a directory: it serves nothing", root.display()))
         })
         .collect()
 }
 
-/// Examines the file server's backends, and the program that repositories need.
+/// Checks the file server's backends, and the program git if repositories are configured.
 pub fn file_server(opts: &Map) -> Vec<Finding> {
     let backends = brine_fileserver::backends(opts);
     let known = |name: &&String| ["roots", "gitfs"].contains(&name.as_str());
@@ -221,7 +221,7 @@ pub fn file_server(opts: &Map) -> Vec<Finding> {
     findings
 }
 
-/// Examines a schedule. `known` says whether a function exists, and names one that is like it otherwise.
+/// Checks a schedule. `known` returns whether a function exists.
 pub fn schedule(jobs: &Map, known: impl Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, config) in jobs {

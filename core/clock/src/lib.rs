@@ -1,7 +1,7 @@
 //! The local time zone and the current time in it.
 //!
-//! `jiff::Zoned::now` opens the whole time zone database, some 1,500 names, to find the one zone that is needed. Here
-//! only the zone's own file is read, the one that `TZ` names or /etc/localtime, and read again when it has changed.
+//! `jiff::Zoned::now` opens the whole time zone database, some 1,500 names, to find one zone. This crate reads only the
+//! zone's own file, the one named by `TZ` or /etc/localtime, and rereads it when it changes.
 
 mod zone_file;
 
@@ -37,9 +37,9 @@ pub fn now() -> Zoned {
     Timestamp::now().to_zoned(zone())
 }
 
-/// Returns the local time zone: that of `TZ`, or else of /etc/localtime; UTC where neither can be read.
+/// Returns the local time zone: that of `TZ`, or else of /etc/localtime; UTC if neither can be read.
 ///
-/// A changed file is noticed within two seconds. `TZ` is read once, at the first call of the process.
+/// A change of the file is noticed within two seconds. `TZ` is read once, at the first call of the process.
 pub fn zone() -> TimeZone {
     LOCAL.lock().at(Instant::now())
 }
@@ -54,7 +54,7 @@ enum LocalZone {
 }
 
 impl LocalZone {
-    /// Chooses the source as libc does.
+    /// Selects the source as libc does.
     fn new(setting: Option<&OsStr>, localtime: &Path, directories: &[PathBuf]) -> Self {
         let of_file = |path: PathBuf| LocalZone::File(ZoneFile::read(path), Instant::now());
         let Some(setting) = setting else { return of_file(localtime.to_owned()) };
@@ -74,7 +74,7 @@ impl LocalZone {
         }
     }
 
-    /// Returns the zone, after a look at its file if the last one is an interval ago.
+    /// Returns the zone, after checking its file if the interval has passed.
     fn at(&mut self, now: Instant) -> TimeZone {
         match self {
             LocalZone::Fixed(zone) => zone.clone(),

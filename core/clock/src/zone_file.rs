@@ -1,4 +1,4 @@
-//! One time zone file, read again when it is replaced or changed.
+//! A time zone file, reread when it is replaced or changed.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 
-/// The most bytes that are read of a zone file; the largest of the tz database has under 4,000.
+/// The maximum size of a zone file; the largest of the tz database has under 4,000 bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The identity of a file's content: device, inode, size, and modification time.
@@ -22,7 +22,7 @@ pub(crate) struct ZoneFile {
 }
 
 impl ZoneFile {
-    /// Reads a zone file. The zone is UTC as long as there has been none that can be read.
+    /// Reads a zone file. The zone is UTC until the file is readable.
     pub fn read(path: PathBuf) -> Self {
         let mut file = ZoneFile { path, version: None, zone: TimeZone::UTC };
         file.refresh();
@@ -34,7 +34,7 @@ impl ZoneFile {
         self.zone.clone()
     }
 
-    /// Reads the file again if it is another one than at the last look.
+    /// Rereads the file if it has changed.
     pub fn refresh(&mut self) {
         // A pipe would block its reader.
         let version = fs::metadata(&self.path).ok().filter(fs::Metadata::is_file).map(|meta| version(&meta));
@@ -60,7 +60,7 @@ fn load(path: &Path) -> io::Result<TimeZone> {
     TimeZone::tzif(&name(path), &data).map_err(io::Error::other)
 }
 
-/// Returns the name of the zone: the path below the directory `zoneinfo`, also through a link, or `Local`.
+/// Returns the name of the zone: the path below the directory `zoneinfo`, after resolving a link, or `Local`.
 fn name(path: &Path) -> String {
     let target = fs::read_link(path).unwrap_or_else(|_| path.to_owned());
     let target = target.to_string_lossy();

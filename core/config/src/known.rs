@@ -1,4 +1,4 @@
-//! The names of Salt's options (3006 to 3008), so that an option without effect is told from a misspelt one.
+//! The names of Salt's options (3006 to 3008), to distinguish options without effect from misspelt ones.
 
 use super::module_options;
 use super::options::Options;
@@ -15,7 +15,7 @@ pub(super) fn salt_options() -> impl Iterator<Item = &'static str> {
     SALT.lines()
 }
 
-/// What an option is for.
+/// The use of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Read by a part of Brine.
@@ -25,7 +25,7 @@ pub enum Status {
     },
     /// Accepted with the one value that describes Brine's behaviour.
     Accepted(&'static str),
-    /// One of Salt's that has no effect.
+    /// An option of Salt without effect in Brine.
     Ignored,
 }
 
@@ -57,7 +57,7 @@ mod tests {
             ("git_pillar_root", Some(Status::Used { owner: "pillar" })),
             ("transport", Some(Status::Accepted("zeromq"))),
             ("engines", Some(Status::Ignored)),
-            // Of minions alone.
+            // For minions only.
             ("acceptance_wait_time", Some(Status::Ignored)),
             ("worker_thread", None),
         ] {

@@ -1,10 +1,10 @@
 //! The configuration of the master and the minion: types, defaults and documentation of every option in one place.
 //!
-//! `master.rs` and `minion.rs` declare the options of the daemons, `shared.rs` those that both have, `rest.rs` those of
+//! `master.rs` and `minion.rs` declare the options of the daemons, `shared.rs` the options of both, `rest.rs` those of
 //! the REST API, and `module_options.rs` those of modules. Each is declared once, with its type, default and
 //! documentation, and read as a field of the configuration or, from `opts`, by the function of its name in [`opts`].
-//! `load.rs` reads the files and drop-ins. `known.rs` lists Salt's other options, so that an option without effect is told
-//! from a misspelt one. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
+//! `load.rs` reads the files and drop-ins. `known.rs` lists Salt's other options, to distinguish options without effect
+//! from misspelt ones. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
 //! docs/reference/master.md and minion.md are generated from here.
 
 mod known;
@@ -38,7 +38,7 @@ pub mod opts {
 /// The version of Brine.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The version of Salt that Brine behaves as: what templates and formulas compare.
+/// The version of Salt that Brine emulates: templates and formulas compare it.
 pub const SALT_VERSION: &str = "3008.3";
 
 /// The default configuration directory.

@@ -363,7 +363,7 @@ mod tests {
                 "master",
                 "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
             ),
-            // Which backends there are is examined with the values (`check.rs`).
+            // Backends are validated in `check.rs`.
             ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
         ]);
         let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();

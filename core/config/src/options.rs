@@ -71,7 +71,7 @@ macro_rules! options {
         #[derive(Debug, Clone)]
         pub struct $name {
             $($(#[doc = $doc])* pub $option: $type,)*
-            /// All options by name, including those that only modules read: `opts` in templates.
+            /// All options by name, including those of modules: `opts` in templates.
             pub opts: brine_value::Map,
             /// The configuration directory.
             pub config_dir: std::path::PathBuf,

@@ -9,7 +9,7 @@ use super::{MasterConfig, OptionDoc};
 /// The names of the sections. Where both are there, the first one counts.
 pub const REST_SECTIONS: &[&str] = &["rest_cherrypy", "rest_tornado"];
 
-/// Salt's options of the sections without effect in Brine: what they tune does not exist here.
+/// Salt's options of these sections that have no effect in Brine, which lacks the components that they tune.
 const IGNORED: &[&str] = &[
     "collect_stats",
     "event_listener_poll_timeout",

@@ -1,4 +1,4 @@
-//! The options that master and minion have in common: logging, output, and what serving files and rendering need, which
+//! The options that master and minion have in common: logging, output, and those for serving files and rendering, which
 //! masterless minions do themselves.
 
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ macro_rules! shared_options {
         pillar_merge_lists: bool = false,
         /// Whether included pillar files override the file that includes them.
         pillar_includes_override_sls: bool = false,
-        /// Whether minions are told only that rendering a pillar file failed, without the error.
+        /// Whether errors of rendering pillar files are hidden from minions: they learn only that rendering failed.
         pillar_safe_render_error: bool = true,
         /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer (`gpg`).
         decrypt_pillar: Value = Value::List(Vec::new()),

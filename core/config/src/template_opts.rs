@@ -1,4 +1,4 @@
-//! `opts` as templates know them: what is configured, and under it what Salt's minions have where nothing is.
+//! `opts` in templates: the configuration over the defaults of Salt's minions.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use brine_value::{Map, Value, list, map};
 
 use super::MinionConfig;
 
-/// Options of Salt's that formulas may look at and that nothing here reads, with their defaults.
+/// Options of Salt that formulas may read and Brine ignores, with their defaults.
 static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
     map! {
         "auth_retries" => 0,
@@ -116,7 +116,7 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
     }
 });
 
-/// The options of a minion as its templates see them.
+/// Returns the options of a minion for its templates.
 pub fn template_opts(config: &MinionConfig) -> Map {
     let mut opts = config.opts.clone();
     for (name, value) in DEFAULTS.iter() {
@@ -128,7 +128,7 @@ pub fn template_opts(config: &MinionConfig) -> Map {
             opts.insert(name.into(), "".into());
         }
     }
-    // One master is not a list of one.
+    // A single master is a string.
     if let [master] = config.master.as_slice() {
         opts.insert("master".into(), master.as_str().into());
     }

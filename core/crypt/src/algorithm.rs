@@ -1,4 +1,4 @@
-//! The names of algorithms, as they travel and as configuration files write them.
+//! The names of algorithms on the wire and in configuration files.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,10 @@ use super::CryptError;
 macro_rules! names {
     ($type:ident { $($variant:ident = $name:literal),* $(,)? }) => {
         impl $type {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The name on the wire and in configuration files.
+            /// Returns the name on the wire and in configuration files.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name),*
@@ -25,7 +25,7 @@ macro_rules! names {
             fn from_str(name: &str) -> Result<Self, CryptError> {
                 match name {
                     $($name => Ok(Self::$variant),)*
-                    // The name may come from the network: do not repeat it at any length.
+                    // The name may come from the network: its length in errors is bounded.
                     _ => Err(CryptError::UnknownAlgorithm(name.chars().take(64).collect())),
                 }
             }
@@ -39,8 +39,8 @@ macro_rules! names {
     };
 }
 
-/// How a session key is encrypted to an RSA key (`enc_algo`, `encryption_algorithm`). The same hash
-/// serves the padding and its mask.
+/// How a session key is encrypted to an RSA key (`enc_algo`, `encryption_algorithm`). Padding and mask use the same
+/// hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EncryptionAlgorithm {
     /// OAEP with SHA-1, Salt's default.
@@ -64,13 +64,13 @@ pub enum SignatureAlgorithm {
 
 names!(SignatureAlgorithm { Pkcs1v15Sha1 = "PKCS1v15-SHA1", Pkcs1v15Sha224 = "PKCS1v15-SHA224" });
 
-/// What a [`Session`](super::Session) seals with.
+/// The cipher of a [`Session`](super::Session).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Cipher {
-    /// Salt's own: AES-192-CBC and HMAC-SHA256. What a peer that names no cipher speaks.
+    /// Salt's: AES-192-CBC with HMAC-SHA256. The default of peers that name no cipher.
     #[default]
     AesCbcHmac,
-    /// AES-256-GCM, between Brine and Brine.
+    /// AES-256-GCM, between Brine's daemons.
     Aes256Gcm,
 }
 
@@ -92,7 +92,7 @@ mod tests {
         for name in ["", "oaep-sha1", "OAEP-SHA256", "PKCS1v15-SHA1"] {
             assert!(name.parse::<EncryptionAlgorithm>().is_err(), "{name}");
         }
-        let told = "x".repeat(10_000).parse::<Cipher>().unwrap_err().to_string();
-        assert!(told.len() < 200, "{told}");
+        let message = "x".repeat(10_000).parse::<Cipher>().unwrap_err().to_string();
+        assert!(message.len() < 200, "{message}");
     }
 }

@@ -1,7 +1,7 @@
-//! Salt's own cipher: AES-192 in CBC mode, then HMAC-SHA256 over the vector and the ciphertext.
+//! Salt's cipher: AES-192-CBC, then HMAC-SHA256 over the IV and the ciphertext.
 //!
-//! Text: `IV (16) | ciphertext | MAC (32)`. Plaintext: `pickle::` (a name from older days: nothing
-//! is pickled), in replies the request's nonce of 32 characters, then the message.
+//! Layout: `IV (16) | ciphertext | MAC (32)`. Plaintext: the constant `pickle::` (historical: nothing is pickled), in
+//! replies the request's nonce of 32 characters, then the message.
 
 use aes::Aes192;
 use aes::cipher::block_padding::Pkcs7;
@@ -33,7 +33,7 @@ impl Crypticle {
     }
 
     fn new(key: [u8; AES_KEY + HMAC_KEY]) -> Self {
-        // HMAC fills a key that is shorter than a block of its hash with zeros.
+        // HMAC pads a key that is shorter than a block of its hash with zeros.
         let mut block = [0; 64];
         block[..HMAC_KEY].copy_from_slice(&key[AES_KEY..]);
         let aes: [u8; AES_KEY] = std::array::from_fn(|i| key[i]);
@@ -62,7 +62,7 @@ impl Crypticle {
 
     pub(super) fn open(&self, text: &[u8], nonce: Option<&str>) -> Result<Vec<u8>, CryptError> {
         let (sealed, mac) = text.split_last_chunk::<MAC>().ok_or(CryptError::Malformed(NOT_A_TEXT))?;
-        // In constant time, and before anything is decrypted.
+        // In constant time, and before decryption.
         self.mac.clone().chain_update(sealed).verify_slice(mac).map_err(|_| CryptError::WrongKey)?;
         let (iv, ciphertext) = sealed.split_first_chunk::<IV>().ok_or(CryptError::Malformed(NOT_A_TEXT))?;
         let decryptor = cbc::Decryptor::inner_iv_init(self.aes.clone(), iv.into());
@@ -82,8 +82,8 @@ impl Crypticle {
     }
 }
 
-const NOT_A_KEY: &str = "a session key of AES-192-CBC with HMAC: base64 of 56 bytes is";
-const NOT_A_TEXT: &str = "a text of Salt's session cipher";
+const NOT_A_KEY: &str = "a session key of AES-192-CBC with HMAC: Base64 of 56 bytes";
+const NOT_A_TEXT: &str = "a message of Salt's session cipher";
 
 #[cfg(test)]
 mod tests {
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn the_text_has_salt_s_layout() {
         let key = Crypticle::from_key_text(KEY).unwrap();
-        for (length, wanted) in [(0, 16), (7, 16), (8, 32), (23, 32), (24, 48)] {
-            assert_eq!(key.seal(&vec![1; length], None).len(), 16 + wanted + 32, "{length}");
+        for (length, expected) in [(0, 16), (7, 16), (8, 32), (23, 32), (24, 48)] {
+            assert_eq!(key.seal(&vec![1; length], None).len(), 16 + expected + 32, "{length}");
         }
         assert_eq!(key.key_text(), KEY);
     }

@@ -1,15 +1,14 @@
-//! The cipher between Brine and Brine: AES-256-GCM with extended nonces.
+//! The cipher between Brine's daemons: AES-256-GCM with extended nonces.
 //!
-//! Text: version (1) | nonce (24) | ciphertext | tag (16).
+//! Layout: version (1) | nonce (24) | ciphertext | tag (16).
 //!
-//! A nonce of GCM must never repeat under one key, and its own 96 bits are too few to draw by lot
-//! for the life of a session. Counters would have to be agreed between the two ends that seal with
-//! the same key, and kept over restarts. So nonces have 192 random bits: the first half derives a
-//! key for this one message, the second half is that key's nonce. This is XAES-256-GCM
-//! (<https://c2sp.org/XAES-256-GCM>), safe for 2^80 messages a key, with no state at all.
+//! A GCM nonce must never repeat under one key, and 96 bits are too few for random nonces during the life of a session.
+//! Counters would have to be coordinated between the two ends that share a key, and persisted over restarts. So nonces
+//! have 192 random bits: the first half derives a key for this message, the second half is that key's nonce. This is
+//! XAES-256-GCM (<https://c2sp.org/XAES-256-GCM>), safe for 2^80 messages per key, without state.
 //!
-//! What a text is for is bound into its tag: the version, the nonce of the request that it answers,
-//! and the caller's own words (purpose, minion id). A text that is used anywhere else does not open.
+//! The tag authenticates the version, the nonce of the request that is answered, and the caller's associated data
+//! (purpose, minion id). A message does not decrypt in another context.
 
 use aes::Aes256;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
@@ -23,16 +22,16 @@ use super::token::random_bytes;
 const VERSION: u8 = 1;
 const KEY: usize = 32;
 const NONCE: usize = 24;
-/// Stands in front of a key's text; no base64 has a colon, so Salt's keys are never taken for ours.
+/// The prefix of an encoded key; Base64 has no colon, so that Salt's keys are never mistaken for it.
 const MARK: &str = "aes-256-gcm:";
 
 /// One key of the cipher.
 #[derive(Clone)]
 pub(super) struct Gcm {
     key: [u8; KEY],
-    /// The key's own cipher, which only derives others.
+    /// The block cipher that derives the message keys.
     deriver: Aes256,
-    /// What CMAC mixes into its last block.
+    /// The CMAC subkey for the last block.
     subkey: [u8; 16],
 }
 
@@ -45,16 +44,16 @@ impl Gcm {
         let deriver = Aes256::new(&key.into());
         let mut block = [0; 16].into();
         deriver.encrypt_block(&mut block);
-        // Doubling in GF(2^128), without a branch on the secret.
+        // Doubles in GF(2^128), without a branch on the secret.
         let secret = u128::from_be_bytes(block.into());
         let doubled = (secret << 1) ^ ((secret >> 127) * 0x87);
         Gcm { key, deriver, subkey: doubled.to_be_bytes() }
     }
 
-    /// The key, if the text names this cipher.
+    /// Decodes a key; `None` if the text is for another cipher.
     pub(super) fn from_key_text(text: &str) -> Option<Result<Self, CryptError>> {
         let key = BASE64_STANDARD.decode(text.trim().strip_prefix(MARK)?);
-        let bad = CryptError::Malformed("a session key of AES-256-GCM: base64 of 32 bytes is");
+        let bad = CryptError::Malformed("a session key of AES-256-GCM: Base64 of 32 bytes");
         Some(key.ok().and_then(|key| key.try_into().ok()).map(Self::new).ok_or(bad))
     }
 
@@ -65,13 +64,13 @@ impl Gcm {
     pub(super) fn seal(&self, message: &[u8], nonce: Option<&str>, aad: &[u8]) -> Vec<u8> {
         let random: [u8; NONCE] = random_bytes();
         let bound = bind(nonce, aad);
-        // Refused are only messages of 64 GiB; the empty text is one that nobody opens.
+        // Only messages of 64 GiB are refused; an empty result never decrypts.
         let Some(sealed) = self.seal_with(&random, message, &bound) else { return Vec::new() };
         [&[VERSION][..], &random, &sealed].concat()
     }
 
     pub(super) fn open(&self, text: &[u8], nonce: Option<&str>, aad: &[u8]) -> Result<Vec<u8>, CryptError> {
-        let malformed = CryptError::Malformed("a text of AES-256-GCM in version 1");
+        let malformed = CryptError::Malformed("a message of AES-256-GCM in version 1");
         let Some((random, sealed)) = text.strip_prefix(&[VERSION]).and_then(<[u8]>::split_first_chunk::<NONCE>) else {
             return Err(malformed);
         };
@@ -85,7 +84,7 @@ impl Gcm {
         self.message_cipher(random).encrypt(&own.into(), Payload { msg: message, aad }).ok()
     }
 
-    /// The cipher of one message: CMAC in counter mode (NIST SP 800-108) over the nonce's first half.
+    /// Derives the cipher of one message: CMAC in counter mode (NIST SP 800-108) over the nonce's first half.
     fn message_cipher(&self, random: &[u8; NONCE]) -> Aes256Gcm {
         let (context, _) = halves(random);
         let mut key = [0; KEY];
@@ -102,13 +101,12 @@ impl Gcm {
     }
 }
 
-/// The half that derives the message's key, and the half that is its nonce.
+/// Splits a nonce into the half that derives the message key, and the half that is its nonce.
 fn halves(random: &[u8; NONCE]) -> ([u8; 12], [u8; 12]) {
     (std::array::from_fn(|i| random[i]), std::array::from_fn(|i| random[i + 12]))
 }
 
-/// The associated data: each part with its length in front, so that no two ways of putting it
-/// together give the same bytes.
+/// Encodes the associated data with length prefixes, so that no two inputs yield the same bytes.
 fn bind(nonce: Option<&str>, aad: &[u8]) -> Vec<u8> {
     let nonce = nonce.unwrap_or_default().as_bytes();
     [&[VERSION][..], &(nonce.len() as u64).to_be_bytes(), nonce, aad].concat()
@@ -122,12 +120,12 @@ mod tests {
     #[test]
     fn the_published_vectors_of_xaes_come_out() {
         let nonce = b"ABCDEFGHIJKLMNOPQRSTUVWX";
-        for (key, aad, wanted) in [
+        for (key, aad, expected) in [
             (1, "", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
             (3, "c2sp.org/XAES-256-GCM", "986ec1832593df5443a179437fd083bf3fdb41abd740a21f71eb769d"),
         ] {
             let sealed = Gcm::new([key; KEY]).seal_with(nonce, b"XAES-256-GCM", aad.as_bytes()).unwrap();
-            assert_eq!(hex(&sealed), wanted);
+            assert_eq!(hex(&sealed), expected);
         }
     }
 

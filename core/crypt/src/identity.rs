@@ -1,4 +1,4 @@
-//! An identity on disk: `<name>.pem` and `<name>.pub` in the folder of keys, in Salt's layout.
+//! An identity on disk: `<name>.pem` and `<name>.pub` in the directory of keys, in Salt's layout.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,14 +9,13 @@ use brine_system::files::{self, FileError};
 use super::{CryptError, PrivateKey};
 
 impl PrivateKey {
-    /// Reads `<name>.pem` in `dir`, or makes a key of so many bits and writes it there, readable by
-    /// its owner alone (0400). Of several processes that do so at once all end up with the same key.
-    /// `<name>.pub` (0644) is written too where it is missing or belongs to another key.
+    /// Reads `<name>.pem` in `dir`, or generates a key of this many bits and writes it with mode 0400. Concurrent
+    /// processes end up with the same key. Also writes `<name>.pub` (0644) if it is missing or belongs to another key.
     pub fn load_or_generate(dir: impl AsRef<Path>, name: &str, bits: usize) -> Result<Self, CryptError> {
         Self::load_or_generate_with(dir, name, bits, None)
     }
 
-    /// As [`PrivateKey::load_or_generate`], with the passphrase that the file has, if it has one, and gets.
+    /// As [`PrivateKey::load_or_generate`], with the passphrase for reading and writing the file.
     pub fn load_or_generate_with(
         dir: impl AsRef<Path>,
         name: &str,
@@ -37,7 +36,7 @@ impl PrivateKey {
         Ok(key)
     }
 
-    /// Makes a key and writes it, or reads that of another process that was quicker.
+    /// Generates and writes a key, or reads the key of another process that was faster.
     fn generate_at(path: &Path, bits: usize, passphrase: Option<&str>) -> Result<Self, CryptError> {
         let made = Self::generate(bits)?;
         let text = passphrase.map_or_else(|| made.to_pem(), |passphrase| made.to_pem_with(passphrase))?;
@@ -48,7 +47,7 @@ impl PrivateKey {
         Ok(Self::load(path, passphrase)?.ok_or_else(gone)?)
     }
 
-    /// Reads a private key from a file, if there is one. The passphrase is not looked at if the key has none.
+    /// Reads a private key, or `None` if the file does not exist. Ignores the passphrase if the key is not encrypted.
     pub fn load(path: impl AsRef<Path>, passphrase: Option<&str>) -> Result<Option<Self>, CryptError> {
         let path = path.as_ref();
         let Some(text) = files::read_if_exists(path)? else { return Ok(None) };
@@ -99,9 +98,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("master.pem");
         fs::write(&path, "not a key").unwrap();
-        let told = PrivateKey::load_or_generate(&dir, "master", 2048).unwrap_err().to_string();
-        let told = told.replace(&*dir.path().to_string_lossy(), "DIR");
-        insta::assert_snapshot!(told, @"DIR/master.pem: this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
+        let message = PrivateKey::load_or_generate(&dir, "master", 2048).unwrap_err().to_string();
+        let message = message.replace(&*dir.path().to_string_lossy(), "DIR");
+        insta::assert_snapshot!(message, @"DIR/master.pem: this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
         assert_eq!(fs::read_to_string(&path).unwrap(), "not a key");
         assert!(PrivateKey::load(dir.path().join("none.pem"), None).unwrap().is_none());
     }

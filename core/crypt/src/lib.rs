@@ -1,14 +1,14 @@
-//! How messages are sealed and who sealed them: RSA identities, their signatures, session ciphers.
+//! Encryption and authentication: RSA identities, their signatures, session ciphers.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`PrivateKey`], [`PublicKey`] | RSA keys as PEM files; encryption and signatures in Salt's algorithms |
-//! | `x931` | the padding of Salt's tokens, which no library has |
+//! | `x931` | the padding of Salt's tokens, which no library implements |
 //! | [`Session`] | one symmetric key with its cipher: Salt's AES-CBC with HMAC, or AES-256-GCM |
-//! | [`token`] | random texts and their comparison |
+//! | [`token`] | random strings and their comparison in constant time |
 //!
-//! RSA's private operations take about a millisecond and key generation much longer: callers on the
-//! asynchronous runtime hand them to a blocking thread.
+//! RSA's private operations take about a millisecond and key generation much longer: asynchronous callers use a
+//! blocking thread.
 
 mod algorithm;
 mod crypticle;
@@ -28,48 +28,47 @@ pub use replay::ReplayWindow;
 pub use rsa::{PrivateKey, PublicKey};
 pub use session::Session;
 
-/// Why something could not be sealed, opened, signed or verified.
+/// Why encryption, decryption, signing or verification failed.
 ///
-/// For texts from the network it does not matter to the peer which one it was: say no more to it
-/// than that the message was bad.
+/// Must not be reported to the peer in detail: it learns only that the message was invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CryptError {
-    /// The text was sealed with another key or for another purpose, or was changed on its way.
-    #[error("the message cannot be opened with this key: it was sealed with another one, or changed on its way")]
+    /// Authentication failed: the message was sealed with another key or for another purpose, or modified.
+    #[error("decryption failed: the message was encrypted with another key, or modified in transit")]
     WrongKey,
-    /// The signature is not that of this key over this data.
-    #[error("the signature does not belong to this data and this key")]
+    /// The signature does not match the key and the data.
+    #[error("the signature is invalid for this data and this key")]
     BadSignature,
-    /// The padding within is not what it should be, although the key is right.
-    #[error("the message is padded wrongly")]
+    /// The padding is invalid, although the key is right.
+    #[error("the message's padding is invalid")]
     BadPadding,
-    /// The reply answers another request than the one that was made.
-    #[error("the message carries another nonce than the request did: it may be a replay")]
+    /// The nonce is not the request's.
+    #[error("the message's nonce is not that of the request: it may be a replay")]
     WrongNonce,
-    /// The bytes do not have the shape of what they should be.
-    #[error("this is not {0}")]
+    /// The bytes do not have the expected format.
+    #[error("invalid data: expected {0}")]
     Malformed(&'static str),
-    /// A key in PEM form cannot be used.
+    /// A PEM file holds no usable key.
     #[error("this is not a usable RSA key: {0}")]
     BadKey(&'static str),
-    /// No key of this length is made.
-    #[error("an RSA key has 2048 to 8192 bits, not {0}: correct `keysize`")]
+    /// The key size is out of range.
+    #[error("`keysize` {0} is invalid: expected 2048 to 8192 bits")]
     BadKeySize(usize),
     /// The data does not fit into one RSA operation with this key.
     #[error("{0} bytes are too many or too few for one operation with this RSA key")]
     BadLength(usize),
-    /// An algorithm or cipher that is not known here.
-    #[error("the algorithm '{0}' is not known here")]
+    /// The algorithm or cipher is unknown.
+    #[error("unknown algorithm '{0}'")]
     UnknownAlgorithm(String),
     /// A key file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// What is in a key file is no key.
+    /// A key file is invalid.
     #[error("{path}: {source}")]
     KeyFile {
         /// The file.
         path: String,
-        /// What is wrong with its content.
+        /// The error in its content.
         source: Box<CryptError>,
     },
 }

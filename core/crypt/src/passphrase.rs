@@ -1,5 +1,5 @@
-//! Private keys with a passphrase, in the form in which Salt writes them: PKCS#1 under AES-256-CBC, with the key that
-//! OpenSSL derives from the passphrase by MD5. It keeps a key from who reads a backup, not from who can try many words.
+//! Private keys with a passphrase in Salt's format: PKCS#1 encrypted with AES-256-CBC, and OpenSSL's key derivation by
+//! MD5. This protects a key in a backup, but not against a brute-force attack on the passphrase.
 
 use aes::Aes256;
 use aes::cipher::block_padding::Pkcs7;
@@ -10,24 +10,24 @@ use md5::{Digest, Md5};
 use super::rsa::body;
 use super::{CryptError, token};
 
-/// What is wrong with a key in another form.
+/// The error for a key in another format.
 pub(super) const FORM: &str =
     "it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)";
-/// What is wrong with a passphrase that does not open the key.
+/// The error for a wrong passphrase.
 pub(super) const WRONG: &str = "the passphrase in `key_pass` is not that of the key";
 
 const BEGIN: &str = "-----BEGIN RSA PRIVATE KEY-----";
 const END: &str = "-----END RSA PRIVATE KEY-----";
 const HEADERS: [&str; 2] = ["Proc-Type: 4,ENCRYPTED", "DEK-Info: AES-256-CBC,"];
 
-/// A private key that only its passphrase opens.
+/// An encrypted private key.
 pub(super) struct Sealed {
     iv: [u8; 16],
     text: Vec<u8>,
 }
 
 impl Sealed {
-    /// Reads a PEM text; nothing if it has no passphrase.
+    /// Parses a PEM text; `None` if the key is not encrypted.
     pub fn from_pem(text: &str) -> Result<Option<Self>, CryptError> {
         if !text.contains("ENCRYPTED\n") && !text.contains("ENCRYPTED\r") {
             return Ok(None);
@@ -44,27 +44,27 @@ impl Sealed {
         parts().map(Some).ok_or(CryptError::BadKey(FORM))
     }
 
-    /// The PEM text.
+    /// Returns the PEM text.
     pub fn to_pem(&self) -> String {
         let iv = brine_digest::hex(self.iv).to_uppercase();
         format!("{BEGIN}\n{}\n{}{iv}\n\n{}{END}\n", HEADERS[0], HEADERS[1], body(&self.text))
     }
 
-    /// Seals a key to a passphrase.
+    /// Encrypts a key with a passphrase.
     pub fn seal(der: &[u8], passphrase: &str) -> Self {
         let iv = token::random_bytes::<16>();
         let cipher = cbc::Encryptor::<Aes256>::new(&derive(passphrase, &iv).into(), &iv.into());
         Sealed { iv, text: cipher.encrypt_padded_vec::<Pkcs7>(der) }
     }
 
-    /// The key, if this is its passphrase: what another one gives is mostly refused, else it is no key.
+    /// Decrypts the key. A wrong passphrase mostly fails at the padding, else the result is not a valid key.
     pub fn open(&self, passphrase: &str) -> Result<Vec<u8>, CryptError> {
         let cipher = cbc::Decryptor::<Aes256>::new(&derive(passphrase, &self.iv).into(), &self.iv.into());
         cipher.decrypt_padded_vec::<Pkcs7>(&self.text).map_err(|_| CryptError::BadKey(WRONG))
     }
 }
 
-/// The AES key of a passphrase: the start of the vector is the salt.
+/// Derives the AES key from a passphrase: the salt is the start of the IV.
 fn derive(passphrase: &str, iv: &[u8; 16]) -> [u8; 32] {
     let mut key = [0; 32];
     let round =
@@ -82,18 +82,18 @@ mod tests {
 
     #[test]
     fn a_key_is_opened_by_its_passphrase_alone() {
-        // Written by the library that Salt writes keys with.
+        // Written by the library that Salt uses.
         let salts = include_str!("testdata/identity.passphrase.pem");
         let own = KEY.to_pem_with("pass word").unwrap();
         for text in [salts, &own, &salts.replace('\n', "\r\n")] {
             let opened = PrivateKey::from_pem_with(text, Some("pass word")).unwrap();
             assert_eq!(opened.public(), KEY.public());
-            let told = |passphrase| PrivateKey::from_pem_with(text, passphrase).unwrap_err().to_string();
+            let message = |passphrase| PrivateKey::from_pem_with(text, passphrase).unwrap_err().to_string();
             assert_eq!(
-                told(Some("password")),
+                message(Some("password")),
                 "this is not a usable RSA key: the passphrase in `key_pass` is not that of the key"
             );
-            assert!(told(None).contains("give it as `key_pass`"));
+            assert!(message(None).contains("give it as `key_pass`"));
         }
         assert_eq!(PrivateKey::from_pem_with(&KEY.to_pem().unwrap(), Some("any")).unwrap().public(), KEY.public());
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn another_form_is_told() {
         let text = include_str!("testdata/identity.passphrase.pem").replace("AES-256", "DES-EDE3");
-        let told = PrivateKey::from_pem_with(&text, Some("pass word")).unwrap_err().to_string();
-        assert!(told.contains("another form than Salt's"), "{told}");
+        let message = PrivateKey::from_pem_with(&text, Some("pass word")).unwrap_err().to_string();
+        assert!(message.contains("another form than Salt's"), "{message}");
     }
 }

@@ -1,9 +1,9 @@
-//! What has been seen already, by rising numbers.
+//! Replay protection by increasing serial numbers.
 
-/// How far below the highest number seen one may still come in late.
+/// How far below the highest serial number a late one is accepted.
 const WIDTH: u64 = 1024;
 
-/// A window over serial numbers: each is taken once, in nearly any order, without remembering all.
+/// A sliding window over serial numbers: accepts each once, in nearly any order, with bounded memory.
 #[derive(Debug, Clone)]
 pub struct ReplayWindow {
     highest: u64,
@@ -17,14 +17,14 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Whether this number is new; from now on it is not. Numbers start at 1. One that is too far below
-    /// the highest counts as seen.
+    /// Accepts a serial number; returns `false` if it was seen before or is too far below the highest. Numbers start at
+    /// 1.
     pub fn is_new(&mut self, serial: u64) -> bool {
         if serial == 0 || serial.saturating_add(WIDTH) <= self.highest {
             return false;
         }
         if serial > self.highest {
-            // The places between are those of numbers that left the window.
+            // Clears the bits of numbers that left the window.
             for number in (self.highest + 1..=serial).take(WIDTH as usize) {
                 self.clear(number);
             }

@@ -1,4 +1,4 @@
-//! RSA keys: reading and writing them as PEM by the `rsa` crate, and operations with them by AWS-LC.
+//! RSA keys: PEM by the `rsa` crate, cryptographic operations by AWS-LC.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use sha2::{Sha224, Sha256};
 
 use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 
-/// The private half of an identity. Shows only its fingerprint when printed.
+/// A private key. `Debug` shows only its fingerprint.
 #[derive(Clone)]
 pub struct PrivateKey {
     pub(super) numbers: RsaPrivateKey,
@@ -21,7 +21,7 @@ pub struct PrivateKey {
     public: PublicKey,
 }
 
-/// The public half of an identity. Two are equal if their numbers are, however their texts are laid out.
+/// A public key. Two are equal if their numbers are, regardless of their PEM layout.
 #[derive(Clone)]
 pub struct PublicKey {
     pub(super) numbers: RsaPublicKey,
@@ -37,7 +37,7 @@ impl PartialEq for PublicKey {
 impl Eq for PublicKey {}
 
 impl PrivateKey {
-    /// Makes a new key. 2048 bits take some ten milliseconds, 4096 some hundred.
+    /// Generates a key. 2048 bits take tens of milliseconds, 4096 hundreds.
     pub fn generate(bits: usize) -> Result<Self, CryptError> {
         let allowed = u16::try_from(bits).ok().filter(|_| (2048..=RsaPublicKey::MAX_SIZE).contains(&bits));
         let der = allowed.and_then(brine_rsa::Key::generate).ok_or(CryptError::BadKeySize(bits))?;
@@ -51,12 +51,12 @@ impl PrivateKey {
         Ok(PrivateKey { numbers, native, public })
     }
 
-    /// Reads a key in PKCS#1 form, which Salt writes, or in PKCS#8 form. Not one with a passphrase.
+    /// Parses an unencrypted key in PKCS#1 form, which Salt writes, or in PKCS#8 form.
     pub fn from_pem(text: &str) -> Result<Self, CryptError> {
         Self::from_pem_with(text, None)
     }
 
-    /// As [`PrivateKey::from_pem`], with the passphrase of a key that has one.
+    /// As [`PrivateKey::from_pem`], with the passphrase for an encrypted key.
     pub fn from_pem_with(text: &str, passphrase: Option<&str>) -> Result<Self, CryptError> {
         if let Some(sealed) = passphrase::Sealed::from_pem(text)? {
             let der = sealed.open(passphrase.ok_or(CryptError::BadKey(PASSPHRASE))?)?;
@@ -75,24 +75,24 @@ impl PrivateKey {
         numbers.ok_or(BAD_NUMBERS).and_then(Self::from_numbers)
     }
 
-    /// The key in PKCS#1 form, as Salt writes it.
+    /// Encodes the key in PKCS#1 form, as Salt writes it.
     pub fn to_pem(&self) -> Result<String, CryptError> {
         let pem = self.numbers.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
         Ok(pem.as_str().to_owned())
     }
 
-    /// The key in the form in which Salt writes keys with a passphrase.
+    /// Encodes the key encrypted with a passphrase, in Salt's format.
     pub fn to_pem_with(&self, passphrase: &str) -> Result<String, CryptError> {
         let der = self.numbers.to_pkcs1_der().map_err(|_| CryptError::BadKey("it cannot be written"))?;
         Ok(passphrase::Sealed::seal(der.as_bytes(), passphrase).to_pem())
     }
 
-    /// The half that everybody may know.
+    /// Returns the public key.
     pub fn public(&self) -> PublicKey {
         self.public.clone()
     }
 
-    /// Decrypts what was encrypted to the public half.
+    /// Decrypts data that was encrypted to the public key.
     pub fn decrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
         let hash = match algorithm {
             EncryptionAlgorithm::OaepSha1 => Hash::Sha1,
@@ -112,8 +112,8 @@ impl PrivateKey {
 }
 
 impl PublicKey {
-    /// Reads a key in SPKI form, which Salt writes, or in PKCS#1 form, with or without line breaks:
-    /// Salt strips some of them on the wire.
+    /// Parses a key in SPKI form, which Salt writes, or in PKCS#1 form, with or without line breaks: Salt strips some
+    /// of them on the wire.
     pub fn from_pem(text: &str) -> Result<Self, CryptError> {
         let (label, der) = read_pem(text)?;
         if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
@@ -129,23 +129,22 @@ impl PublicKey {
         Ok(PublicKey { numbers, native: Arc::new(native) })
     }
 
-    /// The key in SPKI form with a line break at its end, as Salt writes it into files.
+    /// Encodes the key in SPKI form with a final line break, as Salt writes it into files.
     pub fn to_pem(&self) -> String {
         let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
         format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&der))
     }
 
-    /// What people compare: the SHA-256 of the text between the first and the last line, two digits
-    /// at a time with colons between. `key.finger` and `master_finger` have always computed it so,
-    /// and `salt-key -F` before 3008, which hashes the first and last line along, so that the two
-    /// ends of one key differ there.
+    /// Returns the fingerprint that operators compare: the SHA-256 of the PEM text between the first and the last line,
+    /// as colon-separated pairs of hexadecimal digits. As `key.finger` and `master_finger`, and `salt-key -F` before
+    /// 3008; from 3008 on that includes the first and last line, so that the fingerprints of the two ends differ there.
     pub fn fingerprint(&self) -> String {
         let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
         let digest = Sha256::digest(body(&der));
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 
-    /// Encrypts a short text, such as a session key, to the holder of the private half.
+    /// Encrypts a short message, such as a session key, to the private key.
     pub fn encrypt(&self, data: &[u8], algorithm: EncryptionAlgorithm) -> Result<Vec<u8>, CryptError> {
         let hash = match algorithm {
             EncryptionAlgorithm::OaepSha1 => Hash::Sha1,
@@ -154,7 +153,7 @@ impl PublicKey {
         self.native.encrypt_oaep(data, hash).ok_or(CryptError::BadLength(data.len()))
     }
 
-    /// Checks a signature of the private half.
+    /// Verifies a signature of the private key.
     pub fn verify(&self, data: &[u8], signature: &[u8], algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
         let is_valid = match algorithm {
             SignatureAlgorithm::Pkcs1v15Sha1 => self.native.verify_pkcs1(&Sha1::digest(data), signature, Hash::Sha1),
@@ -183,7 +182,7 @@ const BAD_PUBLIC_NUMBERS: CryptError = CryptError::BadKey("its numbers are not t
 const BAD_NUMBERS: CryptError = CryptError::BadKey("its numbers are not those of an RSA private key");
 const PASSPHRASE: &str = "it has a passphrase: give it as `key_pass`, or write the key without one (openssl rsa)";
 
-/// The label and the bytes of the first PEM block. Line breaks and spaces may be anywhere or nowhere.
+/// Returns the label and the bytes of the first PEM block. Ignores line breaks and spaces.
 fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
     let block = || {
         let (_, rest) = text.split_once("-----BEGIN ")?;
@@ -197,7 +196,7 @@ fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
     Ok((label, der))
 }
 
-/// The lines of a PEM file without the first and the last.
+/// Returns the lines of a PEM file between the first and the last.
 pub(super) fn body(der: &[u8]) -> String {
     let text = BASE64_STANDARD.encode(der);
     let mut lines = String::with_capacity(text.len() + text.len() / 64 + 1);
@@ -217,14 +216,14 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A key that was made with Salt for these tests and is used nowhere else.
+    /// A key generated by Salt for these tests and used nowhere else.
     pub const PEM: &str = include_str!("testdata/identity.pem");
     const PUB: &str = include_str!("testdata/identity.pub");
 
-    /// The same, read once.
+    /// The parsed key.
     pub static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::from_pem(PEM).unwrap());
 
-    /// What Salt made of that key, by name.
+    /// Returns data that Salt created with that key, by name.
     pub fn made_by_salt(name: &str) -> Vec<u8> {
         let all = include_str!("testdata/salt.txt");
         let line = all.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap();
@@ -255,18 +254,18 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused_with_a_reason() {
-        let told = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
-        insta::assert_snapshot!(told(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
-        insta::assert_snapshot!(told(PUB), @"this is not a usable RSA key: it is not a private key");
-        insta::assert_snapshot!(told(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)");
-        insta::assert_snapshot!(told(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
+    fn invalid_keys_are_refused_with_a_reason() {
+        let message = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
+        insta::assert_snapshot!(message(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
+        insta::assert_snapshot!(message(PUB), @"this is not a usable RSA key: it is not a private key");
+        insta::assert_snapshot!(message(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)");
+        insta::assert_snapshot!(message(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
         insta::assert_snapshot!(PublicKey::from_pem(&PUB.replacen("MII", "MIJ", 1)).unwrap_err(), @"this is not a usable RSA key: its numbers are not those of an RSA public key");
         assert!(PublicKey::from_pem(PEM).is_err());
     }
 
     #[test]
-    fn the_fingerprint_is_what_key_finger_prints() {
+    fn the_fingerprint_matches_key_finger() {
         insta::assert_snapshot!(KEY.public().fingerprint(), @"22:80:76:00:db:a3:65:bc:f6:2b:16:6d:10:94:51:14:44:58:38:ab:1a:db:b1:48:08:17:c4:1c:71:f1:a9:50");
     }
 
@@ -289,7 +288,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_salt_encrypts_is_decrypted_and_the_other_way() {
+    fn data_encrypted_by_salt_is_decrypted_and_vice_versa() {
         for algorithm in EncryptionAlgorithm::ALL {
             assert_eq!(KEY.decrypt(&made_by_salt(&format!("encrypt {algorithm}")), *algorithm).unwrap(), b"brine");
             let sealed = KEY.public().encrypt(b"session", *algorithm).unwrap();

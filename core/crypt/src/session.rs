@@ -1,5 +1,5 @@
-//! A session: one symmetric key together with the cipher that it is for. Master and minion seal
-//! requests and replies with one, the master's publishes are sealed with another.
+//! A session: one symmetric key with its cipher. Master and minion encrypt requests and replies with one, the master's
+//! publishes with another.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::crypticle::Crypticle;
 use super::gcm::Gcm;
 use super::{Cipher, CryptError};
 
-/// A symmetric key and its cipher. Cheap to clone; shows its cipher alone when printed.
+/// A symmetric key and its cipher. Cheap to clone; `Debug` shows only the cipher.
 #[derive(Clone)]
 pub struct Session(Key);
 
@@ -18,7 +18,7 @@ enum Key {
 }
 
 impl Session {
-    /// Makes a new key for this cipher.
+    /// Generates a key for this cipher.
     pub fn generate(cipher: Cipher) -> Self {
         Session(match cipher {
             Cipher::AesCbcHmac => Key::Crypticle(Crypticle::generate()),
@@ -26,7 +26,7 @@ impl Session {
         })
     }
 
-    /// Reads what [`Session::key_text`] wrote, or Salt. The text says which cipher it is for.
+    /// Decodes a key written by [`Session::key_text`] or by Salt. The format identifies the cipher.
     pub fn from_key_text(text: &str) -> Result<Self, CryptError> {
         match Gcm::from_key_text(text) {
             Some(key) => key.map(|key| Session(Key::Gcm(key))),
@@ -34,8 +34,8 @@ impl Session {
         }
     }
 
-    /// The key as text, for a file or, encrypted, for a peer. Salt's cipher has Salt's text; the
-    /// other's starts with its name.
+    /// Encodes the key, for a file or, encrypted, for a peer. Keys of Salt's cipher are in Salt's format; others start
+    /// with the cipher's name.
     pub fn key_text(&self) -> String {
         match &self.0 {
             Key::Crypticle(key) => key.key_text(),
@@ -43,7 +43,7 @@ impl Session {
         }
     }
 
-    /// What this session seals with.
+    /// Returns the cipher of this session.
     pub fn cipher(&self) -> Cipher {
         match self.0 {
             Key::Crypticle(_) => Cipher::AesCbcHmac,
@@ -51,14 +51,12 @@ impl Session {
         }
     }
 
-    /// Seals a message.
+    /// Encrypts and authenticates a message.
     ///
-    /// `nonce` is that of the request which this replies to (see [`token::nonce`](super::token::nonce)).
-    /// Salt's cipher puts it in front of the message, so it must have 32 characters there; AES-256-GCM
-    /// authenticates it and does not send it.
+    /// `nonce` is that of the answered request (see [`token::nonce`](super::token::nonce)). Salt's cipher prepends it
+    /// to the message, so it must have 32 characters there; AES-256-GCM authenticates it and does not send it.
     ///
-    /// `aad` says what the text is for and whose it is. AES-256-GCM authenticates it; Salt's cipher
-    /// has no place for it and leaves it out.
+    /// `aad` names the purpose and the minion. AES-256-GCM authenticates it; Salt's cipher cannot and ignores it.
     pub fn seal(&self, plaintext: &[u8], nonce: Option<&str>, aad: &[u8]) -> Vec<u8> {
         match &self.0 {
             Key::Crypticle(key) => key.seal(plaintext, nonce),
@@ -66,9 +64,11 @@ impl Session {
         }
     }
 
-    /// Opens what was sealed with the same key, nonce and `aad`. A wrong nonce is
-    /// [`CryptError::WrongNonce`] with Salt's cipher, and [`CryptError::WrongKey`] with AES-256-GCM,
-    /// which cannot tell the reason.
+    /// Decrypts a message that was sealed with the same key, nonce and `aad`.
+    ///
+    /// # Errors
+    /// A wrong nonce is [`CryptError::WrongNonce`] with Salt's cipher, and [`CryptError::WrongKey`] with AES-256-GCM,
+    /// which cannot distinguish the cause.
     pub fn open(&self, text: &[u8], nonce: Option<&str>, aad: &[u8]) -> Result<Vec<u8>, CryptError> {
         match &self.0 {
             Key::Crypticle(key) => key.open(text, nonce),

@@ -1,4 +1,4 @@
-//! Random texts that others must not guess, and their comparison in a time that tells nothing.
+//! Unguessable random strings, and comparison in constant time.
 
 use std::hint::black_box;
 
@@ -6,32 +6,31 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_digest::hex;
 use rand::Rng;
 
-/// How many characters a [`nonce`] has.
+/// The length of a [`nonce`] in characters.
 pub const NONCE_LENGTH: usize = 32;
 
-/// Random bytes from the operating system's generator, stretched by a cipher.
+/// Returns random bytes from a generator seeded by the operating system.
 pub fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     rand::rng().fill_bytes(&mut bytes);
     bytes
 }
 
-/// A text that a request carries and its reply must carry too: 32 hexadecimal digits.
+/// Returns a nonce of 32 hexadecimal digits, which a reply must repeat.
 pub fn nonce() -> String {
     hex(random_bytes::<{ NONCE_LENGTH / 2 }>())
 }
 
-/// The content of a root key file (`.<user>_key`), which proves to the master that a local client
-/// may read what that user may read. 75 characters or so, as Salt's.
+/// Returns the content of a root key file (`.<user>_key`), which proves to the master that a local client runs as that
+/// user. About 75 characters, as Salt's.
 pub fn root_key() -> String {
     BASE64_STANDARD.encode(random_bytes::<56>())
 }
 
-/// Whether two secrets are the same. Takes the same time wherever they differ; their lengths are
-/// no secret.
+/// Compares two secrets in constant time; their lengths are not secret.
 pub fn constant_time_eq(a: impl AsRef<[u8]>, b: impl AsRef<[u8]>) -> bool {
     let (a, b) = (a.as_ref(), b.as_ref());
-    // Without the black box the compiler may see that it could stop at the first difference.
+    // Without the black box the compiler may stop at the first difference.
     let differences = a.iter().zip(b).fold(0, |sum, (a, b)| black_box(sum | (a ^ b)));
     a.len() == b.len() && differences == 0
 }

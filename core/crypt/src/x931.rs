@@ -1,9 +1,9 @@
-//! ANSI X9.31 padding, in which Salt signs the proof of a minion's key (`tok`) and the digest of the
-//! master's AES key. The signed data comes back out of the signature; it is not hashed.
+//! ANSI X9.31 padding, with which Salt signs a minion's proof of its key (`tok`) and the digest of the master's AES
+//! key. The signed data is recovered from the signature; it is not hashed.
 //!
-//! A block is as long as the modulus: `6B`, then `BB` repeated, then `BA`, the data, `CC`. Of the
-//! signature and its negative the smaller one is sent: the reader tells by the last four bits, which
-//! are those of `CC` in one of the two only.
+//! A block is as long as the modulus: `6B`, then `BB` repeated, then `BA`, the data, `CC`. The smaller of the signature
+//! and its negative is sent: the reader recognises it by the last four bits, which are those of `CC` in only one of the
+//! two.
 
 use rsa::BoxedUint;
 use rsa::traits::PublicKeyParts;
@@ -15,12 +15,11 @@ const HEADER: u8 = 0x6B;
 const FILLER: u8 = 0xBB;
 const END_OF_FILLER: u8 = 0xBA;
 const TRAILER: u8 = 0xCC;
-/// Header, at least one filler, its end, and the trailer.
+/// Header, at least one filler byte, its end, and the trailer.
 const OVERHEAD: usize = 4;
 
 impl PrivateKey {
-    /// Signs data so that [`PublicKey::recover_x931`] gives it back. From 1 byte to 4 less than the
-    /// modulus has.
+    /// Signs data, recoverable by [`PublicKey::recover_x931`]. The length is from 1 byte to 4 less than the modulus.
     pub fn sign_x931(&self, data: &[u8]) -> Result<Vec<u8>, CryptError> {
         let size = self.native.size();
         let bad_length = CryptError::BadLength(data.len());
@@ -41,7 +40,7 @@ impl PrivateKey {
 }
 
 impl PublicKey {
-    /// The data that was signed with [`PrivateKey::sign_x931`], or by Salt.
+    /// Recovers the data signed by [`PrivateKey::sign_x931`] or by Salt.
     pub fn recover_x931(&self, signature: &[u8]) -> Result<Vec<u8>, CryptError> {
         let mut block = self.native.recover_block(signature).ok_or(CryptError::BadSignature)?;
         if block.last().is_none_or(|last| last & 0x0F != TRAILER & 0x0F) {
@@ -62,13 +61,13 @@ fn strip(block: &[u8]) -> Option<&[u8]> {
     (fillers > 0 && !data.is_empty()).then_some(data)
 }
 
-/// The number that these bytes are, in the modulus' width. Nothing if it is not below the modulus.
+/// Converts bytes to a number in the modulus' width; `None` if it is not below the modulus.
 fn number(bytes: &[u8], key: &impl PublicKeyParts) -> Option<BoxedUint> {
     let number = BoxedUint::from_be_slice(bytes, key.n_bits_precision()).ok()?;
     (number < *key.n().as_ref()).then_some(number)
 }
 
-/// The number in as many bytes as the modulus has; the width may have more, all zero.
+/// Converts a number to as many bytes as the modulus has; drops leading zeros of a wider number.
 fn bytes(number: &BoxedUint, size: usize) -> Vec<u8> {
     let wide = number.to_be_bytes();
     wide[wide.len().saturating_sub(size)..].to_vec()
@@ -102,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_or_was_signed_otherwise_is_refused() {
+    fn modified_or_foreign_signatures_are_refused() {
         let good = KEY.sign_x931(DIGEST).unwrap();
         let pkcs1 = KEY.sign(DIGEST, crate::SignatureAlgorithm::Pkcs1v15Sha1).unwrap();
         let mut long = good.clone();

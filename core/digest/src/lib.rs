@@ -1,4 +1,4 @@
-//! Digests and HMACs by the names that users give them, and their hexadecimal form.
+//! Digests and HMACs by name, and hexadecimal encoding.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,18 +9,18 @@ use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha224, Sha256, Sha384, Sha512};
 
-/// Bytes as lower-case hexadecimal digits, as digests are written.
+/// Encodes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: impl AsRef<[u8]>) -> String {
     let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
 }
 
-/// The key cannot be that of an HMAC.
+/// The key cannot be used for an HMAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is not a key for an HMAC")]
+#[error("invalid HMAC key")]
 pub struct InvalidKey;
 
-/// A way to make a digest.
+/// A hash algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Digest {
@@ -33,7 +33,7 @@ pub enum Digest {
 }
 
 impl Digest {
-    /// The one of this name, such as `sha256`.
+    /// Returns the algorithm with this name, such as `sha256`.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "md5" => Digest::Md5,
@@ -46,7 +46,7 @@ impl Digest {
         })
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Digest::Md5 => "md5",
@@ -58,7 +58,7 @@ impl Digest {
         }
     }
 
-    /// The digest of all that a reader gives.
+    /// Returns the digest of a reader's content.
     pub fn of_reader(self, reader: &mut impl Read) -> io::Result<Vec<u8>> {
         match self {
             Digest::Md5 => read_through::<Md5>(reader),
@@ -70,16 +70,16 @@ impl Digest {
         }
     }
 
-    /// The digest of a file. Of what is no regular file, such as a pipe, there is none: it may have no end.
+    /// Returns the digest of a regular file. Other files, such as pipes, are refused: they may have no end.
     pub fn of_file(self, path: &Path) -> io::Result<Vec<u8>> {
-        // Looked at before, as to open a pipe is to wait for who writes into it.
+        // Checked before opening, which would block on a pipe without a writer.
         if !path.metadata()?.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
         self.of_reader(&mut File::open(path)?)
     }
 
-    /// The digest of bytes.
+    /// Returns the digest of bytes.
     pub fn of(self, bytes: impl AsRef<[u8]>) -> Vec<u8> {
         match self {
             Digest::Md5 => Md5::digest(bytes).to_vec(),
@@ -91,7 +91,7 @@ impl Digest {
         }
     }
 
-    /// The HMAC of bytes.
+    /// Returns the HMAC of bytes.
     pub fn hmac(self, key: &[u8], bytes: &[u8]) -> Result<Vec<u8>, InvalidKey> {
         match self {
             Digest::Md5 => signed::<Hmac<Md5>>(key, bytes),

@@ -1,7 +1,7 @@
-//! Events: a tag, a body, and the place that the bus gave them.
+//! Events: a tag, a body, and the sequence number on the bus.
 //!
-//! The body stays packed until somebody looks into it. On sockets an event is its tag, two newlines
-//! and the packed body, as Salt has it.
+//! The body stays packed until it is decoded. On sockets an event is encoded as its tag, two newlines and the packed
+//! body, as in Salt.
 
 use brine_ids::MinionId;
 use brine_value::{Map, Value, msgpack};
@@ -14,68 +14,68 @@ use jiff::tz::TimeZone;
 pub const SEQ: &str = "_seq";
 /// The field with the time of publication in UTC, `2026-11-21T01:02:03.000004+00:00`, set by the bus alone.
 pub const STAMP: &str = "_stamp";
-/// The field that holds the `_stamp` that a sender had set itself: for information, never for decisions.
+/// The field with the `_stamp` set by the sender: for information, never for decisions.
 pub const SENDER_STAMP: &str = "_sender_stamp";
-/// The field with the authenticated id of the minion that sent the event. Only [`Event::from_minion`] sets it; the
-/// bus removes it from every other event, so that nobody can claim it.
+/// The field with the authenticated id of the minion that sent the event. Only [`Event::from_minion`] sets it; the bus
+/// removes it from all other events, so that it cannot be forged.
 pub const FROM: &str = "_from";
-/// The longest tag that is taken.
+/// The maximum length of a tag, in bytes.
 pub const MAX_TAG: usize = 4096;
 
 const SEPARATOR: &[u8] = b"\n\n";
 
-/// Something that happened. Cheap to clone: all copies share one buffer.
+/// An event. Cheap to clone: all copies share one buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     seq: u64,
     frame: Bytes,
     tag_len: usize,
-    /// Whether `_from` was set by the master, and not by a sender.
+    /// Whether the master, not a sender, has set `_from`.
     authenticated: bool,
 }
 
 /// Why bytes are not an event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// There are no two newlines.
-    #[error("an event is a tag, two newlines and a msgpack map; there are no two newlines")]
+    /// The separator is missing.
+    #[error("invalid event: expected a tag, two newlines and a msgpack map")]
     NoSeparator,
-    /// The tag is no text, empty or too long.
-    #[error("an event's tag is 1 to {MAX_TAG} bytes of text")]
+    /// The tag is empty, too long or not UTF-8.
+    #[error("invalid tag of an event: expected 1 to {MAX_TAG} bytes of UTF-8")]
     BadTag,
-    /// The body is not one whole msgpack map.
-    #[error("an event's body is one msgpack map: {0}")]
+    /// The body is not exactly one msgpack map.
+    #[error("invalid body of an event: expected one msgpack map: {0}")]
     BadBody(#[from] msgpack::UnpackError),
 }
 
 impl Event {
-    /// An event from its parts; the body is checked to be one packed map.
+    /// Creates an event; validates that the body is one packed map.
     pub fn new(tag: &str, body: &[u8]) -> Result<Self, EventError> {
         check_tag(tag)?;
         msgpack::scan(body, |_| ())?;
         Ok(Self::join(tag, 0, |frame| frame.extend_from_slice(body)))
     }
 
-    /// An event whose body is this mapping.
+    /// Creates an event with this body.
     pub fn from_map(tag: &str, body: &Map) -> Result<Self, EventError> {
         check_tag(tag)?;
         Ok(Self::join(tag, 0, |frame| msgpack::pack_map_into(frame, body)))
     }
 
-    /// Creates an event on behalf of an authenticated minion, whose id goes into [`FROM`].
+    /// Creates an event on behalf of an authenticated minion, whose id is set as [`FROM`].
     pub fn from_minion(tag: &str, mut body: Map, id: &MinionId) -> Result<Self, EventError> {
         body.insert(FROM.into(), Value::from(id));
         Ok(Event { authenticated: true, ..Self::from_map(tag, &body)? })
     }
 
-    /// Reads the form on sockets.
+    /// Decodes the socket encoding.
     pub fn from_frame(frame: Bytes) -> Result<Self, EventError> {
         let event = Self::from_trusted_frame(0, frame)?;
         msgpack::scan(event.body(), |_| ())?;
         Ok(event)
     }
 
-    /// Reads the form on sockets where the body has been checked before: what comes out of the journal.
+    /// Decodes the socket encoding of a trusted event from the journal, without validating the body.
     pub fn from_trusted_frame(seq: u64, frame: Bytes) -> Result<Self, EventError> {
         let (tag, _) = split(&frame).ok_or(EventError::NoSeparator)?;
         check_tag(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?)?;
@@ -91,37 +91,37 @@ impl Event {
         Event { seq, frame: frame.into(), tag_len: tag.len(), authenticated: false }
     }
 
-    /// The place on the bus, rising by one; 0 before the bus has seen the event.
+    /// Returns the sequence number; 0 before the event is published.
     pub fn seq(&self) -> u64 {
         self.seq
     }
 
-    /// What happened, such as `salt/auth`.
+    /// Returns the tag, such as `salt/auth`.
     pub fn tag(&self) -> &str {
-        // Checked when the event was made.
+        // Validated on creation.
         std::str::from_utf8(&self.frame[..self.tag_len]).unwrap_or_default()
     }
 
-    /// The details: one packed msgpack map.
+    /// Returns the body: one packed msgpack map.
     pub fn body(&self) -> &[u8] {
         &self.frame[self.tag_len + SEPARATOR.len()..]
     }
 
-    /// The form on sockets.
+    /// Returns the socket encoding.
     pub fn frame(&self) -> &Bytes {
         &self.frame
     }
 
-    /// The body as a mapping. Bodies are checked when an event is made, so this fails only for
-    /// bodies that nest too deep; such a one reads as empty.
+    /// Decodes the body. It was validated on creation, so decoding fails only if it nests too deep; then the result is
+    /// empty.
     pub fn data(&self) -> Map {
         msgpack::unpack_map(self.body()).unwrap_or_default()
     }
 
-    /// When it happened, in microseconds since 1970, as it is stamped; nothing if it has no stamp.
+    /// Returns the time of publication from `_stamp`, in microseconds since 1970.
     pub fn time(&self) -> Option<u64> {
         let mut stamp = None;
-        // The body was checked when the event was made.
+        // The body was validated on creation.
         _ = msgpack::scan(self.body(), |entry| {
             if entry.key == Some(STAMP) {
                 stamp = msgpack::unpack(entry.value).ok();
@@ -131,7 +131,7 @@ impl Event {
         u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
     }
 
-    /// Returns the event as the bus carries it: `_seq` and `_stamp` are the bus's own. A sender's `_stamp` moves to
+    /// Returns the event as published: with the bus's `_seq` and `_stamp`. A sender's `_stamp` moves to
     /// [`SENDER_STAMP`]; a [`FROM`] that the master did not set is removed.
     pub fn stamped(&self, seq: u64, stamp: &str) -> Result<Self, EventError> {
         let body = self.body();
@@ -181,18 +181,18 @@ fn check_tag(tag: &str) -> Result<(), EventError> {
     if tag.is_empty() || tag.len() > MAX_TAG || tag.contains('\n') { Err(EventError::BadTag) } else { Ok(()) }
 }
 
-/// Tag and body of an event's form on sockets.
+/// Splits the socket encoding of an event into tag and body.
 pub fn split(frame: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = frame.windows(SEPARATOR.len()).position(|window| window == SEPARATOR)?;
     Some((&frame[..at], &frame[at + SEPARATOR.len()..]))
 }
 
-/// The time now, as events carry it.
+/// Returns the current time in the format of stamps.
 pub fn stamp() -> String {
     stamp_of(Timestamp::now())
 }
 
-/// A time as events carry it.
+/// Formats a time as a stamp.
 pub fn stamp_of(time: Timestamp) -> String {
     let micros = time.subsec_nanosecond().unsigned_abs() / 1000;
     format!("{}.{micros:06}+00:00", time.strftime("%Y-%m-%dT%H:%M:%S"))
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_refused() {
+    fn invalid_events_are_refused() {
         for (frame, error) in [
             (&b""[..], EventError::NoSeparator),
             (b"tag", EventError::NoSeparator),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_master_names_the_sender() {
+    fn only_the_master_sets_the_sender() {
         let id = "web1".parse().unwrap();
         let event = Event::from_minion("t", map! {"_from" => "db1", "a" => 1}, &id).unwrap();
         let stamped = event.stamped(7, "now").unwrap();

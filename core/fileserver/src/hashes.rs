@@ -1,4 +1,4 @@
-//! The hashes of files, computed once for each state that a file is in.
+//! Caches the hashes of files until the file changes.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -9,18 +9,18 @@ use brine_digest::{Digest, hex};
 use brine_system::files::FileError;
 use parking_lot::Mutex;
 
-/// How many hashes are kept. One file may have any number of names through links.
+/// The maximum number of cached hashes. One file may have any number of names through links.
 const CAPACITY: usize = 100_000;
 
-/// The hashes of one kind.
+/// The cache of one kind of hash.
 #[derive(Debug)]
 pub(super) struct Hashes {
     pub kind: Digest,
-    /// By path: the state that was hashed, and the hash.
+    /// By path: the hashed state, and the hash.
     kept: Mutex<HashMap<PathBuf, (State, String)>>,
 }
 
-/// What changes when a file does: inode, size, and the times of its content and of its entry.
+/// The metadata that identifies a file's state: inode, size, mtime and ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State([i64; 7]);
 
@@ -43,7 +43,7 @@ impl Hashes {
         Hashes { kind, kept: Mutex::default() }
     }
 
-    /// The hash of a file in hexadecimal.
+    /// Returns the hash of a file in hexadecimal.
     pub(super) fn of(&self, path: &Path) -> Result<String, FileError> {
         let at = || FileError::at("read", path);
         let mut file = File::open(path).map_err(at())?;
@@ -54,7 +54,7 @@ impl Hashes {
             return Ok(hash.clone());
         }
         let hash = hex(&self.kind.of_reader(&mut file).map_err(at())?);
-        // A hash of a file that is being written belongs to no state.
+        // The hash of a file that changed meanwhile is not cached.
         if State::of(&file.metadata().map_err(at())?) == before {
             let mut kept = self.kept.lock();
             if kept.len() >= CAPACITY {
@@ -83,7 +83,7 @@ mod tests {
         let kept = hashes.kept.lock().get(&path).unwrap().0;
         hashes.kept.lock().insert(path.clone(), (kept, "from the cache".into()));
         assert_eq!(hashes.of(&path).unwrap(), "from the cache");
-        // As long as before, and another inode.
+        // Same size, another inode.
         brine_system::files::write_atomic(&path, b"BRINE", 0o644).unwrap();
         assert_eq!(hashes.of(&path).unwrap(), hex(Digest::Sha256.of("BRINE")));
     }

@@ -1,12 +1,12 @@
-//! The files that states and templates are made of: Salt's `roots` and `gitfs` backends, shared by the master and
-//! the masterless minion. Finds, reads, hashes and lists; what travels is the caller's business.
+//! The file server: Salt's `roots` and `gitfs` backends, shared by the master and the masterless minion. Finds, reads,
+//! hashes and lists files; the transport is the caller's responsibility.
 //!
-//! Paths and environments come from minions, so nothing here leads out of `file_roots` by its name:
-//! neither a path nor an environment that fills in for `__env__` (where Salt looks at the path alone).
-//! Links are the operator's own: `fileserver_followsymlinks` is on as in Salt, and then a link may
-//! lead out of its root; where it is off, only links that stay within are followed.
+//! Paths and environments come from minions and are untrusted: neither a path nor an environment that replaces
+//! `__env__` can lead out of `file_roots` (Salt checks only the path). Links are under the operator's control: with
+//! `fileserver_followsymlinks`, on by default as in Salt, they may lead out of their root; otherwise only links within
+//! the root are followed.
 //!
-//! Everything here blocks: callers on the asynchronous runtime hand it to a blocking thread.
+//! All functions block: asynchronous callers use a blocking thread.
 
 mod git;
 mod hashes;
@@ -31,23 +31,23 @@ pub use lists::FileLists;
 
 use hashes::Hashes;
 
-/// How many bytes one answer to a minion holds (`file_buffer_size`).
+/// The size of one chunk sent to a minion, in bytes (`file_buffer_size`).
 pub const BUFFER_SIZE: u64 = 262_144;
 
-/// The environment whose folders serve for all that are not named, with their name filled in.
+/// The environment whose directories serve all environments without an entry, with their name substituted.
 const ANY_ENVIRONMENT: &str = "__env__";
 
-/// The options of the file server, by their names in the configuration.
+/// The options of the file server, by their configuration names.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `fileserver_followsymlinks`: whether links may lead out of their root, and are walked in lists.
+    /// `fileserver_followsymlinks`: whether links may lead out of their root, and are followed in lists.
     pub follow_symlinks: bool,
-    /// `fileserver_ignoresymlinks`: whether lists leave links out.
+    /// `fileserver_ignoresymlinks`: whether lists omit links.
     pub ignore_symlinks: bool,
-    /// `file_ignore_glob`: files that match are neither found nor listed. Found files are matched with
-    /// their whole path, listed ones with the path below their root, as in Salt.
+    /// `file_ignore_glob`: files that match are neither found nor listed. As in Salt, finding matches the full path,
+    /// listing the path below the root.
     pub ignore_globs: Vec<String>,
-    /// `file_ignore_regex`: the same as regular expressions, which match anywhere.
+    /// `file_ignore_regex`: the same as unanchored regular expressions.
     pub ignore_regexes: Vec<String>,
 }
 
@@ -57,15 +57,15 @@ impl Default for Options {
     }
 }
 
-/// The backends that a configuration asks for (`fileserver_backend`), in their order: `roots`, `gitfs`.
+/// Returns the configured backends in order (`fileserver_backend`): `roots`, `gitfs`.
 pub fn backends(options: &Map) -> Vec<String> {
     let given = modules::fileserver_backend(options);
     let given = if given.is_empty() { modules::fileserver_backend(&Map::new()) } else { given };
     given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
 }
 
-/// The file server that a configuration describes; backends that there are not are left out, and reported by
-/// the crate `check`. Repositories are not fetched yet: [`Roots::update`] does that.
+/// Creates the configured file server. Omits unknown backends, which the crate `check` reports. Does not fetch
+/// repositories: see [`Roots::update`].
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
     options: &Options,
@@ -83,23 +83,23 @@ pub fn configured(
     })
 }
 
-/// The kind of hashes that a configuration asks for (`hash_type`).
+/// Returns the configured kind of hash (`hash_type`).
 pub fn hash_kind(config: &Map) -> Digest {
     let name = modules::hash_type(config);
     Digest::named(&name).unwrap_or_else(|| {
-        tracing::warn!(hash_type = %name, "there are no hashes of this kind: those of files are SHA-256");
+        tracing::warn!(hash_type = %name, "unknown hash_type: files are hashed with SHA-256");
         Digest::Sha256
     })
 }
 
-/// A folder that is served.
+/// A served directory.
 struct Root {
     path: PathBuf,
-    /// Whether links may lead out of it.
+    /// Whether links may lead out of this directory.
     follow_symlinks: bool,
 }
 
-/// The folders of each environment (`file_roots`), those of repositories (`gitfs_remotes`), and what is in them.
+/// The directories of each environment (`file_roots`), and the repositories (`gitfs_remotes`).
 #[derive(Debug)]
 pub struct Roots {
     environments: IndexMap<String, Vec<PathBuf>>,
@@ -112,20 +112,20 @@ pub struct Roots {
     hashes: Hashes,
 }
 
-/// A file that was asked for.
+/// A file found by [`Roots::find`].
 #[derive(Debug, Clone)]
 pub struct FoundFile {
-    /// Where it is.
+    /// Its path on disk.
     pub path: PathBuf,
-    /// Its path below its root, cleaned: `rel` of Salt's answers.
+    /// Its normalised path below its root: `rel` in Salt's replies.
     pub relative: String,
-    /// Its state when it was found.
+    /// Its metadata when it was found.
     pub metadata: Metadata,
 }
 
 impl FoundFile {
-    /// Mode, inode, device, links, user, group, size, and the times of access, change and creation in
-    /// seconds: the `stat` list of Salt's answers.
+    /// Returns the `stat` list of Salt's replies: mode, inode, device, links, user, group, size, and the times of
+    /// access, change and creation in seconds.
     pub fn stat(&self) -> [i64; 10] {
         let stat = &self.metadata;
         [
@@ -143,7 +143,7 @@ impl FoundFile {
     }
 }
 
-/// A part of a file. Empty data means that the place asked for is at the end or behind it.
+/// A part of a file. Empty data means that the offset is at or behind the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// The bytes.
@@ -153,10 +153,10 @@ pub struct Chunk {
 }
 
 impl Roots {
-    /// Serves these folders. Patterns that cannot be used are told and left out, as Salt does.
+    /// Serves these directories. Logs and omits invalid patterns, as Salt does.
     pub fn new(roots: IndexMap<String, Vec<PathBuf>>, options: &Options) -> Self {
         let unusable = |pattern: &str, error: &dyn std::fmt::Display| {
-            tracing::warn!(pattern, %error, "a pattern of files to ignore cannot be used and is left out");
+            tracing::warn!(pattern, %error, "invalid pattern of files to ignore: it is omitted");
         };
         let glob = |pattern: &String| Glob::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
         let regex = |pattern: &String| Regex::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
@@ -172,29 +172,30 @@ impl Roots {
         }
     }
 
-    /// Serves repositories too, before or behind the folders.
+    /// Adds repositories, before or after the directories.
     #[must_use]
     pub fn with_git(self, git: Gitfs, first: bool) -> Self {
         Roots { git: Some(git), git_first: first, ..self }
     }
 
-    /// Has hashes be of another kind than SHA-256.
+    /// Sets the kind of hash; the default is SHA-256.
     #[must_use]
     pub fn with_hash_kind(self, kind: Digest) -> Self {
         Roots { hashes: Hashes::new(kind), ..self }
     }
 
-    /// Of which kind hashes are.
+    /// Returns the kind of hash.
     pub fn hash_kind(&self) -> Digest {
         self.hashes.kind
     }
 
-    /// Whether there are repositories.
+    /// Whether repositories are served.
     pub fn has_git(&self) -> bool {
         self.git.is_some()
     }
 
-    /// Fetches the repositories, and removes what is no longer served. Says whether something has changed.
+    /// Fetches the repositories and removes unpacked commits that are no longer served. Returns whether anything
+    /// changed.
     pub fn update(&self) -> bool {
         let Some(git) = &self.git else { return false };
         let changed = git.update();
@@ -204,12 +205,12 @@ impl Roots {
         changed
     }
 
-    /// Removes what is kept of the repositories.
+    /// Removes the cache of the repositories.
     pub fn clear_cache(&self) -> std::io::Result<()> {
         self.git.as_ref().map_or(Ok(()), Gitfs::clear)
     }
 
-    /// The environments, sorted.
+    /// Returns the environments, sorted.
     pub fn envs(&self) -> Vec<String> {
         let mut names: Vec<_> = self.environments.keys().cloned().collect();
         names.extend(self.git.iter().flat_map(Gitfs::envs));
@@ -218,8 +219,8 @@ impl Roots {
         names
     }
 
-    /// The first file of that path in the environment's roots. `?saltenv=` behind the path names
-    /// another environment, `|` in front of it says that a question mark is part of the name.
+    /// Returns the first match for a path in the environment's roots. A suffix `?saltenv=` names another environment; a
+    /// leading `|` makes a question mark part of the name.
     pub fn find(&self, path: &str, saltenv: &str) -> Option<FoundFile> {
         let (path, saltenv) = split_query(path, saltenv);
         let clean = files::relative_path(path)?;
@@ -235,8 +236,8 @@ impl Roots {
         })
     }
 
-    /// Whether a path or an environment leads out of the roots, by its text or by a link that is not followed: there
-    /// is nothing to find, and only who means harm asks for it.
+    /// Whether a path or an environment leads out of the roots, by its text or by a link that is not followed. Only an
+    /// attacker requests such a file.
     pub fn leads_out(&self, path: &str, saltenv: &str) -> bool {
         let (path, saltenv) = split_query(path, saltenv);
         let by_link = |root: &Root| {
@@ -247,11 +248,11 @@ impl Roots {
             || !path.is_empty() && self.roots_of(saltenv).iter().any(by_link)
     }
 
-    /// At most `size` bytes of a file from the place `loc` on, or nothing if there is no such file.
+    /// Returns at most `size` bytes of a file from the offset `loc`, or `None` if there is no such file.
     pub fn read_chunk(&self, path: &str, saltenv: &str, loc: u64, size: u64) -> Result<Option<Chunk>, FileError> {
         let Some(found) = self.find(path, saltenv) else { return Ok(None) };
         let mut data = Vec::new();
-        // Not every file system lets one go to a place behind the end.
+        // Not every file system can seek behind the end.
         if loc < found.metadata.len() {
             let mut file = File::open(&found.path).map_err(FileError::at("read", &found.path))?;
             file.seek(SeekFrom::Start(loc))
@@ -261,39 +262,38 @@ impl Roots {
         Ok(Some(Chunk { data, relative: found.relative }))
     }
 
-    /// The hash of a file in hexadecimal, or nothing if there is no such file. Computed once for
-    /// each state of a file.
+    /// Returns the hash of a file in hexadecimal, or `None` if there is no such file. Cached until the file changes.
     pub fn hash(&self, path: &str, saltenv: &str) -> Result<Option<String>, FileError> {
         self.find(path, saltenv).map(|found| self.hashes.of(&found.path)).transpose()
     }
 
-    /// The paths below their roots of all files whose path starts with the prefix, sorted. Those whose
-    /// names start with a dot too.
+    /// Returns the sorted paths, below their roots, of all files whose path starts with the prefix; includes hidden
+    /// files.
     pub fn file_list(&self, saltenv: &str, prefix: &str) -> Vec<String> {
         with_prefix(self.lists(saltenv).files, prefix)
     }
 
-    /// As [`Roots::file_list`], of all folders.
+    /// As [`Roots::file_list`], for all directories.
     pub fn dir_list(&self, saltenv: &str, prefix: &str) -> Vec<String> {
         with_prefix(self.lists(saltenv).dirs, prefix)
     }
 
-    /// As [`Roots::file_list`], of all folders with nothing in them.
+    /// As [`Roots::file_list`], for all empty directories.
     pub fn empty_dirs(&self, saltenv: &str, prefix: &str) -> Vec<String> {
         with_prefix(self.lists(saltenv).empty_dirs, prefix)
     }
 
-    /// Where each link leads whose path starts with the prefix.
+    /// Returns the links whose path starts with the prefix, with their targets.
     pub fn symlink_list(&self, saltenv: &str, prefix: &str) -> IndexMap<String, String> {
         let prefix = prefix.trim_matches('/');
         self.lists(saltenv).links.into_iter().filter(|(path, _)| path.starts_with(prefix)).collect()
     }
 
-    /// The roots of an environment; none if it is not known or is not a name.
+    /// Returns the roots of an environment; none if it is unknown or its name is invalid.
     fn roots_of(&self, saltenv: &str) -> Vec<Root> {
         let own = self.folders_of(saltenv).into_iter();
         let own = own.map(|path| Root { path, follow_symlinks: self.follow_symlinks });
-        // Who writes to a repository may not read the rest of the host.
+        // Committers to a repository must not be able to read the rest of the host.
         let git = self.git.iter().flat_map(|git| git.roots_of(saltenv));
         let git = git.map(|path| Root { path, follow_symlinks: false });
         if self.git_first { git.chain(own).collect() } else { own.chain(git).collect() }
@@ -311,7 +311,7 @@ impl Roots {
     }
 
     fn is_ignored(&self, path: &str) -> bool {
-        // A pattern that takes too long on a path counts as a match: what was to be hidden stays so.
+        // A regular expression that exceeds its backtracking limit counts as a match: the file stays hidden.
         self.ignore_regexes.iter().any(|regex| regex.is_match(path).unwrap_or(true))
             || self.ignore_globs.iter().any(|glob| glob.is_match(path))
     }
@@ -322,7 +322,7 @@ fn with_prefix(paths: impl IntoIterator<Item = String>, prefix: &str) -> Vec<Str
     paths.into_iter().filter(|path| path.starts_with(prefix)).collect()
 }
 
-/// A path without what follows its question mark, and the environment that is named there.
+/// Splits off the query of a path, and returns the environment that it names.
 fn split_query<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
     if let Some(verbatim) = path.strip_prefix('|') {
         return (verbatim, saltenv);

@@ -1,4 +1,4 @@
-//! What is in an environment: one walk over its roots gives all four lists.
+//! Lists the contents of an environment: one walk over its roots yields all four lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,28 +7,28 @@ use std::path::Path;
 
 use super::Roots;
 
-/// Everything in an environment, as paths below their roots.
+/// The contents of an environment, as paths below their roots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileLists {
-    /// What is no folder. Links that lead nowhere are here too, as in Salt.
+    /// All entries but directories; includes broken links, as in Salt.
     pub files: BTreeSet<String>,
-    /// The folders, and links to folders.
+    /// The directories, and links to directories.
     pub dirs: BTreeSet<String>,
-    /// Those folders that have nothing in them.
+    /// The empty directories.
     pub empty_dirs: BTreeSet<String>,
-    /// The links, and the text that each holds. Links with an absolute path out of their root are
-    /// left out where links are followed: those are served as what they lead to.
+    /// The links with their targets. If links are followed, omits those with an absolute path out of their root: they
+    /// are served as their targets.
     pub links: BTreeMap<String, String>,
 }
 
 impl Roots {
-    /// All lists of an environment; empty if it is not known. Folders that cannot be read are passed
-    /// over, as are names that are not UTF-8: nobody could ask for those.
+    /// Returns all lists of an environment; empty if it is unknown. Skips unreadable directories and names that are not
+    /// UTF-8, which cannot be requested.
     pub fn lists(&self, saltenv: &str) -> FileLists {
         let mut lists = FileLists::default();
         for root in self.roots_of(saltenv) {
             let Ok(real) = root.path.canonicalize() else {
-                tracing::debug!(root = %root.path.display(), saltenv, "a file root is not there");
+                tracing::debug!(root = %root.path.display(), saltenv, "a file root does not exist");
                 continue;
             };
             let mut walk =
@@ -42,10 +42,10 @@ impl Roots {
 struct Walk<'a> {
     roots: &'a Roots,
     root: &'a Path,
-    /// Whether links may lead out of the root, and are walked.
+    /// Whether links may lead out of the root, and are followed.
     follow: bool,
     lists: &'a mut FileLists,
-    /// Device and inode of the folders that this one is in: a link to one of them is not walked.
+    /// Device and inode of the parent directories: a link to one of them is not followed.
     above: Vec<(u64, u64)>,
 }
 
@@ -76,7 +76,7 @@ impl Walk<'_> {
                 self.lists.links.insert(relative.to_owned(), target.to_string_lossy().into_owned());
             }
         }
-        // Salt walks on even where the folder itself is ignored.
+        // Salt descends even into ignored directories.
         if is_dir && (link.is_none() || self.follow) {
             self.folder(path, relative);
         }
@@ -90,7 +90,7 @@ impl Walk<'_> {
 
 fn names(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).inspect_err(|error| {
-        tracing::debug!(path = %path.display(), %error, "a folder of the file server cannot be read");
+        tracing::debug!(path = %path.display(), %error, "reading a directory of the file server failed");
     });
     entries.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect()
 }

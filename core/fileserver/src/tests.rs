@@ -4,7 +4,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Two roots for `base`, one for any other environment, and files outside of all.
+/// Creates two roots for `base`, one for any other environment, and files outside of all.
 fn tree() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let at = |path: &str| dir.path().join(path);
@@ -58,7 +58,7 @@ fn found(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {
 fn a_file_is_found_in_the_first_root_that_has_it() {
     let dir = tree();
     let roots = roots(&dir, &Options::default());
-    for (path, saltenv, wanted) in [
+    for (path, saltenv, expected) in [
         ("top.sls", "base", Some("base/top.sls")),
         ("./top.sls", "base", Some("base/top.sls")),
         ("sub//a", "base", Some("base/sub/a")),
@@ -77,7 +77,7 @@ fn a_file_is_found_in_the_first_root_that_has_it() {
         ("l_broken", "base", None),
         ("", "base", None),
     ] {
-        assert_eq!(found(&roots, path, saltenv).as_deref(), wanted, "{path} in {saltenv}");
+        assert_eq!(found(&roots, path, saltenv).as_deref(), expected, "{path} in {saltenv}");
     }
     assert_eq!(roots.envs(), ["__env__", "base"]);
 }
@@ -118,8 +118,8 @@ fn links_lead_out_of_their_root_only_where_links_are_followed() {
     let dir = tree();
     let following = roots(&dir, &Options::default());
     let staying = roots(&dir, &Options { follow_symlinks: false, ..Options::default() });
-    for (path, wanted) in [("l_out", "out/secret"), ("l_abs", "out/secret"), ("d_out/f", "out/dir/f")] {
-        assert_eq!(found(&following, path, "base").as_deref(), Some(wanted), "{path}");
+    for (path, expected) in [("l_out", "out/secret"), ("l_abs", "out/secret"), ("d_out/f", "out/dir/f")] {
+        assert_eq!(found(&following, path, "base").as_deref(), Some(expected), "{path}");
         assert_eq!(found(&staying, path, "base"), None, "{path}");
     }
     assert_eq!(found(&staying, "d_in/a", "base").as_deref(), Some("base/sub/a"));
@@ -180,8 +180,8 @@ fn links_that_are_ignored_are_not_listed() {
 fn a_prefix_is_the_start_of_a_path_without_slashes_around_it() {
     let dir = tree();
     let roots = roots(&dir, &Options::default());
-    for (prefix, wanted) in [("su", &["sub/a"][..]), ("/sub/", &["sub/a"]), ("top", &["top.sls"]), ("none", &[])] {
-        assert_eq!(roots.file_list("base", prefix), wanted, "{prefix}");
+    for (prefix, expected) in [("su", &["sub/a"][..]), ("/sub/", &["sub/a"]), ("top", &["top.sls"]), ("none", &[])] {
+        assert_eq!(roots.file_list("base", prefix), expected, "{prefix}");
     }
     assert_eq!(roots.empty_dirs("base", "sub"), ["sub/deep"]);
     assert_eq!(roots.symlink_list("base", "/sub/").into_iter().collect::<Vec<_>>(), [("sub/loop".into(), ".".into())]);
@@ -197,7 +197,7 @@ fn ignored_files_are_neither_found_nor_listed() {
         ..Options::default()
     };
     let roots = roots(&dir, &options);
-    // A found file is matched with its whole path, so that these two rules miss it, as in Salt.
+    // Finding matches the full path, so that these two rules do not apply, as in Salt.
     for (path, is_found) in [("x.swp", false), (".hidden", false), ("sub/a", true), ("top.sls", true)] {
         assert_eq!(roots.find(path, "base").is_some(), is_found, "{path}");
     }

@@ -1,12 +1,12 @@
-//! The words of a command line as Salt reads them: `name=value` is a keyword argument, and what
-//! looks like a number, a truth value, a list or a mapping in YAML becomes one.
+//! Parses command-line arguments as Salt does: `name=value` is a keyword argument, and values that are numbers,
+//! booleans, lists or mappings in YAML are converted.
 
 use brine_value::Value;
 
 use crate::Args;
 
-/// Reads all words. A keyword that is given twice has its last value; the values of the keywords
-/// in `no_parse` stay text.
+/// Parses all arguments. The last value of a repeated keyword takes precedence; the values of the keywords in
+/// `no_parse` stay strings.
 ///
 /// # Examples
 /// ```
@@ -33,10 +33,10 @@ pub fn parse(words: &[String], no_parse: &[String]) -> Args {
     args
 }
 
-/// Reads one value: YAML where that gives something other than text, with Salt's exceptions.
+/// Parses one value as YAML, with Salt's exceptions.
 ///
-/// A mapping or list must begin with its bracket; text with a `#` in it has no comment; digits
-/// with underscores are no number; what is not YAML is text.
+/// A mapping or list must begin with its bracket; `#` does not begin a comment; digits with underscores are no number;
+/// invalid YAML is a string.
 pub fn parse_value(word: &str) -> Value {
     let digits_with_underscores = || word.contains('_') && word.chars().all(|c| c == '_' || c.is_numeric());
     let kept = word.trim().is_empty()
@@ -57,7 +57,7 @@ pub fn parse_value(word: &str) -> Value {
     }
 }
 
-/// Name and text of `name=text`. A second `=` right after the first makes it no keyword.
+/// Splits `name=text`. A second `=` right after the first makes it positional.
 fn keyword(word: &str) -> Option<(&str, &str)> {
     let (name, text) = word.split_once('=')?;
     let leads = name.starts_with(|c: char| c.is_alphabetic() || c == '_');

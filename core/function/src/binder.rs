@@ -1,4 +1,4 @@
-//! Binding: from the arguments of a call to the values of the parameters, with Salt's messages about what does not fit.
+//! Binds the arguments of a call to the parameters, with Salt's error messages.
 
 use std::collections::VecDeque;
 
@@ -6,8 +6,8 @@ use brine_value::{FromValue, Map, Value};
 
 use super::{Args, CallError, Param, ParamKind};
 
-/// The arguments of one call, taken parameter by parameter; the code that [`#[function]`](super::function) and
-/// `#[derive(Args)]` write uses it.
+/// The arguments of one call, taken parameter by parameter; used by the code that [`#[function]`](super::function) and
+/// `#[derive(Args)]` generate.
 pub struct Binder {
     function: String,
     name: &'static str,
@@ -16,7 +16,7 @@ pub struct Binder {
 }
 
 impl Binder {
-    /// Checks that the arguments fit the parameters as a whole.
+    /// Checks the number and names of the arguments.
     pub fn new(module: &str, name: &'static str, params: &[Param], args: Args) -> Result<Self, CallError> {
         let function = format!("{module}.{name}");
         let wrong = |message| CallError::Arguments { function: function.clone(), message };
@@ -24,7 +24,7 @@ impl Binder {
         let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
         let takes_keywords = params.iter().any(|p| matches!(p.kind, ParamKind::Keywords));
         if !takes_keywords {
-            // What the publish adds for functions that take everything is not an error for the others.
+            // The `__pub_*` arguments are no error for functions without `**kwargs`.
             let unknown: Vec<_> = args
                 .keyword
                 .iter()
@@ -68,13 +68,13 @@ impl Binder {
         Ok(Binder { function, name, positional: args.positional.into(), keyword: args.keyword })
     }
 
-    /// The value of a named parameter.
+    /// Returns the value of a named parameter.
     pub fn take<T: FromValue>(&mut self, name: &str, default: Option<T>) -> Result<T, CallError> {
         let value = self.keyword.shift_remove(name).or_else(|| self.positional.pop_front());
         match (value, default) {
             (Some(value), default) => T::try_from_value(&value)
                 .or_else(|error| {
-                    // What is empty is as good as nothing, as in Python's conditions.
+                    // An empty value counts as unset, as in Python's conditions.
                     let nothing = (!value.is_truthy()).then(|| T::from_value(&Value::Nil).or(default));
                     nothing.flatten().ok_or(error)
                 })
@@ -90,12 +90,12 @@ impl Binder {
         }
     }
 
-    /// All positional values that are left.
+    /// Returns all remaining positional values.
     pub fn rest(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.positional).into()
     }
 
-    /// All keyword values that are left.
+    /// Returns all remaining keyword values.
     pub fn keywords(&mut self) -> Map {
         std::mem::take(&mut self.keyword)
     }

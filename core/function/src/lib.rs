@@ -16,7 +16,7 @@
 //!     Ok(Value::from(text.repeat(times as usize)))
 //! }
 //!
-//! /// Return the number of arguments. A name that Rust reserves is given apart.
+//! /// Return the number of arguments. A name that is reserved in Rust is set by `name`.
 //! #[function(name = "return", out = "json")]
 //! fn list(context: &u32, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
 //!     Ok(Value::from(args.len() as u64 + kwargs.len() as u64 + u64::from(*context)))
@@ -45,7 +45,7 @@
 //! assert_eq!(registry.call(&0, "demo.copy", Args::positional(["/a".into()])), Ok("/a false".into()));
 //! ```
 //!
-//! A function that stands twice in the list of its file does not compile:
+//! A duplicate function in the list of a module does not compile:
 //!
 //! ```compile_fail
 //! # use brine_function::{CallResult, Function, function, registry};
@@ -58,7 +58,7 @@
 //! }
 //! ```
 //!
-//! Nor does one that is missing there:
+//! Nor does one that is missing in the list:
 //!
 //! ```compile_fail
 //! # use brine_function::{CallResult, Function, function, registry};
@@ -88,19 +88,19 @@ use brine_value::{FromValue, Map, Value};
 pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
 
-/// A function that can be called by its name, with a context `C` that its host provides.
+/// A function that is called by name, with a context `C` from its host.
 pub struct Function<C: 'static> {
-    /// Salt's module name, such as `test`.
+    /// Salt's name of the module, such as `test`.
     pub module: &'static str,
-    /// The name inside the module, such as `ping`.
+    /// The name within the module, such as `ping`.
     pub name: &'static str,
     /// Documentation, line by line.
     pub doc: &'static [&'static str],
-    /// Its parameters in order.
+    /// The parameters in order.
     pub params: &'static [Param],
-    /// The outputter it asks for, such as `highstate`.
+    /// The outputter of the result, such as `highstate`.
     pub out: Option<&'static str>,
-    /// Takes its arguments from the binder and runs it; [`Function::call`] checks them first.
+    /// Takes its arguments from the binder and runs the function; [`Function::call`] checks them first.
     pub code: fn(&C, &mut Binder) -> CallResult,
 }
 
@@ -109,7 +109,7 @@ pub type CallResult = Result<Value, CallError>;
 
 /// One parameter of a function.
 pub struct Param {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// How it takes values.
     pub kind: ParamKind,
@@ -120,12 +120,12 @@ pub struct Param {
 }
 
 impl Param {
-    /// Returns a parameter that must be given.
+    /// Returns a required parameter.
     pub const fn required<T: FromValue>(name: &'static str, doc: &'static [&'static str]) -> Self {
         Param { name, kind: ParamKind::Required, expected: T::EXPECTED, doc }
     }
 
-    /// Returns a parameter that may be left out.
+    /// Returns an optional parameter.
     pub const fn optional<T: FromValue>(
         name: &'static str,
         default: fn() -> Value,
@@ -150,7 +150,7 @@ pub trait Arguments: Sized {
     /// The fields as parameters, in order.
     const PARAMS: &'static [Param];
 
-    /// Takes the value of each field from the arguments of a call.
+    /// Binds the arguments of a call to the fields.
     fn bind(bound: &mut Binder) -> Result<Self, CallError>;
 }
 
@@ -166,27 +166,27 @@ pub enum ParamKind {
     Keywords,
 }
 
-/// What a function is called with.
+/// The arguments of a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Args {
-    /// Values by position.
+    /// Positional arguments.
     pub positional: Vec<Value>,
-    /// Values by name.
+    /// Keyword arguments.
     pub keyword: Map,
 }
 
 impl Args {
-    /// Only positional values.
+    /// Creates positional arguments only.
     pub fn positional(values: impl IntoIterator<Item = Value>) -> Self {
         Args { positional: values.into_iter().collect(), keyword: Map::new() }
     }
 
-    /// Only named values.
+    /// Creates keyword arguments only.
     pub fn keyword(values: Map) -> Self {
         Args { positional: Vec::new(), keyword: values }
     }
 
-    /// Reads Salt's wire form: a list in which keyword arguments are a map with `__kwarg__: true`.
+    /// Decodes Salt's wire format: a list in which keyword arguments are a map with `__kwarg__: true`.
     pub fn from_wire(list: &[Value]) -> Self {
         let mut args = Args::default();
         for item in list {
@@ -204,7 +204,7 @@ impl Args {
         args
     }
 
-    /// Writes Salt's wire form.
+    /// Encodes to Salt's wire format.
     pub fn to_wire(&self) -> Vec<Value> {
         let mut list = self.positional.clone();
         if !self.keyword.is_empty() {
@@ -216,7 +216,7 @@ impl Args {
     }
 }
 
-/// Why a call gave no value.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// No function of this name is registered.
@@ -227,21 +227,21 @@ pub enum CallError {
     Arguments {
         /// The full name of the function.
         function: String,
-        /// What does not fit.
+        /// The error.
         message: String,
     },
-    /// Keyword arguments that the function does not have, or a call that makes no sense.
+    /// Unknown keyword arguments, or an invalid combination of arguments.
     #[error("ERROR executing '{function}': {message}")]
     Invocation {
         /// The full name of the function.
         function: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
-    /// The function ran and could not do what it was asked to.
+    /// The function failed.
     #[error("ERROR: {0}")]
     Execution(String),
-    /// The function ended in a way that nobody has foreseen.
+    /// An unexpected error of the function.
     #[error("The minion function caused an exception: {0}")]
     Exception(String),
 }
@@ -253,7 +253,7 @@ impl From<String> for CallError {
 }
 
 impl CallError {
-    /// The message alone.
+    /// Returns the message without prefix.
     pub fn message(self) -> String {
         match self {
             CallError::Execution(message) => message,
@@ -261,19 +261,19 @@ impl CallError {
         }
     }
 
-    /// The function ran and failed.
+    /// Creates the error of a failed function.
     pub fn execution(error: impl std::fmt::Display) -> Self {
         CallError::Execution(error.to_string())
     }
 }
 
 impl<C> Function<C> {
-    /// The full name: `test.ping`.
+    /// Returns the full name: `test.ping`.
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.module, self.name)
     }
 
-    /// Returns the documentation as one text: what the function does, its documented arguments, examples.
+    /// Returns the documentation as one string: description, arguments, examples.
     pub fn docstring(&self) -> String {
         let text = unindented(self.doc).collect::<Vec<_>>().join("\n");
         let documented = self.params.iter().filter(|param| !param.doc.is_empty());
@@ -293,7 +293,7 @@ impl<C> Function<C> {
         (self.code)(context, &mut Binder::new(self.module, self.name, self.params, args)?)
     }
 
-    /// Returns the function as one of this module; the code that [`registry!`](registry) writes uses it.
+    /// Sets the module of the function; used by the code that [`registry!`](registry) generates.
     #[doc(hidden)]
     #[must_use]
     pub const fn of(self, module: &'static str) -> Self {
@@ -302,7 +302,7 @@ impl<C> Function<C> {
 }
 
 impl Param {
-    /// Returns the documentation below the name, as Salt's functions have it.
+    /// Returns the documentation formatted as that of Salt's functions.
     fn docstring(&self) -> String {
         let lines =
             unindented(self.doc).map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
@@ -310,44 +310,44 @@ impl Param {
     }
 }
 
-/// Returns lines of documentation without the leading blank that `///` leaves.
+/// Removes the leading blank that `///` leaves from lines of documentation.
 fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
     doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
-/// All functions of one kind, found by their full name. It holds the lists of the modules as they are, so that creating
-/// one costs nothing for functions that are never called.
+/// All functions of one kind, found by their full name. Holds the static lists of the modules, so that creation is free
+/// for functions that are never called.
 pub struct Registry<C: 'static> {
     modules: Vec<&'static [Function<C>]>,
 }
 
 impl<C> Registry<C> {
-    /// Returns a registry of the functions of these lists, each of one module.
+    /// Creates a registry of these lists, each of one module.
     pub fn new(modules: &[&'static [Function<C>]]) -> Self {
         Registry { modules: modules.to_vec() }
     }
 
-    /// Returns the function of this full name.
+    /// Returns the function with this full name.
     pub fn get(&self, name: &str) -> Option<&'static Function<C>> {
         let (module, name) = name.split_once('.')?;
         self.lists(module).flatten().find(|function| function.name == name)
     }
 
-    /// Returns whether there are functions of this module.
+    /// Whether the module has functions.
     pub fn has_module(&self, module: &str) -> bool {
         self.lists(module).next().is_some()
     }
 
-    /// Calls the function of this full name.
+    /// Calls the function with this full name.
     pub fn call(&self, context: &C, name: &str, args: Args) -> CallResult {
         let function = self.get(name).ok_or_else(|| CallError::NotAvailable(name.to_owned()))?;
         function.call(context, args)
     }
 
-    /// Returns the full name that a misspelt one is most similar to, if it differs in few characters.
+    /// Returns the most similar full name, if few characters differ.
     pub fn nearest(&self, name: &str) -> Option<String> {
         let known = self.modules.iter().copied().flatten().map(Function::full_name);
-        // Fewer characters may differ than of a single word: all functions of a module begin alike.
+        // A lower limit than for a single word: all functions of a module share a prefix.
         nearest_within(name, known, (name.len() / 6).min(3))
     }
 

@@ -1,4 +1,4 @@
-//! Job ids: twenty digits that say when the job was made, to the microsecond.
+//! Job ids: twenty digits of the creation time, in microseconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,17 +6,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::{Timestamp, Zoned, civil::DateTime};
 
-/// A job id, checked: safe to use as a file name and as a part of a tag.
+/// A validated job id: safe as a file name and as a part of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Jid(String);
 
-/// The text is not a job id.
+/// The string is not a job id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a job id: 20 digits such as 20261120235852025555 are")]
+#[error("'{0}' is not a job id: expected 20 digits, such as 20261120235852025555")]
 pub struct InvalidJid(String);
 
 impl Jid {
-    /// A new id for now in local time, as Salt makes them. Never gives the same one twice in a process.
+    /// Creates an id for the current local time, as Salt does. Unique within the process.
     pub fn new() -> Self {
         static LAST: AtomicI64 = AtomicI64::new(0);
         let now = Timestamp::now().as_microsecond();
@@ -31,12 +31,12 @@ impl Jid {
         Jid(format!("{}{micros:06}", time.strftime("%Y%m%d%H%M%S")))
     }
 
-    /// The digits.
+    /// Returns the digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// When the job was made, in local time.
+    /// Returns the creation time of the job, in local time.
     pub fn time(&self) -> Option<DateTime> {
         let number = |range: std::ops::Range<usize>| self.0.get(range)?.parse::<i32>().ok();
         DateTime::new(
@@ -51,7 +51,7 @@ impl Jid {
         .ok()
     }
 
-    /// When the job was made, as job listings print it: `2026, Nov 20 23:58:52.025555`.
+    /// Returns the creation time in the format of job listings: `2026, Nov 20 23:58:52.025555`.
     pub fn start_time(&self) -> String {
         let micros = &self.0[14..20];
         self.time().map(|time| format!("{}.{micros}", time.strftime("%Y, %b %d %H:%M:%S"))).unwrap_or_default()
@@ -68,7 +68,7 @@ impl FromStr for Jid {
     type Err = InvalidJid;
 
     fn from_str(text: &str) -> Result<Self, InvalidJid> {
-        // A process number may follow behind an underscore (`unique_jid`), as Salt has it.
+        // A PID may follow an underscore (`unique_jid`), as in Salt.
         let (digits, rest) = text.split_once('_').unwrap_or((text, "0"));
         let number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
         if digits.len() == 20 && number(digits) && number(rest) && text.len() <= 32 {

@@ -1,26 +1,25 @@
-//! Names of minions.
+//! Minion ids.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A minion's name, checked: safe as a file name and as a part of a tag.
+/// A validated minion id: safe as a file name and as a part of a tag.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MinionId(String);
 
-/// The text cannot be a minion's name.
+/// The string is not a valid minion id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} cannot be a minion id: 1 to 255 bytes without '/', '\\', control characters or a leading dot can")]
+#[error("{0:?} cannot be a minion id: expected 1 to 255 bytes without '/', '\\', control characters or a leading dot")]
 pub struct InvalidMinionId(String);
 
 impl MinionId {
-    /// The name as text.
+    /// Returns the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns whether the name means itself alone in shells, YAML and globs: letters, digits and `. _ - @ : +`, with
-    /// a letter, digit or underscore at its start and no colon at its end. Keys of other names are accepted by
-    /// operators only.
+    /// Whether the id has no special meaning in shells, YAML and globs: letters, digits and `. _ - @ : +`, starting
+    /// with a letter, digit or underscore and not ending with a colon. Only operators can accept keys of other ids.
     pub fn is_plain(&self) -> bool {
         let mut chars = self.0.chars();
         let starts = chars.next().is_some_and(|c| c.is_alphanumeric() || c == '_');

@@ -9,10 +9,10 @@ use syn::{Error, FnArg, ItemFn, LitStr, Pat, PatType, Result, Type};
 use crate::parameter::{self, Parameter};
 use crate::runtime;
 
-/// From this many parameters on, clippy complains.
+/// The number of parameters from which on clippy warns.
 const MANY: usize = 8;
 
-/// What stands in the parentheses of `#[function(...)]`.
+/// The options in the parentheses of `#[function(...)]`.
 #[derive(Default)]
 struct Options {
     name: Option<LitStr>,
@@ -37,7 +37,8 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
 
     let runtime = runtime();
     let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
-    // The compiler reports unused items only outside of macros: so both ends of the item stand at the function's name.
+    // The compiler reports unused items only outside of macros: so both ends of the item get the span of the function's
+    // name.
     let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) const #constant);
     let end = quote_spanned!(function.span()=> ;);
     Ok(quote! {
@@ -87,7 +88,7 @@ enum Arguments {
 }
 
 impl Arguments {
-    /// Reads the parameters and removes their attributes, which the compiler does not know.
+    /// Parses the parameters and removes their attributes, which are unknown to the compiler.
     fn read(inputs: Vec<&mut PatType>, function: &Ident) -> Result<Self> {
         let mut parameters = Vec::new();
         let count = inputs.len();

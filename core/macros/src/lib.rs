@@ -25,7 +25,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// The first parameter is a reference to the context. Every other one is an argument and may have a documentation
 /// comment and one of these attributes:
 ///
-/// - `#[default]` or `#[default(EXPRESSION)]`: may be left out,
+/// - `#[default]` or `#[default(EXPRESSION)]`: optional,
 /// - `#[rest]`: all further positional values, a `Vec<Value>`,
 /// - `#[keywords]`: all further keyword values, a `Map`,
 /// - `#[args]`: a struct with `#[derive(Args)]`, as the only argument.
@@ -58,7 +58,7 @@ pub fn registry(list: TokenStream) -> TokenStream {
     registry::expand(&list).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Returns the path of the module that generated code refers to: the one place that knows it.
+/// Returns the path of the crate that generated code refers to.
 fn runtime() -> proc_macro2::TokenStream {
     quote!(::brine_function)
 }

@@ -1,4 +1,4 @@
-//! One parameter of a function, or one field of a struct of arguments.
+//! A parameter of a function, or a field of a struct of arguments.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::{Attribute, Error, Expr, Ident, Meta, Result, Type};
 
 use crate::runtime;
 
-/// A parameter as it was declared.
+/// A declared parameter.
 pub struct Parameter {
     name: String,
     ty: Type,
@@ -17,9 +17,9 @@ pub struct Parameter {
 
 /// How a parameter takes values.
 enum Kind {
-    /// Must be given.
+    /// Required.
     Required,
-    /// May be left out: the value that it has then.
+    /// Optional, with its default.
     Optional(TokenStream),
     /// Takes all further positional values.
     Rest,
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns the place among parameters: named ones first, then `#[rest]`, then `#[keywords]`.
+    /// Returns the rank in the order of parameters: named ones first, then `#[rest]`, then `#[keywords]`.
     fn place(&self) -> u8 {
         match self {
             Kind::Required | Kind::Optional(_) => 0,
@@ -39,7 +39,7 @@ impl Kind {
 }
 
 impl Parameter {
-    /// Reads a parameter with its attributes.
+    /// Parses a parameter with its attributes.
     pub fn new(attributes: &[Attribute], name: &Ident, ty: &Type) -> Result<Self> {
         let mut kind = None;
         for attribute in attributes.iter().filter(|attribute| is_own(attribute)) {
@@ -130,12 +130,12 @@ pub fn doc(attributes: &[Attribute]) -> Vec<Expr> {
         .collect()
 }
 
-/// Whether the compiler must not see this attribute on a parameter.
+/// Whether this attribute must be removed from a parameter before compilation.
 pub fn is_own(attribute: &Attribute) -> bool {
     ["default", "rest", "keywords", "args", "doc"].iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// The value of `#[default]` or `#[default(EXPRESSION)]`.
+/// Returns the value of `#[default]` or `#[default(EXPRESSION)]`.
 fn default(attribute: &Attribute) -> Result<TokenStream> {
     if let Meta::Path(_) = attribute.meta {
         return Ok(quote!(::core::default::Default::default()));

@@ -1,7 +1,7 @@
-//! Metric types, and the registry of the metrics that a process shows.
+//! Metric types, and the registry of the metrics that a process exports.
 //!
-//! Each crate declares what it counts with [`metrics!`] in its own module `metrics`. A daemon registers the metrics of the
-//! crates that it is made of when it starts ([`register`]); [`prometheus`] and [`pairs`] show what is registered.
+//! Each crate declares its metrics with [`metrics!`] in its own module `metrics`. A daemon registers the metrics of its
+//! crates when it starts ([`register`]); [`prometheus`] and [`pairs`] export the registered metrics.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,7 +24,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Creates one; [`metrics!`] does so for statics.
+    /// Creates a counter; used by [`metrics!`] for statics.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Counter { name, help, value: AtomicU64::new(0) }
     }
@@ -51,7 +51,7 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Creates one; [`metrics!`] does so for statics.
+    /// Creates a gauge; used by [`metrics!`] for statics.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Gauge { name, help, value: AtomicI64::new(0) }
     }
@@ -86,7 +86,7 @@ pub struct Family {
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// Whether its members only rise.
+    /// Whether its members only increase.
     pub rises: bool,
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }
@@ -113,7 +113,7 @@ impl Child {
 }
 
 impl Family {
-    /// Creates one; [`metrics!`] does so for statics.
+    /// Creates a family; used by [`metrics!`] for statics.
     pub const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str], rises: bool) -> Self {
         Family { name, help, labels, rises, children: RwLock::new(BTreeMap::new()) }
     }
@@ -151,13 +151,13 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Creates one; [`metrics!`] does so for statics.
+    /// Creates a histogram; used by [`metrics!`] for statics.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         let buckets = [const { AtomicU64::new(0) }; BUCKETS.len()];
         Histogram { name, help, buckets, count: AtomicU64::new(0), micros: AtomicU64::new(0) }
     }
 
-    /// Adds a duration in seconds.
+    /// Records a duration in seconds.
     pub fn observe(&self, seconds: f64) {
         if let Some(bucket) = BUCKETS.iter().position(|bound| seconds <= *bound) {
             self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
@@ -175,21 +175,21 @@ impl Histogram {
 /// A metric of any type.
 #[derive(Debug, Clone, Copy)]
 pub enum Metric {
-    /// A number that only rises.
+    /// A number that only increases.
     Counter(&'static Counter),
-    /// A number that rises and falls.
+    /// A number that increases and decreases.
     Gauge(&'static Gauge),
-    /// Numbers that are kept apart by labels.
+    /// Numbers by label values.
     Family(&'static Family),
-    /// A distribution of times.
+    /// A distribution of durations.
     Histogram(&'static Histogram),
 }
 
-/// One number with its name: `name{label="value"}`.
+/// A sample: `name{label="value"}` and its value.
 type Sample = (String, String);
 
 impl Metric {
-    /// Returns its name, as Prometheus wants it.
+    /// Returns its Prometheus name.
     pub fn name(&self) -> &'static str {
         match self {
             Metric::Counter(one) => one.name,
@@ -199,7 +199,7 @@ impl Metric {
         }
     }
 
-    /// Returns its description.
+    /// Returns its help text.
     pub fn help(&self) -> &'static str {
         match self {
             Metric::Counter(one) => one.help,
@@ -217,7 +217,7 @@ impl Metric {
         }
     }
 
-    /// Returns Prometheus' word for its type: `counter`, `gauge` or `histogram`.
+    /// Returns its Prometheus type: `counter`, `gauge` or `histogram`.
     pub fn kind(&self) -> &'static str {
         match self {
             Metric::Counter(_) | Metric::Family(Family { rises: true, .. }) => "counter",
@@ -315,10 +315,10 @@ macro_rules! metrics {
     };
 }
 
-/// The metrics that this process shows, by name.
+/// The exported metrics of this process, by name.
 static REGISTRY: RwLock<BTreeMap<&'static str, Metric>> = RwLock::new(BTreeMap::new());
 
-/// Adds metrics to those that this process shows. Metrics that are registered already stay as they are.
+/// Registers metrics for export. Metrics that are registered already are left unchanged.
 pub fn register(crates: &[&'static [Metric]]) {
     let mut registry = REGISTRY.write();
     for metric in crates.iter().copied().flatten() {
@@ -331,13 +331,13 @@ pub fn registered() -> Vec<Metric> {
     REGISTRY.read().values().copied().collect()
 }
 
-/// Returns the registered metrics as pairs of name and number, without the buckets of histograms.
+/// Returns the registered metrics as pairs of name and value, without the buckets of histograms.
 pub fn pairs() -> Vec<(String, String)> {
     let samples = registered().into_iter().flat_map(|metric| metric.samples());
     samples.filter(|(name, _)| !name.contains("_bucket{le=")).collect()
 }
 
-/// Returns the registered metrics as Prometheus text.
+/// Returns the registered metrics in Prometheus' text format.
 pub fn prometheus() -> String {
     let mut out = String::new();
     for metric in registered() {
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_shown_as_prometheus_wants_them() {
+    fn metrics_are_exported_in_prometheus_format() {
         register(&[METRICS]);
         register(&[METRICS]);
         assert_eq!(registered().len(), METRICS.len());
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_does_not_grow_without_end() {
+    fn the_number_of_label_sets_is_bounded() {
         let family = Family::new("x", "x", &["n"], true);
         for n in 0..LABELS + 10 {
             family.with(&[&n.to_string()]).add(1);

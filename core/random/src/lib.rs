@@ -1,4 +1,4 @@
-//! The Mersenne Twister MT19937, seeded as Python seeds it: what is chosen by a seed is what Salt chooses.
+//! The Mersenne Twister MT19937, seeded as by Python: with the same seed, it selects the same items as Salt.
 
 use std::collections::HashSet;
 
@@ -7,11 +7,11 @@ use brine_value::Value;
 use rand_mt::Mt;
 use sha2::{Digest as _, Sha512};
 
-/// A row of numbers that follows from its seed.
+/// A pseudo-random number generator.
 pub struct Twister(Mt);
 
 impl Twister {
-    /// The row of a number, or of a text.
+    /// Seeds the generator with an integer or a string.
     pub fn seeded(seed: &Value) -> Self {
         match seed {
             Value::Int(number) => {
@@ -20,7 +20,7 @@ impl Twister {
                 Self::from_key(if halves[1] == 0 { &halves[..1] } else { &halves })
             }
             other => {
-                // Python takes the text and its SHA-512 as one number, whose last 32 bits come first in the key.
+                // Python converts the text and its SHA-512 to one integer, whose lowest 32 bits come first in the key.
                 let mut bytes = other.to_string().into_bytes();
                 bytes.extend(Sha512::digest(&bytes));
                 let word = |chunk: &[u8]| chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
@@ -33,7 +33,7 @@ impl Twister {
         }
     }
 
-    /// The row that chooses among items, which Salt seeds with the digest of the seed.
+    /// Seeds the generator for selecting items, which Salt seeds with the digest of the seed.
     pub fn choosing(seed: &Value) -> Self {
         Self::seeded(&hex(Digest::Sha512.of(seed.to_string())).into())
     }
@@ -42,7 +42,7 @@ impl Twister {
         Twister(Mt::new_with_key(key.iter().copied()))
     }
 
-    /// The next number below `limit`, which is at least 1.
+    /// Returns the next number below `limit`, which is at least 1.
     pub fn below(&mut self, limit: u32) -> u32 {
         let bits = u32::BITS - limit.leading_zeros();
         loop {
@@ -53,8 +53,8 @@ impl Twister {
         }
     }
 
-    /// So many of these items: by a seed the same ones each time, and those that Salt chooses; by chance without one.
-    /// Nothing if there are not as many.
+    /// Selects `count` of these items: with a seed, reproducibly and as Salt does; else randomly. `None` if there are
+    /// too few.
     pub fn chosen<T: Clone>(items: &[T], count: usize, seed: &Value) -> Option<Vec<T>> {
         let by_chance = || rand::random::<i64>().into();
         let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
@@ -62,13 +62,13 @@ impl Twister {
         Some(places.into_iter().map(|place| items[place].clone()).collect())
     }
 
-    /// The places of `count` of so many items; nothing if there are not as many.
+    /// Selects the indexes of `count` of this many items; `None` if there are too few.
     pub fn sample(&mut self, items: usize, count: usize) -> Option<Vec<usize>> {
         if count > items {
             return None;
         }
         let mut below = |limit: usize| self.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize;
-        // Python chooses the cheaper one of two ways, by what its sets weigh.
+        // Python selects the cheaper of two algorithms by the memory of its sets.
         let mut set_weight = 21;
         if count > 5 {
             let mut table = 4;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_python() {
+    fn numbers_match_python() {
         for (seed, expected) in [
             (Value::from(0), [864, 394, 776]),
             (1.into(), [137, 582, 867]),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_those_of_salt() {
+    fn samples_match_salt() {
         for (items, count, seed, expected) in [
             (9, 3, "static", Some(vec![6, 7, 2])),
             (100, 7, "x", Some(vec![55, 92, 35, 15, 5, 47, 63])),

@@ -1,9 +1,9 @@
-//! RSA operations by AWS-LC: those with the private half in constant time, blinded, checked against
-//! computing errors, and all of them several times as quick as the `rsa` crate. AWS-LC's own safe interface
-//! neither signs digests by SHA-1 nor decrypts by SHA-224, both of which Salt's protocol has.
+//! RSA operations by AWS-LC: private key operations in constant time, blinded and checked against computation faults,
+//! and all of them several times faster than the `rsa` crate. AWS-LC's safe interface supports neither signatures of
+//! SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
 //!
-//! This is the one place of Brine with `unsafe` code. It holds calls alone: no format is parsed and
-//! nothing is decided here.
+//! The only crate of Brine with `unsafe` code. It contains only calls: no format is parsed and no decision is made
+//! here.
 
 use std::ffi::c_uint;
 use std::ptr::{self, NonNull};
@@ -14,9 +14,9 @@ use aws_lc_sys as lc;
 /// A hash function of Salt's paddings and signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hash {
-    /// SHA-1, which Salt has as its default.
+    /// SHA-1, Salt's default.
     Sha1,
-    /// SHA-224, for hosts where FIPS forbids SHA-1.
+    /// SHA-224, for hosts whose FIPS mode forbids SHA-1.
     Sha224,
 }
 
@@ -29,7 +29,7 @@ impl Hash {
     }
 
     fn digest(self) -> *const lc::EVP_MD {
-        // SAFETY: both take nothing and give a pointer to a constant.
+        // SAFETY: both take no arguments and return a pointer to a constant.
         unsafe {
             match self {
                 Hash::Sha1 => lc::EVP_sha1(),
@@ -38,7 +38,7 @@ impl Hash {
         }
     }
 
-    /// Bytes of a digest.
+    /// Returns the length of a digest in bytes.
     fn length(self) -> usize {
         match self {
             Hash::Sha1 => 20,
@@ -47,15 +47,15 @@ impl Hash {
     }
 }
 
-/// The private half of an RSA key.
+/// A private RSA key.
 pub struct Key {
-    /// Owned; it holds `rsa` too.
+    /// Owned; it owns `rsa` too.
     key: NonNull<lc::EVP_PKEY>,
     rsa: NonNull<lc::RSA>,
 }
 
-// SAFETY: AWS-LC's keys may be used by several threads at once as long as none changes them, and from
-// `from_der` on nothing here does; the blinding factors inside are behind a lock of AWS-LC's own.
+// SAFETY: AWS-LC's keys may be used by several threads concurrently as long as none mutates them, and nothing after
+// `from_der` does; the blinding factors inside are protected by a lock of AWS-LC's own.
 unsafe impl Send for Key {}
 // SAFETY: as above.
 unsafe impl Sync for Key {}
@@ -78,7 +78,7 @@ impl Drop for Operation {
 }
 
 impl Key {
-    /// Reads a key in PKCS#1 form. None if it is none, or if its numbers do not belong together.
+    /// Parses a key in PKCS#1 form. `None` if it is invalid or its numbers are inconsistent.
     pub fn from_der(der: &[u8]) -> Option<Key> {
         // SAFETY: pointer and length are of one slice, which is only read.
         unsafe {
@@ -87,10 +87,10 @@ impl Key {
         }
     }
 
-    /// Takes over what AWS-LC has read.
+    /// Takes ownership of a parsed key.
     fn own(rsa: NonNull<lc::RSA>) -> Option<Key> {
-        // SAFETY: `rsa` has one owner at each moment: it goes over to `key` if `EVP_PKEY_assign_RSA` says 1, and is
-        // freed here if not.
+        // SAFETY: `rsa` has one owner at each moment: it moves to `key` if `EVP_PKEY_assign_RSA` returns 1, and is
+        // freed here otherwise.
         unsafe {
             let key = NonNull::new(lc::EVP_PKEY_new());
             match key {
@@ -104,10 +104,10 @@ impl Key {
         }
     }
 
-    /// Makes a new key with the exponent 65537, in PKCS#1 form. None if AWS-LC makes none of so many bits.
+    /// Generates a key with the exponent 65537, in PKCS#1 form. `None` if AWS-LC does not support this size.
     pub fn generate(bits: u16) -> Option<Vec<u8>> {
-        // SAFETY: what is made here is checked for null and freed here. `der` is AWS-LC's own memory, of
-        // `length` bytes, from when it says 1 until it is freed, which wipes it.
+        // SAFETY: all pointers created here are checked for null and freed here. `der` is AWS-LC's own memory, of
+        // `length` bytes, from a return value of 1 until it is freed, which wipes it.
         let made = unsafe {
             let (rsa, exponent) = (lc::RSA_new(), lc::BN_new());
             let (mut der, mut length) = (ptr::null_mut(), 0);
@@ -125,18 +125,18 @@ impl Key {
         made.or_else(Self::failed)
     }
 
-    /// Bytes of the modulus, and so of each signature.
+    /// Returns the size of the modulus, and so of each signature, in bytes.
     pub fn size(&self) -> usize {
         // SAFETY: the pointer is valid as long as `self`.
         unsafe { lc::RSA_size(self.rsa.as_ptr()) as usize }
     }
 
-    /// Decrypts what was encrypted with OAEP and the same hash. None if it was not.
+    /// Decrypts data that was encrypted with OAEP and the same hash. `None` on failure.
     pub fn decrypt_oaep(&self, data: &[u8], hash: Hash) -> Option<Vec<u8>> {
         let mut plain = vec![0; self.size()];
         let mut length = plain.len();
-        // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths go along;
-        // AWS-LC writes `length` bytes at most and says in it how many there are.
+        // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths are passed along; AWS-LC
+        // writes at most `length` bytes and stores the actual number in it.
         let done = unsafe {
             let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.key.as_ptr(), ptr::null_mut()))?);
             let context = context.0.as_ptr();
@@ -149,7 +149,7 @@ impl Key {
         Self::result(done, plain, length)
     }
 
-    /// Signs a digest as PKCS#1 v1.5 has it. None if its length is not the hash function's.
+    /// Signs a digest with PKCS#1 v1.5. `None` if its length is not the hash function's.
     pub fn sign_pkcs1(&self, digest: &[u8], hash: Hash) -> Option<Vec<u8>> {
         if digest.len() != hash.length() {
             return None;
@@ -164,12 +164,12 @@ impl Key {
         Self::result(done, signature, length as usize)
     }
 
-    /// Signs a block that is as long as the modulus and padded already. None if it is not, or if it is
-    /// a larger number than the modulus.
+    /// Signs a padded block that is as long as the modulus. `None` if its length differs, or its number exceeds the
+    /// modulus.
     pub fn sign_block(&self, block: &[u8]) -> Option<Vec<u8>> {
         let mut signature = vec![0; self.size()];
         let mut length = 0;
-        // SAFETY: pointers are valid as above; AWS-LC writes `size` bytes at most.
+        // SAFETY: pointers are valid as above; AWS-LC writes at most `size` bytes.
         let done = unsafe {
             let (rsa, out, size) = (self.rsa.as_ptr(), signature.as_mut_ptr(), signature.len());
             let (block, bytes) = (block.as_ptr(), block.len());
@@ -178,7 +178,7 @@ impl Key {
         Self::result(done, signature, length)
     }
 
-    /// The first `length` bytes if it is done.
+    /// Returns the first `length` bytes on success.
     fn result(done: bool, mut bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
         if !done {
             return Self::failed();
@@ -187,36 +187,36 @@ impl Key {
         Some(bytes)
     }
 
-    /// Nothing, with AWS-LC's list of errors emptied: each thread has one, which nobody else reads.
+    /// Returns `None` after clearing AWS-LC's error queue of this thread, which is not used.
     fn failed<T>() -> Option<T> {
-        // SAFETY: it takes nothing and touches what is the thread's alone.
+        // SAFETY: it takes no arguments and touches only thread-local data.
         unsafe { lc::ERR_clear_error() };
         None
     }
 }
 
-/// The public half of an RSA key.
+/// A public RSA key.
 pub struct PublicKey(Key);
 
 impl PublicKey {
-    /// Reads a key in PKCS#1 form. None if it is none, or if its numbers cannot be those of a key.
+    /// Parses a key in PKCS#1 form. `None` if it is invalid.
     pub fn from_der(der: &[u8]) -> Option<PublicKey> {
         // SAFETY: pointer and length are of one slice, which is only read.
         let rsa = unsafe { NonNull::new(lc::RSA_public_key_from_bytes(der.as_ptr(), der.len())) };
         rsa.map_or_else(Key::failed, Key::own).map(PublicKey)
     }
 
-    /// Bytes of the modulus.
+    /// Returns the size of the modulus in bytes.
     pub fn size(&self) -> usize {
         self.0.size()
     }
 
-    /// Encrypts with OAEP. None if the data is too long for the key.
+    /// Encrypts with OAEP. `None` if the data is too long for the key.
     pub fn encrypt_oaep(&self, data: &[u8], hash: Hash) -> Option<Vec<u8>> {
         let mut sealed = vec![0; self.size()];
         let mut length = sealed.len();
-        // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths go along;
-        // AWS-LC writes `length` bytes at most and says in it how many there are.
+        // SAFETY: all pointers are valid as long as `self` and the two buffers, whose lengths are passed along; AWS-LC
+        // writes at most `length` bytes and stores the actual number in it.
         let done = unsafe {
             let context = Operation(NonNull::new(lc::EVP_PKEY_CTX_new(self.0.key.as_ptr(), ptr::null_mut()))?);
             let context = context.0.as_ptr();
@@ -229,7 +229,7 @@ impl PublicKey {
         Key::result(done, sealed, length)
     }
 
-    /// Returns whether this is the signature of a digest as PKCS#1 v1.5 has it.
+    /// Verifies the PKCS#1 v1.5 signature of a digest.
     pub fn verify_pkcs1(&self, digest: &[u8], signature: &[u8], hash: Hash) -> bool {
         if digest.len() != hash.length() {
             return false;
@@ -243,12 +243,12 @@ impl PublicKey {
         done || Key::failed::<()>().is_some()
     }
 
-    /// Returns the padded block that was signed with [`Key::sign_block`]. None if the signature is not as long as the
-    /// modulus, or a larger number.
+    /// Returns the padded block that was signed with [`Key::sign_block`]. `None` if the signature is not as long as the
+    /// modulus, or its number exceeds the modulus.
     pub fn recover_block(&self, signature: &[u8]) -> Option<Vec<u8>> {
         let mut block = vec![0; self.size()];
         let mut length = 0;
-        // SAFETY: pointers are valid as above; AWS-LC writes `size` bytes at most.
+        // SAFETY: pointers are valid as above; AWS-LC writes at most `size` bytes.
         let done = unsafe {
             let (rsa, out, size) = (self.0.rsa.as_ptr(), block.as_mut_ptr(), block.len());
             let (signature, bytes) = (signature.as_ptr(), signature.len());
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn data_of_the_wrong_length_is_refused() {
         let (key, public) = pair();
         let sha1 = public.encrypt(&mut rand::rng(), Oaep::<Sha1>::new(), b"brine").unwrap();
         assert_eq!(key.decrypt_oaep(&sha1, Hash::Sha224), None);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_do_not_belong_together_are_no_key() {
+    fn inconsistent_numbers_are_refused() {
         let der = Key::generate(2048).unwrap();
         assert!(Key::from_der(&der).is_some());
         assert!(Key::from_der(&[]).is_none());
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn new_keys_are_of_the_length_asked_for_and_never_the_same() {
+    fn generated_keys_have_the_requested_size_and_differ() {
         let der = Key::generate(2048).unwrap();
         assert_eq!(Key::from_der(&der).unwrap().size(), 256);
         assert_eq!(Key::from_der(&Key::generate(3072).unwrap()).unwrap().size(), 384);

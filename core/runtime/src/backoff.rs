@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Pauses that double up to a limit, each shortened by a random part, so that ten thousand minions do
-/// not come back in the same moment.
+/// Pauses that double up to a limit, each with random jitter, so that ten thousand minions do not reconnect at the same
+/// moment.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -19,25 +19,25 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Waits from `first` up to `most`.
+    /// Creates a backoff with pauses from `first` up to `most`.
     pub fn new(first: Duration, most: Duration) -> Self {
         let first = first.max(Duration::from_millis(1));
         Backoff { first, most: most.max(first), next: first }
     }
 
-    /// The next wait: between half of the step and the whole of it.
+    /// Returns the next pause: between half of the step and the whole of it.
     pub fn next_wait(&mut self) -> Duration {
         let step = self.next;
         self.next = (step * 2).min(self.most);
         step.mul_f64(rand::random_range(0.5..1.0))
     }
 
-    /// Starts again from the first step: the last try worked.
+    /// Resets to the first step after a success.
     pub fn reset(&mut self) {
         self.next = self.first;
     }
 
-    /// Waits.
+    /// Waits for the next pause.
     pub async fn wait(&mut self) {
         tokio::time::sleep(self.next_wait()).await;
     }

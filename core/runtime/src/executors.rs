@@ -1,17 +1,17 @@
-//! Named, bounded thread pools for work that blocks: the only way from async code to a disk, to RSA and to templates.
+//! Named, bounded thread pools for blocking work: the only way for async code to use disks, RSA and templates.
 //!
 //! | executor | for |
 //! |---|---|
 //! | `disk` | files, the store, the key store: milliseconds each |
-//! | `crypto` | RSA and large decoding: as many threads as there are processors |
+//! | `crypto` | RSA and large decoding: one thread per processor |
 //! | `render` | pillar and templates; on minions grains and beacons: up to seconds each |
 //! | `jobs` | runner, wheel and execution functions, which may take hours |
 //!
-//! Work of one executor must not wait for other work of the same executor: with all threads waiting, none is left to
-//! do it. `jobs` may wait for `render`, `crypto` and `disk`; `render` for `crypto` and `disk`; these two for nothing.
+//! Work of one executor must not wait for other work of the same executor: with all threads waiting, it would deadlock.
+//! `jobs` may wait for `render`, `crypto` and `disk`; `render` for `crypto` and `disk`; these two for nothing.
 //!
-//! Each thread gets a [`MayBlock`], the proof that blocking is allowed here. [`Blocking`] gives out the synchronous API
-//! that it wraps only for such a proof, so that async code cannot call it by accident.
+//! Each thread gets a [`MayBlock`], the proof that blocking is allowed here. [`Blocking`] exposes its synchronous API
+//! only with such a proof, so that async code cannot call it by accident.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -25,7 +25,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use crate::metrics;
 
-/// A thread without work ends after this time.
+/// An idle thread ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Proof that the current thread may block. Async code has none.
@@ -35,18 +35,18 @@ pub struct MayBlock {
 }
 
 impl MayBlock {
-    /// For a thread that its caller has started for blocking work, outside of any executor.
+    /// Creates the proof for a thread that its caller has started for blocking work, outside of any executor.
     pub fn own_thread(runtime: Handle) -> Self {
         MayBlock { runtime }
     }
 
-    /// Waits for something asynchronous.
+    /// Blocks on a future.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
 }
 
-/// A synchronous API that waits for a disk, with the executor that async code reaches it by.
+/// A synchronous API that blocks on a disk, with the executor for calls from async code.
 #[derive(Debug)]
 pub struct Blocking<T> {
     api: Arc<T>,
@@ -74,7 +74,7 @@ impl<T: Send + Sync + 'static> Blocking<T> {
         self.executor.run(move |_| call(&api)).await
     }
 
-    /// The API, for a thread that may block.
+    /// Returns the API, for a thread that may block.
     pub fn get(&self, _: &MayBlock) -> &T {
         &self.api
     }
@@ -94,7 +94,7 @@ pub enum ExecutorError {
     Full(&'static str),
 }
 
-/// All executors of a daemon, made once and handed down.
+/// All executors of a daemon, created once at its start.
 #[derive(Debug, Clone)]
 pub struct Executors {
     /// Files, the store, the key store.
@@ -108,8 +108,8 @@ pub struct Executors {
 }
 
 impl Executors {
-    /// Creates the executors of a daemon in which this many functions may run at a time. Must be called within a runtime,
-    /// which their threads can use.
+    /// Creates the executors of a daemon that runs at most this many functions concurrently. Must be called within a
+    /// runtime, which their threads can use.
     pub fn new(jobs: usize) -> Self {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Executors {
@@ -120,7 +120,7 @@ impl Executors {
         }
     }
 
-    /// Takes no more work. What runs goes on, but nobody waits for it: a process may end at once.
+    /// Refuses new work. Running work continues, but is not awaited: the process may exit at once.
     pub fn stop(&self) {
         for executor in [&self.jobs, &self.render, &self.crypto, &self.disk] {
             executor.stop();
@@ -130,7 +130,7 @@ impl Executors {
 
 type Work = Box<dyn FnOnce(&MayBlock) + Send>;
 
-/// A bounded pool of threads that are started when they are needed.
+/// A bounded pool of threads that are started on demand.
 #[derive(Clone)]
 pub struct Executor(Arc<Pool>);
 
@@ -138,7 +138,7 @@ struct Pool {
     name: &'static str,
     threads: usize,
     metrics: Metrics,
-    /// One permit for each piece of work that runs or waits.
+    /// One permit for each running or queued piece of work.
     room: Arc<Semaphore>,
     runtime: Handle,
     state: Mutex<State>,
@@ -179,7 +179,7 @@ impl std::fmt::Debug for Executor {
 }
 
 impl Executor {
-    /// Creates an executor of up to `threads` threads, with up to `queue` pieces of work waiting. Must be called within
+    /// Creates an executor of up to `threads` threads, with up to `queue` queued pieces of work. Must be called within
     /// a runtime.
     pub fn new(name: &'static str, threads: usize, queue: usize) -> Self {
         Executor(Arc::new(Pool {
@@ -193,7 +193,7 @@ impl Executor {
         }))
     }
 
-    /// Runs work and returns its result. Waits for room in the queue. The work goes on if the caller gives up.
+    /// Runs work and returns its result. Waits for room in the queue. The work continues if the caller is cancelled.
     pub async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
@@ -203,13 +203,13 @@ impl Executor {
         self.submit(room, work)?.await.map_err(|_| self.lost())
     }
 
-    /// Whether all threads are taken, so that new work waits.
+    /// Whether all threads are busy, so that new work is queued.
     pub fn is_busy(&self) -> bool {
         let state = self.0.state.lock();
         state.threads >= self.0.threads && state.idle <= state.queue.len()
     }
 
-    /// Starts work if there is room in the queue, and returns the receiver of its result.
+    /// Queues work if there is room, and returns the receiver of its result.
     pub fn start<R: Send + 'static>(
         &self,
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
@@ -224,7 +224,7 @@ impl Executor {
         Ok(Pending { result: self.submit(room, work)?, executor: self.clone() })
     }
 
-    /// Takes no more work; what waits is dropped.
+    /// Refuses new work and drops the queue.
     pub fn stop(&self) {
         self.0.room.close();
         let dropped = {
@@ -253,9 +253,9 @@ impl Executor {
     ) -> Result<oneshot::Receiver<R>, ExecutorError> {
         let (done, result) = oneshot::channel();
         let work: Work = Box::new(move |may_block| {
-            // Held until the work is done, also where it panics.
+            // Held until the work is done, even if it panics.
             let _room = room;
-            // Its caller may have given up.
+            // The caller may have been cancelled.
             _ = done.send(work(may_block));
         });
         let mut state = self.0.state.lock();
@@ -278,7 +278,7 @@ impl Executor {
                     tracing::error!(executor = self.0.name, %error, "starting a thread failed");
                     return Err(ExecutorError::Full(self.0.name));
                 }
-                // The threads that there are will come to it.
+                // The existing threads will run it.
                 Err(error) => tracing::error!(executor = self.0.name, %error, "starting a thread failed"),
             }
         }
@@ -287,7 +287,7 @@ impl Executor {
 }
 
 impl Pool {
-    /// Works until there has been nothing to do for a while.
+    /// Runs queued work until the idle timeout.
     fn work(&self) {
         let _runtime = self.runtime.enter();
         let may_block = MayBlock { runtime: self.runtime.clone() };
@@ -319,7 +319,7 @@ impl Pool {
     }
 }
 
-/// The result of work that has been started.
+/// The result of started work.
 #[derive(Debug)]
 pub struct Pending<R> {
     result: oneshot::Receiver<R>,

@@ -1,4 +1,4 @@
-//! How work runs in a daemon.
+//! The execution of work in a daemon.
 //!
 //! | module | owns |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Seconds that somebody has given, as a duration.
+//! Converts configured or requested seconds to durations.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,9 +1,9 @@
-//! Owns the tasks of a daemon: observes how each ends, restarts those that can be, and stops them in the reverse order
-//! of their start.
+//! Supervises the tasks of a daemon: observes how each ends, restarts it if possible, and stops tasks in the reverse
+//! order of their start.
 //!
-//! A task that ends by itself or panics is a defect. It is logged and counted (`brine_tasks_failed_total`). One that can
-//! be made anew is restarted after a pause; the failure of another one is fatal: [`Supervisor::failed`] tells the
-//! daemon, which ends, so that the init system starts it anew.
+//! A task that ends by itself or panics is a defect. It is logged and counted (`brine_tasks_failed_total`). A
+//! restartable task is restarted after a pause; the failure of another one is fatal: [`Supervisor::failed`] notifies
+//! the daemon, which exits, so that the init system restarts it.
 
 use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
@@ -16,10 +16,10 @@ use tokio_util::task::TaskTracker;
 use crate::backoff::Backoff;
 use crate::metrics;
 
-/// A task that has run for this long starts with the first pause again.
+/// A task that has run for this long resets its backoff.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// Every task has at least so long to stop, also where others have used up the time.
+/// The minimum time for each task to stop, even if others have used up the total.
 const SHORTEST: Duration = Duration::from_millis(50);
 
 struct Part {
@@ -47,12 +47,12 @@ impl Supervisor {
         Self::default()
     }
 
-    /// Cancelled when a task has failed that cannot be restarted.
+    /// Returns a token that is cancelled when a task has failed that cannot be restarted.
     pub fn failed(&self) -> CancellationToken {
         self.failed.clone()
     }
 
-    /// Starts a task that cannot be made anew, such as one that owns a listening socket. It runs until its token is
+    /// Starts a task that cannot be restarted, such as one that owns a listening socket. It runs until its token is
     /// cancelled.
     pub fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
@@ -69,7 +69,7 @@ impl Supervisor {
         self.parts.push(Part { name, shutdown, task });
     }
 
-    /// Starts a task that is made anew when it fails.
+    /// Starts a task that is restarted when it fails.
     pub fn start_restarting<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         name: impl Into<String>,
@@ -98,8 +98,8 @@ impl Supervisor {
         self.parts.push(Part { name, shutdown, task });
     }
 
-    /// Stops the tasks one after the other, the last started first, within about this time in all. Each may take half of
-    /// what is left; those that take longer are aborted. Returns their names.
+    /// Stops the tasks one by one, in reverse order of their start, within about this time in total. Each may take half
+    /// of the remaining time; slower ones are aborted. Returns their names.
     pub async fn stop(mut self, within: Duration) -> Vec<String> {
         let deadline = Instant::now() + within;
         let mut late = Vec::new();
@@ -116,7 +116,7 @@ impl Supervisor {
     }
 }
 
-/// Starts a task that ends by itself when its owner is dropped, such as the reader of a connection. A panic is logged and
+/// Spawns a task that ends when its owner is dropped, such as the reader of a connection. A panic is logged and
 /// counted.
 pub fn spawn(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     tokio::spawn(async move {
@@ -131,7 +131,7 @@ fn report_panic(name: &str) {
     tracing::error!(task = name, "task panicked: this is a defect, please report it");
 }
 
-/// Owns tasks that come and go while a daemon runs, such as batches and connections.
+/// Owns short-lived tasks, such as batches and connections.
 #[derive(Debug, Clone, Default)]
 pub struct Background {
     tasks: TaskTracker,
@@ -139,7 +139,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts a task that ends by itself. A panic is logged and counted.
+    /// Spawns a task that ends by itself. A panic is logged and counted.
     pub fn spawn(&self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
         let stopped = self.stopped.clone();
         self.tasks.spawn(async move {
@@ -154,7 +154,7 @@ impl Background {
         });
     }
 
-    /// Drops all tasks and waits until they are gone, for this long at most.
+    /// Aborts all tasks and waits for their end, up to this time.
     pub async fn stop(&self, within: Duration) {
         self.stopped.cancel();
         self.tasks.close();
@@ -164,7 +164,7 @@ impl Background {
     }
 }
 
-/// Runs a task to its end. Returns whether that was asked for.
+/// Runs a task to its end. Returns whether its end was requested.
 async fn ended_in_order(name: &str, run: impl Future<Output = ()>, shutdown: &CancellationToken) -> bool {
     let panicked = AssertUnwindSafe(run).catch_unwind().await.is_err();
     if !panicked && shutdown.is_cancelled() {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_failure_of_a_task_that_cannot_be_restarted_is_told() {
+    async fn the_failure_of_a_task_that_cannot_be_restarted_is_reported() {
         let mut supervisor = Supervisor::new();
         supervisor.start("socket", |_| async { panic!("a defect") });
         supervisor.failed().cancelled().await;

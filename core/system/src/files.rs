@@ -1,33 +1,32 @@
-//! Careful file work that all of Brine shares: files that appear whole or not at all, folders that
-//! nobody else can read, and joins of paths that came from elsewhere.
+//! Safe file operations: atomic writes, private directories, and joins of untrusted paths.
 //!
-//! Everything here blocks: callers on the asynchronous runtime hand it to a blocking thread.
+//! All functions block: asynchronous callers use a blocking thread.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
-/// Something could not be done with a file or folder. Says with which, why, and what may help.
+/// An operation on a file or directory failed. Displays the operation, path, cause and a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
 pub struct FileError {
-    /// What was tried, such as `read` or `write`.
+    /// The operation, such as `read` or `write`.
     pub action: &'static str,
-    /// What it was tried on.
+    /// The path of the file or directory.
     pub path: PathBuf,
-    /// What the system answered.
+    /// The system's error.
     pub source: io::Error,
 }
 
 impl FileError {
-    /// An error about this path; for `map_err`.
+    /// Returns a closure for `map_err` that adds the operation and the path.
     pub fn at(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| FileError { action, path, source }
     }
 
-    /// Whether there simply is no such file or folder.
+    /// Whether the file or directory does not exist.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == ErrorKind::NotFound
     }
@@ -38,21 +37,21 @@ fn hint(error: &io::Error) -> &'static str {
         ErrorKind::PermissionDenied => "; run this as the user who owns it (often root), or give this user the right",
         ErrorKind::NotFound => "; create it, or correct the path in the configuration",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some space on that file system",
-        ErrorKind::ReadOnlyFilesystem => "; choose a folder that can be written to",
+        ErrorKind::ReadOnlyFilesystem => "; choose a writable directory",
         _ => "",
     }
 }
 
-/// Writes a file so that a reader, or a crash at any moment, finds the old content or the new one and
-/// never a part of it. `mode` holds before the first byte is written, whatever the umask says.
+/// Writes a file atomically: readers see, and crashes leave, either the old content or the new. `mode` applies before
+/// the first byte is written, regardless of the umask.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
     rename(&write_beside(path, bytes, mode, true)?, path)?;
     sync_parent(path)
 }
 
-/// As [`write_atomic`], but the system decides when it goes to the disk, which takes a hundredth of the time: for what
-/// is made anew when the power has failed.
+/// As [`write_atomic`] without flushing to disk, which takes a hundredth of the time: for data that can be recreated
+/// after a power failure.
 pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
     rename(&write_beside(path, bytes, mode, false)?, path)
@@ -65,22 +64,22 @@ fn rename(temporary: &Path, path: &Path) -> Result<(), FileError> {
     })
 }
 
-/// As [`write_atomic`], through links, to a file that keeps its mode and owner; a new one gets `mode`.
+/// As [`write_atomic`], but follows links and keeps the file's mode and owner; a new file gets `mode`.
 pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let Ok(path) = path.as_ref().canonicalize() else { return write_atomic(path, bytes, mode) };
     let status = fs::metadata(&path).map_err(FileError::at("read", &path))?;
     write_atomic(&path, bytes, status.mode() & 0o7777)?;
-    // Only root may give files away; others had the file already.
+    // Only root may change the owner; others own the file already.
     _ = chown(&path, Some(status.uid()), Some(status.gid()));
     Ok(())
 }
 
-/// As [`write_atomic`], unless the file is there already: then it is left alone and the answer is
-/// `false`. Of several processes at the same moment exactly one wins.
+/// As [`write_atomic`], unless the file exists: then it is left unchanged and the result is `false`. Of several
+/// concurrent processes exactly one succeeds.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
     let temporary = write_beside(path, bytes, mode, true)?;
-    // A rename would replace what another process just wrote; a link never does.
+    // A rename would replace another process's file; a hard link fails if it exists.
     let linked = fs::hard_link(&temporary, path);
     let _ = fs::remove_file(&temporary);
     match linked {
@@ -90,7 +89,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool
     }
 }
 
-/// Writes a new file in the folder of `path`, under a name that nobody can guess and plant a link at.
+/// Writes a temporary file in the directory of `path`, with an unpredictable name so that no link can be planted.
 fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
@@ -107,14 +106,14 @@ fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<Path
     Ok(temporary)
 }
 
-/// A new name is on disk only when its folder is.
+/// A new directory entry is persistent only after the directory is flushed.
 fn sync_parent(path: &Path) -> Result<(), FileError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent).and_then(|folder| folder.sync_all()).map_err(FileError::at("sync", parent))
 }
 
-/// Makes sure that a folder is there and that its owner alone can enter it (mode 0700). Missing
-/// parents are created with the mode that the umask gives.
+/// Creates a directory if it does not exist, and sets its mode to 0700. Missing parents are created with the mode of
+/// the umask.
 pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
     let path = path.as_ref();
     if let Some(parent) = path.parent() {
@@ -135,13 +134,13 @@ pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Reads a whole file as text.
+/// Reads a whole file as UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> Result<String, FileError> {
     let path = path.as_ref();
     fs::read_to_string(path).map_err(FileError::at("read", path))
 }
 
-/// Reads a whole file as text, or nothing if there is none.
+/// Reads a whole file as UTF-8, or `None` if it does not exist.
 pub fn read_if_exists(path: impl AsRef<Path>) -> Result<Option<String>, FileError> {
     match read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -150,8 +149,8 @@ pub fn read_if_exists(path: impl AsRef<Path>) -> Result<Option<String>, FileErro
     }
 }
 
-/// A path that came from elsewhere, as a path that goes down only: nothing if it is empty, absolute,
-/// or holds `..` or a NUL. Looks at the text alone: links are not resolved, see [`path_within`].
+/// Returns an untrusted path if it is relative and descends only: `None` if it is empty, absolute, or contains `..` or
+/// a NUL. Does not resolve links, see [`path_within`].
 pub fn relative_path(path: &str) -> Option<PathBuf> {
     if leads_out(path) {
         return None;
@@ -160,15 +159,15 @@ pub fn relative_path(path: &str) -> Option<PathBuf> {
     (!clean.as_os_str().is_empty()).then_some(clean)
 }
 
-/// Whether a path that came from elsewhere is absolute, or holds `..` or a NUL. Looks at the text alone.
+/// Whether an untrusted path is absolute, or contains `..` or a NUL. Does not resolve links.
 pub fn leads_out(path: &str) -> bool {
     let goes_down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     path.contains('\0') || !Path::new(path).components().all(goes_down)
 }
 
-/// Joins a path that came from elsewhere to a folder, so that the result is within that folder after
-/// all symbolic links are resolved. Nothing if it is not: absolute paths, `..`, NUL, links that lead
-/// out, links that lead nowhere. What is named need not exist yet; `root` must.
+/// Joins an untrusted path to a directory, so that the result is within that directory after all symbolic links are
+/// resolved. Returns `None` for absolute paths, `..`, NUL, and links that lead out or are broken. The target need not
+/// exist; `root` must.
 pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
     let root = root.canonicalize().ok()?;
     let wanted = root.join(relative_path(relative)?);
@@ -176,7 +175,7 @@ pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
     let resolved = loop {
         match existing.canonicalize() {
             Ok(resolved) => break resolved,
-            // A link to nothing would be followed by whoever creates the file.
+            // Creating the file would follow a broken link.
             Err(error) if error.kind() == ErrorKind::NotFound && existing.symlink_metadata().is_err() => {
                 existing = existing.parent()?;
             }
@@ -203,18 +202,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_written_whole_with_its_mode_and_nothing_is_left_beside_it() {
+    fn write_atomic_sets_the_mode_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key.pem");
-        for (content, wanted) in [("one", 0o400), ("two", 0o644), ("three", 0o666)] {
-            write_atomic(&path, content.as_bytes(), wanted).unwrap();
-            assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), (content, wanted));
+        for (content, expected) in [("one", 0o400), ("two", 0o644), ("three", 0o666)] {
+            write_atomic(&path, content.as_bytes(), expected).unwrap();
+            assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), (content, expected));
         }
         assert_eq!(names(folder.path()), ["key.pem"]);
     }
 
     #[test]
-    fn a_file_that_is_written_anew_keeps_its_mode_and_its_links() {
+    fn rewrite_keeps_mode_and_links() {
         let folder = tempfile::tempdir().unwrap();
         let (path, link) = (folder.path().join("conf"), folder.path().join("link"));
         rewrite(&path, b"one", 0o640).unwrap();
@@ -246,18 +245,18 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_tried_on_what_and_what_to_do() {
+    fn errors_state_operation_path_cause_and_hint() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none/file");
-        let told = |error: FileError| error.to_string().replace(&*folder.path().to_string_lossy(), "DIR");
-        insta::assert_snapshot!(told(read_to_string(&path).unwrap_err()), @"cannot read DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
-        insta::assert_snapshot!(told(write_atomic(&path, b"", 0o600).unwrap_err()), @"cannot write DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
+        let message = |error: FileError| error.to_string().replace(&*folder.path().to_string_lossy(), "DIR");
+        insta::assert_snapshot!(message(read_to_string(&path).unwrap_err()), @"cannot read DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
+        insta::assert_snapshot!(message(write_atomic(&path, b"", 0o600).unwrap_err()), @"cannot write DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
         assert_eq!(read_if_exists(&path).unwrap(), None);
         assert!(write_atomic(folder.path().join(".."), b"", 0o600).is_err());
     }
 
     #[test]
-    fn a_private_folder_is_for_its_owner_alone_even_if_it_was_open() {
+    fn create_private_dir_restricts_an_existing_directory() {
         let folder = tempfile::tempdir().unwrap();
         let (made, open) = (folder.path().join("a/b"), folder.path().join("open"));
         create_private_dir(&made).unwrap();
@@ -284,7 +283,7 @@ mod tests {
         symlink("/nowhere/at/all", root.join("dangling")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
         let real = root.canonicalize().unwrap();
-        for (relative, wanted) in [
+        for (relative, expected) in [
             ("sub/file", Some("sub/file")),
             ("./sub//file", Some("sub/file")),
             ("inside", Some("sub/file")),
@@ -308,14 +307,14 @@ mod tests {
             ("loop", None),
             ("sub/file/below", None),
         ] {
-            assert_eq!(path_within(&root, relative), wanted.map(|path| real.join(path)), "{relative:?}");
+            assert_eq!(path_within(&root, relative), expected.map(|path| real.join(path)), "{relative:?}");
         }
         assert_eq!(path_within(&root.join("missing"), "file"), None);
     }
 
     proptest::proptest! {
         #[test]
-        fn no_text_leads_out(text in "[./a\\x00]{0,12}") {
+        fn no_path_leads_out(text in "[./a\\x00]{0,12}") {
             if let Some(path) = path_within(&std::env::temp_dir(), &text) {
                 proptest::prop_assert!(path.starts_with(std::env::temp_dir().canonicalize().unwrap()));
                 proptest::prop_assert!(!path.components().any(|part| part == Component::ParentDir));

@@ -1,9 +1,8 @@
-//! Starting programs beside writing such that are to be run.
+//! Spawns children without racing scripts that are still being written (ETXTBSY).
 //!
-//! A process that is being started has, until it becomes its program, all files open that its parent has open. A script
-//! that another thread writes at that moment is then open for writing in a process that does not know of it, and the
-//! system runs no file that somebody has open for writing: "Text file busy". So no process starts while such a file is
-//! written.
+//! Between fork and exec a child holds all open files of its parent. A script that another thread is writing at that
+//! moment is then open for writing in the child, and the system refuses to execute such a file: "Text file busy". So no
+//! process is spawned while such a file is written.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -16,17 +15,17 @@ use parking_lot::RwLock;
 
 use crate::metrics;
 
-/// How long is waited for programs that are starting.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a write waits for processes that are being spawned.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// Returns the path of a program that may be run: a name with a `/` is its path, others are looked for in `PATH`.
+/// Returns the path of an executable: a name with a `/` is its path, others are searched in `PATH`.
 pub fn find(name: &Path) -> Option<PathBuf> {
     find_in(name, &std::env::var_os("PATH").unwrap_or_default())
 }
 
-/// As [`find`], in these directories, separated by colons.
+/// As [`find`], in these colon-separated directories.
 pub fn find_in(name: &Path, directories: &OsStr) -> Option<PathBuf> {
     let runs = |path: &PathBuf| {
         path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
@@ -37,26 +36,26 @@ pub fn find_in(name: &Path, directories: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(directories).map(|directory| directory.join(name)).find(runs)
 }
 
-/// Starts a program.
+/// Spawns a process.
 pub fn start(command: &mut Command) -> io::Result<Child> {
     let _shared = STARTING.read();
     command.spawn()
 }
 
-/// The most bytes of the output of a program that are kept in memory.
+/// The maximum output kept in memory, in bytes.
 const OUTPUT_LIMIT: usize = 16 << 20;
 
-/// Runs a program to its end and returns its output.
+/// Runs a process to its end and returns its output.
 ///
 /// # Errors
 ///
-/// If it cannot be started, or writes more than 16 MiB to its standard output: it is killed then. What it writes to
-/// standard error is cut.
+/// If it cannot be spawned, or writes more than 16 MiB to its standard output: then it is killed. Standard error is
+/// truncated.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     output_with(command, &[], OUTPUT_LIMIT)
 }
 
-/// As [`output`], with this standard input if it is not empty.
+/// As [`output`], with this standard input unless it is empty.
 pub fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     output_with(command.stdin(Stdio::piped()), input, OUTPUT_LIMIT)
 }
@@ -65,12 +64,12 @@ fn output_with(command: &mut Command, input: &[u8], limit: usize) -> io::Result<
     let mut child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (stdout, stderr) = std::thread::scope(|scope| {
-        // A program that ends early does not read all of its input.
+        // A process may exit without reading all of its input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         let stderr = scope.spawn(move || bounded(stderr, limit, true));
         let stdout = bounded(stdout, limit, false);
         if !matches!(stdout, Ok((_, false))) {
-            // It may have ended just now.
+            // It may have exited just now.
             _ = child.kill();
         }
         let stderr = stderr.join().unwrap_or_else(|_| Err(io::Error::other("reading standard error failed")));
@@ -83,13 +82,13 @@ fn output_with(command: &mut Command, input: &[u8], limit: usize) -> io::Result<
     }
     if is_stderr_cut {
         metrics::OUTPUT_CUT.add(1);
-        tracing::warn!(program = ?command.get_program(), limit, "the standard error of a program was cut");
+        tracing::warn!(program = ?command.get_program(), limit, "the standard error of a program was truncated");
     }
     Ok(Output { status, stdout, stderr })
 }
 
-/// Reads a pipe up to the limit, or to its end, dropping all bytes beyond the limit. Returns what was kept, and whether
-/// there was more.
+/// Reads a pipe up to the limit, or to its end, discarding all bytes beyond the limit. Returns the bytes, and whether
+/// they were truncated.
 fn bounded(pipe: Option<impl Read>, limit: usize, to_end: bool) -> io::Result<(Vec<u8>, bool)> {
     let Some(mut pipe) = pipe else { return Ok((Vec::new(), false)) };
     let mut kept = Vec::new();
@@ -101,12 +100,15 @@ fn bounded(pipe: Option<impl Read>, limit: usize, to_end: bool) -> io::Result<(V
     Ok((kept, is_cut))
 }
 
-/// Writes a file that is to be run.
+/// Writes a file that will be executed.
 pub fn write_program<T>(write: impl FnOnce() -> T) -> T {
-    // A program that does not start, on a network's file system that is away, must not keep all others from starting.
-    let alone = STARTING.try_write_for(PATIENCE);
+    // A process that hangs in exec, on an unreachable network file system, must not block all others.
+    let alone = STARTING.try_write_for(TIMEOUT);
     if alone.is_none() {
-        tracing::warn!("a program has been starting for {} s: a script is written beside it", PATIENCE.as_secs());
+        tracing::warn!(
+            "a process has been starting for {} s: writing a script without waiting for it",
+            TIMEOUT.as_secs()
+        );
     }
     write()
 }

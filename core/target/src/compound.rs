@@ -1,7 +1,7 @@
 //! Compound targets: `G@os:Debian and ( web* or not L@db1,db2 )`.
 //!
-//! Words are split at blanks. `not` binds closer than `and`, `and` closer than `or`; `not` after a
-//! term means `and not`.
+//! Words are separated by blanks. `not` binds tighter than `and`, `and` tighter than `or`; `not` after a term means
+//! `and not`.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ impl Expression {
         Parser { words: &words, at: 0, depth: 0 }.whole()
     }
 
-    /// Takes wildcards in pillar values for what they are.
+    /// Disables wildcards in pillar values.
     pub fn compare_pillar_exactly(&mut self) {
         match self {
             Expression::Term(Matcher::Pillar(lookup)) => lookup.compare_exactly(),
@@ -39,7 +39,7 @@ impl Expression {
         }
     }
 
-    /// Whether the facts are in, as far as they are known.
+    /// Evaluates the expression, as far as the facts are known.
     pub fn check(&self, facts: &impl Facts) -> Match {
         match self {
             Expression::Term(matcher) => matcher.check(facts),
@@ -54,7 +54,7 @@ impl Expression {
     }
 }
 
-/// `decides` if any part says so, else unknown if any part does not know, else `otherwise`.
+/// Returns `decides` if any part evaluates to it, else unknown if any part is unknown, else `otherwise`.
 fn first_or(parts: &[Expression], facts: &impl Facts, decides: Match, otherwise: Match) -> Match {
     let mut sum = otherwise;
     for part in parts {
@@ -67,16 +67,16 @@ fn first_or(parts: &[Expression], facts: &impl Facts, decides: Match, otherwise:
     sum
 }
 
-/// Words in one expression, all node groups expanded.
+/// The maximum number of words after expanding all nodegroups.
 const MAX_WORDS: usize = 20_000;
 
-/// Parentheses and node groups inside each other.
+/// The maximum nesting depth of parentheses and nodegroups.
 const MAX_DEPTH: usize = 100;
 
-/// Writes out the words with the definitions of node groups in place of their names.
+/// Expands nodegroups to their definitions.
 ///
-/// As in Salt, a definition stands there without parentheses, unless one group uses another: with
-/// `web: a or b`, `N@web and c` means `a or b and c`.
+/// As in Salt, a definition is inserted without parentheses, unless one group uses another: with `web: a or b`, `N@web
+/// and c` means `a or b and c`.
 fn expand<'a>(
     words: &[&'a str],
     nodegroups: &'a Map,
@@ -114,7 +114,7 @@ fn expand<'a>(
     Ok(())
 }
 
-/// Whether a word of a node group can only be a minion's id.
+/// Whether a word of a nodegroup can only be a minion id.
 fn is_plain_id(word: &str) -> bool {
     !matches!(word, "and" | "or" | "not" | "(" | ")") && !word.contains(['@', '*', '?', '[', ']', '(', ')', ',', ' '])
 }
@@ -218,15 +218,15 @@ fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -
     }
 }
 
-/// The letter, the delimiter and the rest of `G@os:x` or `G|@os|x`. A word without a letter that
-/// Salt knows is a glob as it stands.
+/// Splits `G@os:x` or `G|@os|x` into the letter, the delimiter and the rest. A word without one of Salt's letters is a
+/// glob.
 fn split_term(word: &str) -> (Option<char>, &str, &str) {
     let glob = (None, ":", word);
     let Some((engine, text)) = word.split_once('@') else { return glob };
     let mut chars = engine.chars();
     match (chars.next(), chars.as_str()) {
         (Some('G' | 'P' | 'I' | 'J'), "") if text.starts_with('@') && text.len() > 1 => {
-            // `G@@os@x`: the delimiter is itself an at sign.
+            // `G@@os@x`: the delimiter is an at sign.
             (engine.chars().next(), "@", &text[1..])
         }
         (Some(letter @ ('G' | 'P' | 'I' | 'J' | 'L' | 'S' | 'E' | 'R' | 'T' | 'M')), "") => (Some(letter), ":", text),

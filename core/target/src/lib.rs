@@ -1,6 +1,6 @@
-//! The targeting language: which minions are meant. Parsed once, matched against [`Facts`].
+//! The targeting language: selects minions. Expressions are parsed once and matched against [`Facts`].
 //!
-//! The master asks with what it has stored of its minions, a minion asks with its own facts.
+//! The master evaluates targets with its cached grains and pillar, a minion with its own.
 //!
 //! ```
 //! use brine_target::{Facts, Target, TargetKind};
@@ -39,17 +39,17 @@ pub use pcre::Pcre;
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {
-        /// What an expression is matched with: Salt's `tgt_type`, `expr_form` of old.
+        /// The type of a target: Salt's `tgt_type`, formerly `expr_form`.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
         pub enum TargetKind {
             $($(#[$meta])* $kind,)*
         }
 
         impl TargetKind {
-            /// All kinds.
+            /// All types.
             pub const ALL: &[TargetKind] = &[$(TargetKind::$kind),*];
 
-            /// Salt's name for it, such as `grain_pcre`.
+            /// Returns Salt's name of the type, such as `grain_pcre`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(TargetKind::$kind => $name,)*
@@ -60,12 +60,12 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A shell glob on the id.
+    /// A shell glob on the minion id.
     #[default]
     Glob = "glob",
-    /// Ids, separated by commas or blanks.
+    /// Minion ids, separated by commas or blanks.
     List = "list",
-    /// A regular expression at the start of the id.
+    /// A regular expression, anchored at the start of the minion id.
     Pcre = "pcre",
     /// `key:sub:glob` in the grains.
     Grain = "grain",
@@ -79,11 +79,11 @@ kinds! {
     PillarExact = "pillar_exact",
     /// An address or network.
     IpCidr = "ipcidr",
-    /// A name from the `nodegroups` of the configuration.
+    /// The name of a nodegroup in the configuration.
     Nodegroup = "nodegroup",
-    /// Terms of the other kinds with `and`, `or`, `not` and parentheses.
+    /// Terms of the other types with `and`, `or`, `not` and parentheses.
     Compound = "compound",
-    /// An expression for a range server, which Brine does not ask.
+    /// An expression for a range server, which Brine does not support.
     Range = "range",
 }
 
@@ -102,75 +102,75 @@ impl FromStr for TargetKind {
     }
 }
 
-/// Why an expression names nobody.
+/// Why a target expression is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// The target type is not one of Salt's.
+    /// The target type is unknown.
     #[error("'{0}' is not a target type")]
     UnknownKind(String),
-    /// The expression is neither text nor, where one is allowed, a list of texts.
+    /// The expression is neither a string nor, where one is allowed, a list of strings.
     #[error("a target of type {kind} cannot be {got}")]
     NotText {
         /// The target type.
         kind: TargetKind,
-        /// Python's name of what it was.
+        /// Python's name of its type.
         got: &'static str,
     },
-    /// A glob or regular expression is wrong.
+    /// A glob or regular expression is invalid.
     #[error("the pattern '{pattern}' cannot be used: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// Not an address or network, or a network with bits outside of its mask.
     #[error("'{0}' is neither an IP address nor a network")]
     Network(String),
-    /// A compound expression is not well formed.
-    #[error("the target '{expression}' cannot be read at word {place} '{word}': {reason}")]
+    /// A compound expression is malformed.
+    #[error("the target '{expression}' is invalid at word {place} '{word}': {reason}")]
     Compound {
-        /// The expression, with node groups expanded.
+        /// The expression, with nodegroups expanded.
         expression: String,
-        /// Which word, counted from 1.
+        /// The position of the word, counted from 1.
         place: usize,
         /// The word, empty at the end.
         word: String,
-        /// What is wrong there.
+        /// The error.
         reason: &'static str,
     },
-    /// The configuration has no such node group.
+    /// The configuration does not define this nodegroup.
     #[error("node group '{0}' is not defined")]
     UnknownNodegroup(String),
-    /// A node group contains itself.
+    /// A nodegroup contains itself.
     #[error("node group '{0}' contains itself")]
     NodegroupLoop(String),
-    /// The expression is longer or deeper than anybody writes.
+    /// The expression exceeds the limits on length or depth.
     #[error("the target '{0}' is too large")]
     TooLarge(String),
-    /// A way of targeting that Brine does not have.
+    /// A type of target that Brine does not support.
     #[error("targets of type {0} are not supported")]
     Unsupported(String),
 }
 
-/// What is known about one minion.
+/// The known facts about one minion.
 pub trait Facts {
-    /// Its id.
+    /// Returns the minion id.
     fn id(&self) -> &str;
-    /// Its grains, or nothing if they are not known here.
+    /// Returns the grains, or `None` if they are unknown.
     fn grains(&self) -> Option<&Map>;
-    /// Its pillar, or nothing if it is not known here.
+    /// Returns the pillar, or `None` if it is unknown.
     fn pillar(&self) -> Option<&Map>;
 }
 
-/// Whether a minion is meant.
+/// Whether a target selects a minion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// It is.
+    /// It is selected.
     Yes,
-    /// It is not.
+    /// It is not selected.
     No,
-    /// That depends on facts that are not known here.
+    /// It depends on unknown facts.
     Unknown,
 }
 
@@ -188,11 +188,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Parses an expression: text, or for lists and compounds also a list of words. `delimiter` parts
-    /// the steps of grain and pillar paths, [`DEFAULT_DELIMITER`] unless the user chose another.
-    /// `nodegroups` maps names to definitions; a minion has none.
+    /// Parses an expression: a string, or for lists and compounds also a list of words. `delimiter` separates the steps
+    /// of grain and pillar paths, [`DEFAULT_DELIMITER`] by default. `nodegroups` maps names to definitions; a minion
+    /// has none.
     ///
-    /// An error means that nobody matches. Salt then says only that no minion matched.
+    /// # Errors
+    /// If the expression is invalid: it selects no minion. Salt then reports only that no minion matched.
     pub fn parse(
         kind: TargetKind,
         expression: impl Into<Value>,
@@ -236,37 +237,37 @@ impl Target {
         Ok(Target { kind, expression: Expression::Term(matcher) })
     }
 
-    /// The same with pillar compared as it stands, without wildcards: what a minion asks about others is read
-    /// so, who would otherwise find out secrets piece by piece.
+    /// Matches pillar exactly, without wildcards. Required for queries from minions, which could otherwise guess
+    /// secrets piece by piece.
     #[must_use]
     pub fn with_exact_pillar(mut self) -> Self {
         self.expression.compare_pillar_exactly();
         self
     }
 
-    /// What it was parsed as.
+    /// Returns the type of the target.
     pub fn kind(&self) -> TargetKind {
         self.kind
     }
 
-    /// Whether the minion is meant, as far as its facts are known.
+    /// Matches a minion, as far as its facts are known.
     pub fn check(&self, facts: &impl Facts) -> Match {
         self.expression.check(facts)
     }
 
-    /// Whether the minion is surely meant: what a minion asks about itself.
+    /// Whether the minion is certainly selected: for a minion about itself.
     pub fn matches(&self, facts: &impl Facts) -> bool {
         self.check(facts) == Match::Yes
     }
 
-    /// Whether the minion may be meant: what a master asks, who then awaits a return from minions
-    /// whose grains it has not stored, as Salt does.
+    /// Whether the minion may be selected: for a master, which then awaits a return from minions whose grains are not
+    /// cached, as Salt does.
     pub fn may_match(&self, facts: &impl Facts) -> bool {
         self.check(facts) != Match::No
     }
 
-    /// The ids of a list, in order, each once; nothing for other kinds. `salt -L` reports those that
-    /// no minion has as not returned.
+    /// Returns the ids of a list, in order and without duplicates; `None` for other types. `salt -L` reports ids
+    /// without a minion as not returned.
     pub fn listed(&self) -> Option<impl Iterator<Item = &str>> {
         match &self.expression {
             Expression::Term(Matcher::List(ids)) => Some(ids.iter().map(String::as_str)),
@@ -275,10 +276,10 @@ impl Target {
     }
 }
 
-/// What parts the steps of a path if the user chose nothing else.
+/// The default separator of the steps of a path.
 pub const DEFAULT_DELIMITER: &str = ":";
 
-/// One term.
+/// A term.
 #[derive(Debug, Clone)]
 enum Matcher {
     Glob(Glob),

@@ -1,7 +1,7 @@
-//! `key:sub:pattern` against grains or pillar.
+//! Matches `key:sub:pattern` against grains or pillar.
 //!
-//! Neither side of `:` says where the path ends and the pattern begins: all ways are tried, the
-//! longest path first. Comparing ignores case, as Salt does.
+//! The end of the path and the start of the pattern are ambiguous: all splits are tried, the longest path first. Case
+//! is ignored, as in Salt.
 
 use brine_text::glob::Glob;
 use brine_value::{Map, Value};
@@ -10,7 +10,7 @@ use brine_yaml::follow;
 use super::TargetError;
 use super::pcre::Pcre;
 
-/// How the end of a lookup is compared.
+/// How the value is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Comparison {
     Glob,
@@ -18,11 +18,11 @@ pub(super) enum Comparison {
     Exact,
 }
 
-/// One parsed expression.
+/// A parsed lookup.
 #[derive(Debug, Clone)]
 pub(super) struct Lookup {
     words: Vec<String>,
-    /// For each word: the text from there to the end, as the key or pattern that it may be.
+    /// For each word: the text from there to the end, as a potential key or pattern.
     ends: Vec<End>,
 }
 
@@ -37,7 +37,7 @@ enum Pattern {
     Text(String),
     Glob(Glob),
     Regex(Pcre),
-    /// Half of a regular expression that is whole only when the path is shorter.
+    /// A fragment of a regular expression, which is complete only with a shorter path.
     Never,
 }
 
@@ -53,7 +53,7 @@ impl Lookup {
         let mut wrong = None;
         let end = |from: usize| {
             let text = words[from..].join(delimiter);
-            // The whole text has at least one key in front: it is no pattern itself.
+            // The whole text contains at least one key: it is not itself a pattern.
             let pattern = if from == 0 { Ok(Pattern::Never) } else { Pattern::new(&text.to_lowercase(), comparison) };
             let pattern = pattern.unwrap_or_else(|error| {
                 wrong.get_or_insert(error);
@@ -68,7 +68,7 @@ impl Lookup {
         }
     }
 
-    /// Takes wildcards at the end for what they are.
+    /// Disables wildcards in the value.
     pub fn compare_exactly(&mut self) {
         for end in self.ends.iter_mut().skip(1) {
             end.pattern = Pattern::Text(end.text.to_lowercase());
@@ -79,7 +79,7 @@ impl Lookup {
         self.walk(data, 0)
     }
 
-    /// Whether the words from `from` lead from this mapping to something that matches the rest.
+    /// Whether the words from `from` lead from this mapping to a match of the rest.
     fn walk(&self, data: &Map, from: usize) -> bool {
         (from + 1..self.words.len()).rev().any(|end| {
             if end == from + 1 && self.words[from] == "*" {
@@ -96,8 +96,8 @@ impl Lookup {
         })
     }
 
-    /// Whether a mapping that the path led to matches the words from `from`: one of its keys does, or
-    /// leads on along them. A `*` in front stands for any key.
+    /// Whether a mapping on the path matches the words from `from`: one of its keys does, or leads to a match. A
+    /// leading `*` matches any key.
     fn in_map(&self, data: &Map, from: usize) -> bool {
         let any_key = self.words[from] == "*" && from + 1 < self.words.len();
         let from = if any_key { from + 1 } else { from };
@@ -125,7 +125,7 @@ impl Lookup {
     }
 }
 
-/// More words than any data is deep. Each `*` doubles the ways to go.
+/// The maximum number of words, beyond the depth of real data. Each `*` doubles the number of paths.
 const MAX_WORDS: usize = 32;
 
 impl Pattern {
@@ -133,7 +133,7 @@ impl Pattern {
         match comparison {
             Comparison::Exact => Ok(Pattern::Text(text.to_owned())),
             Comparison::Glob => Ok(Glob::new(text).map_or_else(|_| Pattern::Text(text.to_owned()), Pattern::Glob)),
-            // This asks for a key to be there, whatever its value.
+            // Requires only that the key exists.
             Comparison::Pcre if text == "*" => Ok(Pattern::Never),
             Comparison::Pcre => Pcre::parse(text).map(Pattern::Regex),
         }

@@ -1,4 +1,4 @@
-//! Targets that are IP addresses or networks.
+//! Targets by IP address or network.
 
 use std::net::IpAddr;
 
@@ -10,12 +10,12 @@ use brine_value::Value;
 pub(super) struct Network(network::IpNet);
 
 impl Network {
-    /// Parses `10.1.2.3`, `10.0.0.0/8`, `10.0.0.0/255.0.0.0` or the same of IPv6.
+    /// Parses `10.1.2.3`, `10.0.0.0/8`, `10.0.0.0/255.0.0.0` or the IPv6 equivalents.
     pub fn parse(text: &str) -> Option<Self> {
         network::network(text).map(Network)
     }
 
-    /// Returns whether a grain, an address or a list of them, has an address in the network.
+    /// Whether a grain, an address or a list of them, contains an address in the network.
     pub fn holds(self, grain: &Value) -> bool {
         match grain {
             Value::List(items) => items.iter().any(|item| self.holds(item)),
@@ -24,7 +24,7 @@ impl Network {
         }
     }
 
-    /// Returns the grain that has the addresses of this family.
+    /// Returns the name of the grain with addresses of this family.
     pub fn grain(self) -> &'static str {
         if self.0.addr().is_ipv4() { "ipv4" } else { "ipv6" }
     }

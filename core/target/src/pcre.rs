@@ -1,16 +1,16 @@
-//! Regular expressions as Python's `re.match` takes them.
+//! Regular expressions with the semantics of Python's `re.match`.
 
 use super::TargetError;
 
-/// How large a compiled expression may be, in bytes, and what it remembers while it matches.
+/// The maximum size of a compiled expression and of its state while matching, in bytes.
 const COMPILED: usize = 1 << 20;
 
-/// A regular expression that must match from the start, not to the end.
+/// A regular expression anchored at the start, but not at the end.
 #[derive(Debug, Clone)]
 pub struct Pcre(fancy_regex::Regex);
 
 impl Pcre {
-    /// Reads an expression.
+    /// Compiles an expression.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         fancy_regex::RegexBuilder::new(text)
             .delegate_size_limit(COMPILED)
@@ -20,9 +20,9 @@ impl Pcre {
             .map_err(|error| TargetError::Pattern { pattern: text.to_owned(), reason: error.to_string() })
     }
 
-    /// Whether it matches at the start of the text.
+    /// Whether the expression matches at the start of the text.
     pub fn is_match(&self, text: &str) -> bool {
-        // The leftmost match is found, so one at the start wins. A search that gives up is no match.
+        // The leftmost match is found, so one at the start wins. A search beyond the limits is no match.
         matches!(self.0.find(text), Ok(Some(found)) if found.start() == 0)
     }
 }

@@ -1,10 +1,10 @@
-//! What Salt 3008 matched, for each kind of target.
+//! Compares with the recorded behaviour of Salt 3008, for each type of target.
 
 use brine_value::{list, map};
 
 use super::*;
 
-/// A minion as its own matchers see it.
+/// A minion's facts for its own matchers.
 struct Minion {
     id: &'static str,
     grains: Option<Map>,
@@ -78,7 +78,7 @@ fn ids_are_matched_by_glob_list_and_regex() {
 }
 
 #[test]
-fn lists_tell_their_ids_in_order() {
+fn lists_return_their_ids_in_order() {
     let target = Target::parse(TargetKind::List, "b,a, b c", ":", &Map::new()).unwrap();
     assert_eq!(target.listed().unwrap().collect::<Vec<_>>(), ["b", "a", "c"]);
     assert_eq!(target.kind(), TargetKind::List);
@@ -146,7 +146,7 @@ fn grains_are_matched_along_their_paths() {
         &["os:", "os:D", "os:[A-Z]", "os:^Debian$", "os:x|deb", "l:w.b", "url:http:(//x:80|y)"],
         true,
     );
-    // The pattern is made lower case too, as Salt does: `\D` means `\d`.
+    // The pattern is converted to lower case too, as in Salt: `\D` means `\d`.
     check(TargetKind::GrainPcre, &[r"os:\D+", "os:ebian"], false);
 }
 
@@ -260,10 +260,10 @@ fn compounds_match_as_in_salt() {
 }
 
 #[test]
-fn a_compound_that_is_not_well_formed_names_nobody_and_says_why() {
+fn malformed_compounds_are_refused_with_a_position_and_reason() {
     let error = |text: &str| outcome(TargetKind::Compound, text).unwrap_err().to_string();
     let read = |place: usize, word: &str, text: &str, reason: &str| {
-        assert_eq!(error(text), format!("the target '{text}' cannot be read at word {place} '{word}': {reason}"));
+        assert_eq!(error(text), format!("the target '{text}' is invalid at word {place} '{word}': {reason}"));
     };
     for (text, place, word) in [
         ("or m1", 1, "or"),
@@ -295,7 +295,7 @@ fn a_compound_that_is_not_well_formed_names_nobody_and_says_why() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told() {
+fn invalid_targets_are_refused_with_a_reason() {
     for (kind, text, error) in [
         (TargetKind::Compound, "S@x", "'x' is neither an IP address nor a network"),
         (TargetKind::Compound, "R@%x or m1", "targets of type R@ are not supported"),
@@ -304,11 +304,11 @@ fn what_cannot_be_used_is_told() {
         (TargetKind::Compound, "m1 or N@loop", "node group 'loop' contains itself"),
         (TargetKind::Nodegroup, "missing", "node group 'zz' is not defined"),
         (TargetKind::Nodegroup, "odd", "node group 'odd' is not defined"),
-        (TargetKind::Nodegroup, "bad", "the target 'm1 or' cannot be read at word 3 '': a term is missing at the end"),
+        (TargetKind::Nodegroup, "bad", "the target 'm1 or' is invalid at word 3 '': a term is missing at the end"),
         (
             TargetKind::Nodegroup,
             "globs",
-            "the target 'm* x' cannot be read at word 2 'x': two terms need 'and' or 'or' between them",
+            "the target 'm* x' is invalid at word 2 'x': two terms need 'and' or 'or' between them",
         ),
         (TargetKind::Range, "%x", "targets of type range are not supported"),
     ] {
@@ -331,13 +331,13 @@ fn what_cannot_be_used_is_told() {
 #[test]
 fn nodegroups_are_compounds_lists_of_words_or_lists_of_ids() {
     check(TargetKind::Nodegroup, &["both", "ids", "words", "one", "nested", "list", "mixed"], true);
-    // Without parentheses of its own: `m1 or m2 and m2`.
+    // Without parentheses: `m1 or m2 and m2`.
     check(TargetKind::Compound, &["N@both and m2", "N@words and m2"], true);
     check(TargetKind::Compound, &["N@mixed and m2", "N@nested and m2", "N@ids and m2"], false);
 }
 
 #[test]
-fn what_depends_on_unknown_facts_is_unknown() {
+fn targets_that_depend_on_unknown_facts_are_unknown() {
     let stranger = Minion { id: "m9", grains: None, pillar: None };
     for (text, expected) in [
         ("G@os:Debian", Match::Unknown),
@@ -374,7 +374,7 @@ mod properties {
 
     use super::*;
 
-    /// An expression, its text and its truth for `m1`, each built without the parser.
+    /// Generates an expression with its text and its truth for `m1`, each built without the parser.
     fn expression() -> impl Strategy<Value = (String, bool)> {
         let leaf = prop::sample::select(vec![
             ("m1".to_owned(), true),
@@ -383,7 +383,7 @@ mod properties {
             ("E@x.*".to_owned(), false),
         ]);
         leaf.prop_recursive(5, 40, 4, |inner| {
-            // Everything that is not a leaf has parentheses around its parts.
+            // All but leaves have parentheses around their parts.
             let wrapped = inner.prop_map(|(text, truth)| (format!("( {text} )"), truth));
             prop_oneof![
                 wrapped.clone().prop_map(|(text, truth)| (format!("not {text}"), !truth)),
@@ -392,7 +392,7 @@ mod properties {
         })
     }
 
-    /// Joins terms by `and`, `or` and `not`; the truth is that of a disjunction of conjunctions.
+    /// Joins terms with `and`, `or` and `not`; the truth is that of a disjunction of conjunctions.
     fn chain(terms: Vec<((String, bool), usize)>) -> (String, bool) {
         let (mut text, mut conjunctions) = (String::new(), vec![true]);
         for (i, ((term, truth), operator)) in terms.into_iter().enumerate() {
@@ -415,7 +415,7 @@ mod properties {
 
     proptest! {
         #[test]
-        fn a_compound_means_what_its_parts_mean((text, truth) in expression()) {
+        fn compounds_combine_the_truth_of_their_terms((text, truth) in expression()) {
             prop_assert_eq!(outcome(TargetKind::Compound, text.as_str()), Ok(truth), "{}", text);
         }
 

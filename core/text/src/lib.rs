@@ -1,10 +1,10 @@
-//! Algorithms over text that many parts share.
+//! Shared text algorithms.
 //!
 //! | module | owns |
 //! |---|---|
 //! | [`glob`] | Python's `fnmatch` |
-//! | [`nearest`] | the known word that a mistyped one is most similar to |
-//! | [`network`] | IP networks as Python reads them |
+//! | [`nearest`] | suggestions for misspelt names |
+//! | [`network`] | IP networks with the semantics of Python |
 //! | [`shell`] | quoting for POSIX shells |
 
 pub mod glob;

@@ -1,11 +1,11 @@
-//! IP addresses and networks, as Python's `ipaddress` reads them.
+//! IP addresses and networks with the semantics of Python's `ipaddress`.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 pub use ipnet::IpNet;
 
-/// Parses an address, or an address with the mask of its network, like Python's `ip_interface`. The mask is a length in
-/// bits or, with IPv4, a netmask or its complement. An address alone is a network of one.
+/// Parses an address, optionally with its network's mask, like Python's `ip_interface`. The mask is a prefix length or,
+/// for IPv4, a netmask or its complement. An address alone is a network of one.
 pub fn interface(text: &str) -> Option<IpNet> {
     let Some((address, mask)) = text.split_once('/') else { return text.parse::<IpAddr>().ok().map(IpNet::from) };
     let address: IpAddr = address.parse().ok()?;
@@ -17,12 +17,12 @@ pub fn interface(text: &str) -> Option<IpNet> {
     IpNet::new(address, length).ok()
 }
 
-/// Parses a network like Python's `ip_network`: the address has no bits outside of the mask.
+/// Parses a network like Python's `ip_network`: the address has no host bits set.
 pub fn network(text: &str) -> Option<IpNet> {
     interface(text).filter(|found| found.addr() == found.network())
 }
 
-/// Returns whether an address is of a private network, of the link, or of the host itself.
+/// Whether an address is private, link-local or loopback.
 pub fn is_private(address: IpAddr) -> bool {
     let of_network = match address {
         IpAddr::V4(address) => address.is_private(),
@@ -31,7 +31,7 @@ pub fn is_private(address: IpAddr) -> bool {
     of_network || address.is_loopback() || is_link_local(address)
 }
 
-/// Returns whether an address is of the link.
+/// Whether an address is link-local.
 pub fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_link_local(),
@@ -39,7 +39,7 @@ pub fn is_link_local(address: IpAddr) -> bool {
     }
 }
 
-/// Returns the length of `255.0.0.0`, or of `0.255.255.255`, its complement.
+/// Returns the prefix length of a netmask `255.0.0.0`, or of its complement `0.255.255.255`.
 fn length_of(mask: &str) -> Option<u8> {
     let mask: Ipv4Addr = mask.parse().ok()?;
     [mask, !mask].into_iter().find_map(|mask| ipnet::ipv4_mask_to_prefix(mask).ok())

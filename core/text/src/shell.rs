@@ -1,16 +1,16 @@
 //! Quoting for POSIX shells.
 
-/// Returns a text as one word of a shell, like Python's `shlex.quote`.
+/// Quotes a string as one word of a shell, like Python's `shlex.quote`.
 pub fn quote(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\"'\"'")) }
 }
 
-/// Returns whether a text is one word of a shell as it stands.
+/// Whether a string needs no quotes as one word of a shell.
 pub fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c))
 }
 
-/// Returns whether the end of this beginning of a command is within quotes or behind a backslash.
+/// Whether this prefix of a command ends within quotes or after a backslash.
 pub fn is_open(command: &str) -> bool {
     let (mut quote, mut escaped) = (None, false);
     for c in command.chars() {

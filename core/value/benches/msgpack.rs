@@ -1,10 +1,10 @@
-//! Decoding of what requests bring: a small event, a job return, a large one.
+//! Decoding of typical messages: a small event, a job return, a large one.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use brine_value::{Value, map, msgpack};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// The return of a state run with so many states.
+/// The return of a state run with this many states.
 fn highstate(states: usize) -> Vec<u8> {
     let one = |n: usize| {
         let id = format!("pkg_|-package-{n}_|-package-{n}_|-installed");

@@ -1,23 +1,23 @@
-//! Whole numbers that 64 bits do not hold. Nothing computes with them: they are read, shown and handed on.
+//! Integers beyond 64 bits. They are parsed, formatted and passed on, without arithmetic.
 
 use std::fmt;
 
 use super::Value;
 
-/// As many digits as Python turns into a number.
+/// Python's limit on the digits of an integer.
 const MAX_DIGITS: usize = 4300;
 
-/// A whole number below [`i64::MIN`] or above [`u64::MAX`], as its decimal digits.
+/// An integer below [`i64::MIN`] or above [`u64::MAX`], as its decimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BigInt(Box<str>);
 
 impl BigInt {
-    /// The number as 128 bits, if it fits.
+    /// Returns the number as 128 bits, if it fits.
     pub fn as_i128(&self) -> Option<i128> {
         self.0.parse().ok()
     }
 
-    /// The number as floating point.
+    /// Returns the nearest floating point number.
     pub fn as_f64(&self) -> f64 {
         self.0.parse().unwrap_or(f64::INFINITY)
     }
@@ -37,8 +37,8 @@ impl From<i128> for Value {
 }
 
 impl Value {
-    /// The whole number that digits of a radix up to 16 stand for, or nothing where they are none or too many.
-    /// A colon begins a sixtieth, as in YAML's `1:30`.
+    /// Parses an integer in a radix up to 16; `None` if the digits are invalid or too many. A colon separates base-60
+    /// digits, as in YAML's `1:30`.
     pub fn whole_number(negative: bool, digits: &str, radix: u32) -> Option<Value> {
         let mut number = Magnitude(vec![0]);
         for (place, sixtieth) in digits.split(':').enumerate() {
@@ -58,13 +58,13 @@ impl Value {
     }
 }
 
-/// A number in limbs of eighteen decimal digits, the lowest first.
+/// A number in limbs of eighteen decimal digits, least significant first.
 struct Magnitude(Vec<u64>);
 
 impl Magnitude {
     const LIMB: u64 = 1_000_000_000_000_000_000;
 
-    /// Times a number, and one more; nothing where it gets too large.
+    /// Multiplies and adds; `None` on overflow of the limit.
     fn grow(&mut self, times: u64, plus: u64) -> Option<()> {
         let mut carry = u128::from(plus);
         for limb in &mut self.0 {

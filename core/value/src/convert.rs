@@ -1,4 +1,4 @@
-//! Rust types to and from [`Value`].
+//! Conversions between Rust types and [`Value`].
 
 use std::path::PathBuf;
 
@@ -54,26 +54,25 @@ impl<T: Into<Value>> FromIterator<T> for Value {
     }
 }
 
-/// A value was not of the type that was asked for.
+/// A value has the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, got {got}")]
 pub struct WrongType {
-    /// What would have been right, in words.
+    /// A description of the expected type.
     pub expected: &'static str,
-    /// Python's name of the type that it was.
+    /// Python's name of the actual type.
     pub got: &'static str,
 }
 
-/// A Rust type that can be read from a [`Value`], with Salt's leniency: a number is good where text
-/// is wanted, one word is good where a list is wanted.
+/// Conversion from a [`Value`] with Salt's leniency: a number converts to a string, a string to a list of one.
 pub trait FromValue: Sized {
-    /// What is wanted, in words, for messages.
+    /// A description of the expected type, for messages.
     const EXPECTED: &'static str;
 
-    /// Reads the value, or gives nothing if its type does not fit.
+    /// Converts the value; `None` if its type does not fit.
     fn from_value(value: &Value) -> Option<Self>;
 
-    /// Reads the value, or says what was expected and what it was.
+    /// Converts the value.
     fn try_from_value(value: &Value) -> Result<Self, WrongType> {
         Self::from_value(value).ok_or(WrongType { expected: Self::EXPECTED, got: value.type_name() })
     }
@@ -197,7 +196,7 @@ impl From<PathBuf> for Value {
     }
 }
 
-/// Directories by environment, as `file_roots` has them.
+/// Directories by environment, as in `file_roots`.
 impl FromValue for IndexMap<String, Vec<PathBuf>> {
     const EXPECTED: &'static str = "a mapping of environment to a list of directories";
     fn from_value(value: &Value) -> Option<Self> {

@@ -1,4 +1,4 @@
-//! Values as JSON, for people and programs.
+//! Values as JSON.
 
 use std::borrow::Cow;
 
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 
 use super::{Map, Value};
 
-/// JSON on one line with Python's spacing (`, ` and `: `), as Salt prints events.
+/// Formats a value as JSON on one line with Python's spacing (`, ` and `: `), as Salt prints events.
 pub fn to_json(value: &Value) -> String {
     write(value, PythonSpacing)
 }
 
-/// JSON over several lines.
+/// Formats a value as JSON over several lines.
 pub fn to_json_pretty(value: &Value, indent: usize) -> String {
     let spaces = " ".repeat(indent);
     write(value, serde_json::ser::PrettyFormatter::with_indent(spaces.as_bytes()))
 }
 
-/// A copy whose mappings are sorted by the text of their keys, at every depth.
+/// Returns a copy with all mappings sorted by the string form of their keys.
 pub fn sorted(value: &Value) -> Value {
     match value {
         Value::List(items) => Value::List(items.iter().map(sorted).collect()),
@@ -32,7 +32,7 @@ pub fn sorted(value: &Value) -> Value {
     }
 }
 
-/// Reads JSON.
+/// Parses JSON.
 pub fn from_json(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -40,7 +40,7 @@ pub fn from_json(text: &str) -> Result<Value, serde_json::Error> {
 fn write(value: &Value, formatter: impl serde_json::ser::Formatter) -> String {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
-    // Keys are always written as text below, a `Vec` takes everything, and what is written is UTF-8: this cannot fail.
+    // Cannot fail: keys are always converted to strings below, a `Vec` accepts all writes, and the output is UTF-8.
     _ = value.serialize(&mut serializer);
     String::from_utf8(out).unwrap_or_default()
 }
@@ -61,7 +61,7 @@ impl serde_json::ser::Formatter for PythonSpacing {
     }
 }
 
-/// The text of a key where only text may be one, as Python's `json` writes it.
+/// Returns a key as a string, as Python's `json` writes it.
 fn key_text(key: &Value) -> Cow<'_, str> {
     match key {
         Value::Nil => "null".into(),

@@ -1,7 +1,7 @@
-//! What msgpack, JSON and YAML can say, Salt's way.
+//! The data model of msgpack, JSON and YAML, with Salt's semantics.
 //!
-//! Order of keys is kept, keys may be of any type, bytes stay bytes. `msgpack` is the form on the
-//! wire and on the bus, `json` and `python` are forms for people.
+//! Mappings keep their order, keys may be of any type, bytes stay bytes. `msgpack` is the encoding on the wire and on
+//! the bus; `json` and `python` format values for people.
 
 mod big;
 mod convert;
@@ -17,27 +17,27 @@ pub use big::BigInt;
 pub use convert::{FromValue, WrongType};
 pub use url::{percent_encoded, percent_encoded_path};
 
-/// One piece of data, as it travels between all parts of Brine.
+/// One item of data, as exchanged between all parts of Brine.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
-    /// Nothing: `None`, `null`, `~`.
+    /// Null: `None`, `null`, `~`.
     #[default]
     Nil,
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A whole number above [`i64::MAX`]; smaller ones are always [`Value::Int`].
+    /// An integer above [`i64::MAX`]; smaller ones are always [`Value::Int`].
     UInt(u64),
-    /// A whole number that 64 bits do not hold. On the wire it is text, as Salt sends it.
+    /// An integer beyond 64 bits. It is a string on the wire, as in Salt.
     Big(BigInt),
     /// A floating point number.
     Float(f64),
-    /// Text.
+    /// A string.
     Str(String),
-    /// Bytes that are not text.
+    /// Bytes that are not UTF-8.
     Bytes(Vec<u8>),
-    /// A sequence. Tuples become lists on the wire.
+    /// A list. Tuples become lists on the wire.
     List(Vec<Value>),
     /// A mapping in insertion order.
     Map(Map),
@@ -47,12 +47,12 @@ pub enum Value {
 pub type Map = indexmap::IndexMap<Value, Value>;
 
 impl Value {
-    /// The empty mapping.
+    /// Returns the empty mapping.
     pub fn map() -> Self {
         Value::Map(Map::new())
     }
 
-    /// The text, if this is text.
+    /// Returns the string, if this is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Str(s) => Some(s),
@@ -60,7 +60,7 @@ impl Value {
         }
     }
 
-    /// The truth value, if this is one.
+    /// Returns the boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(b) => Some(*b),
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The whole number, if this is one that fits.
+    /// Returns the integer, if this is one that fits.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Value::Int(n) => Some(*n),
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// The number as floating point, if this is a number.
+    /// Returns the number as floating point, if this is a number.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// The items, if this is a list.
+    /// Returns the items, if this is a list.
     pub fn as_list(&self) -> Option<&[Value]> {
         match self {
             Value::List(items) => Some(items),
@@ -95,7 +95,7 @@ impl Value {
         }
     }
 
-    /// The mapping, if this is one.
+    /// Returns the mapping, if this is one.
     pub fn as_map(&self) -> Option<&Map> {
         match self {
             Value::Map(map) => Some(map),
@@ -103,7 +103,7 @@ impl Value {
         }
     }
 
-    /// The mapping to change, if this is one.
+    /// Returns the mapping mutably, if this is one.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         match self {
             Value::Map(map) => Some(map),
@@ -111,7 +111,7 @@ impl Value {
         }
     }
 
-    /// The bytes of text or bytes.
+    /// Returns the bytes of a string or of bytes.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Value::Str(s) => Some(s.as_bytes()),
@@ -120,17 +120,17 @@ impl Value {
         }
     }
 
-    /// The value under a text key, if this is a mapping that has it.
+    /// Returns the value of a string key, if this is a mapping that contains it.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map().and_then(|map| map.get(key))
     }
 
-    /// Whether there is nothing here.
+    /// Whether this is null.
     pub fn is_nil(&self) -> bool {
         matches!(self, Value::Nil)
     }
 
-    /// Truth as Python sees it: empty, zero and nothing are false.
+    /// Whether this is true in Python: empty, zero and null are false.
     pub fn is_truthy(&self) -> bool {
         match self {
             Value::Nil => false,
@@ -145,7 +145,7 @@ impl Value {
         }
     }
 
-    /// What Python calls the type of this value, for messages to people who write YAML.
+    /// Returns Python's name of this type, for messages to authors of YAML.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Nil => "NoneType",
@@ -168,7 +168,7 @@ impl PartialEq for Value {
             (Value::Int(a), Value::Int(b)) => a == b,
             (Value::UInt(a), Value::UInt(b)) => a == b,
             (Value::Big(a), Value::Big(b)) => a == b,
-            // By bits, so that equality is an equivalence and agrees with `Hash`: NaN equals itself.
+            // Compares the bits, so that equality is an equivalence relation and agrees with `Hash`: NaN equals itself.
             (Value::Float(a), Value::Float(b)) => a.to_bits() == b.to_bits(),
             (Value::Str(a), Value::Str(b)) => a == b,
             (Value::Bytes(a), Value::Bytes(b)) => a == b,
@@ -184,7 +184,7 @@ impl Eq for Value {}
 impl Hash for Value {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
-            // Text hashes like `str`, so that mappings can be searched by `&str` without a copy.
+            // A string hashes like `str`, so that mappings can be searched by `&str` without a copy.
             Value::Str(s) => s.as_str().hash(state),
             Value::Nil => 0u8.hash(state),
             Value::Bool(b) => b.hash(state),
@@ -194,7 +194,7 @@ impl Hash for Value {
             Value::Float(f) => f.to_bits().hash(state),
             Value::Bytes(b) => b.hash(state),
             Value::List(l) => l.hash(state),
-            // Equality of mappings does not look at order, so neither may the hash.
+            // Equality of mappings ignores the order, so the hash must, too.
             Value::Map(m) => m.len().hash(state),
         }
     }
@@ -206,7 +206,7 @@ impl indexmap::Equivalent<Value> for str {
     }
 }
 
-/// Prints as Python's `str()` does: text bare, containers as literals.
+/// Formats like Python's `str()`: strings bare, containers as literals.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -216,7 +216,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// Builds a [`Map`] from `key => value` pairs; keys and values are anything that turns into a [`Value`].
+/// Builds a [`Map`] from `key => value` pairs of types that convert to [`Value`].
 #[macro_export]
 macro_rules! map {
     ($($key:expr => $value:expr),* $(,)?) => {{
@@ -227,7 +227,7 @@ macro_rules! map {
     }};
 }
 
-/// Builds a [`Value::List`] from anything that turns into values.
+/// Builds a [`Value::List`] from items of types that convert to [`Value`].
 #[macro_export]
 macro_rules! list {
     ($($item:expr),* $(,)?) => {

@@ -1,22 +1,22 @@
-//! Values as msgpack, as Salt writes it: text as `str`, bytes as `bin`.
+//! Values as msgpack, as Salt encodes them: strings as `str`, bytes as `bin`.
 //!
-//! Decoding takes untrusted input: depth is bounded, and input that might take more memory than a [`Budget`] allows
-//! is scanned first and refused before anything is allocated.
+//! Decodes untrusted input: depth is bounded, and input that might exceed its memory [`Budget`] is scanned first and
+//! refused before anything is allocated.
 
 use rmp::Marker;
 
 use super::{Map, Value};
 
-/// How deep containers may nest in what is read.
+/// The maximum nesting depth of decoded containers.
 pub const MAX_DEPTH: usize = 128;
 
-/// Memory that decoded values may take beyond the bytes of their strings. A value takes some eighty bytes, whatever
-/// its length in the input: a list of a million times nil is a megabyte of msgpack.
+/// The maximum memory of decoded values beyond the bytes of their strings. A value takes some eighty bytes, whatever
+/// its encoded size: a list of a million nils is a megabyte of msgpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget(pub usize);
 
 impl Budget {
-    /// For data of this installation: the store, files, replies of the own master.
+    /// For data of this installation: the store, files, replies of its own master.
     pub const TRUSTED: Budget = Budget(1 << 30);
     /// For messages of authenticated peers.
     pub const AUTHENTICATED: Budget = Budget(256 << 20);
@@ -24,21 +24,21 @@ impl Budget {
     pub const UNAUTHENTICATED: Budget = Budget(16 << 20);
 }
 
-/// Estimated cost of a map entry beyond its key and value: hash, and places in the index.
+/// Estimated cost of a map entry beyond its key and value: hash and index.
 const ENTRY_COST: u64 = 24;
-/// Estimated rounding of the allocator for a string.
+/// Estimated allocator overhead of a string.
 const STRING_COST: u64 = 16;
 
-/// The most memory that a byte of input may take: an empty string.
+/// The maximum memory per byte of input: an empty string.
 const MOST_PER_BYTE: usize = size_of::<Value>() + STRING_COST as usize;
 
-/// Why bytes are not one msgpack value.
+/// Why bytes are not exactly one msgpack value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnpackError {
     /// The input ends inside a value.
     #[error("msgpack ends early at byte {0}")]
     Truncated(usize),
-    /// The value is whole, and bytes follow it.
+    /// Bytes follow the value.
     #[error("msgpack has {0} bytes after its value")]
     Trailing(usize),
     /// Containers nest deeper than [`MAX_DEPTH`].
@@ -47,27 +47,27 @@ pub enum UnpackError {
     /// A byte that msgpack reserves.
     #[error("msgpack has the reserved marker at byte {0}")]
     Reserved(usize),
-    /// The value is not a mapping where one must be.
+    /// The value is not a mapping where one is required.
     #[error("msgpack is not a map")]
     NotAMap,
     /// The decoded value would take more memory than its [`Budget`].
     #[error("msgpack needs {needed} bytes of memory, {limit} are allowed")]
     TooLarge {
-        /// The estimate for all values.
+        /// The estimated memory of all values, in bytes.
         needed: u64,
-        /// The budget.
+        /// The budget in bytes.
         limit: usize,
     },
 }
 
-/// Packs a value.
+/// Encodes a value.
 pub fn pack(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     pack_into(&mut out, value);
     out
 }
 
-/// Packs a mapping.
+/// Encodes a mapping.
 pub fn pack_map(map: &Map) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     pack_map_into(&mut out, map);
@@ -76,7 +76,7 @@ pub fn pack_map(map: &Map) -> Vec<u8> {
 
 // Writing into a `Vec` cannot fail, hence the discarded results below.
 
-/// Packs a value behind what is already in `out`.
+/// Encodes a value and appends it to `out`.
 pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
     match value {
         Value::Nil => _ = rmp::encode::write_nil(out),
@@ -97,12 +97,12 @@ pub fn pack_into(out: &mut Vec<u8>, value: &Value) {
     }
 }
 
-/// Packs the header of a mapping of so many entries behind what is already in `out`.
+/// Encodes the header of a mapping of this many entries and appends it to `out`.
 pub fn pack_map_len(out: &mut Vec<u8>, len: u32) {
     _ = rmp::encode::write_map_len(out, len);
 }
 
-/// Packs a mapping behind what is already in `out`.
+/// Encodes a mapping and appends it to `out`.
 pub fn pack_map_into(out: &mut Vec<u8>, map: &Map) {
     pack_map_len(out, map.len() as u32);
     for (key, value) in map {
@@ -116,7 +116,7 @@ pub fn unpack(input: &[u8]) -> Result<Value, UnpackError> {
     unpack_within(input, Budget::TRUSTED)
 }
 
-/// Decodes exactly one value that takes at most so much memory.
+/// Decodes exactly one value within a memory budget.
 pub fn unpack_within(input: &[u8], budget: Budget) -> Result<Value, UnpackError> {
     if input.len().saturating_mul(MOST_PER_BYTE) > budget.0 {
         let needed = Reader::new(input).skip(1)?;
@@ -137,7 +137,7 @@ pub fn unpack_map(input: &[u8]) -> Result<Map, UnpackError> {
     unpack_map_within(input, Budget::TRUSTED)
 }
 
-/// Decodes exactly one mapping that takes at most so much memory.
+/// Decodes exactly one mapping within a memory budget.
 pub fn unpack_map_within(input: &[u8], budget: Budget) -> Result<Map, UnpackError> {
     match unpack_within(input, budget)? {
         Value::Map(map) => Ok(map),
@@ -145,27 +145,26 @@ pub fn unpack_map_within(input: &[u8], budget: Budget) -> Result<Map, UnpackErro
     }
 }
 
-/// Where the entries of a packed mapping are, without reading them: for looking at, and adding to, a
-/// body that otherwise stays packed.
+/// An entry of an encoded mapping, not decoded: for inspecting and extending data that otherwise stays encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The key, if it is text.
+    /// The key, if it is a string.
     pub key: Option<&'a str>,
-    /// The packed value.
+    /// The encoded value.
     pub value: &'a [u8],
-    /// Where the packed value starts in the input.
+    /// The offset of the encoded value in the input.
     pub offset: usize,
 }
 
-/// The packed entries of one mapping that fills the whole input. Checks all of it.
+/// Returns the encoded entries of exactly one mapping. Validates the whole input.
 pub fn entries(input: &[u8]) -> Result<Vec<Entry<'_>>, UnpackError> {
     let mut found = Vec::new();
     scan(input, |entry| found.push(entry))?;
     Ok(found)
 }
 
-/// Checks that the input is exactly one mapping and shows each packed entry to `visit`. Returns the
-/// number of entries and the length of the mapping's header.
+/// Validates that the input is exactly one mapping and passes each encoded entry to `visit`. Returns the number of
+/// entries and the length of the mapping's header.
 pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u32, usize), UnpackError> {
     let mut reader = Reader::new(input);
     let len = match reader.marker()? {
@@ -199,7 +198,7 @@ pub fn scan<'a>(input: &'a [u8], mut visit: impl FnMut(Entry<'a>)) -> Result<(u3
     }
 }
 
-/// Returns the content of packed text or bytes, without decoding it; nothing if it is of another type.
+/// Returns the content of an encoded string or bytes without decoding it; `None` for other types.
 pub fn content(packed: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(packed);
     let length = match reader.marker().ok()? {
@@ -215,8 +214,8 @@ pub fn content(packed: &[u8]) -> Option<&[u8]> {
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,
-    /// How many more values are reserved memory for: a value has a byte at least, so more than there are bytes were
-    /// announced by lies.
+    /// The number of values for which memory may still be reserved: each value takes at least one byte, so
+    /// announcements beyond the length of the input are false.
     reservable: usize,
 }
 
@@ -225,7 +224,7 @@ impl<'a> Reader<'a> {
         Reader { input, at: 0, reservable: input.len() }
     }
 
-    /// How many of the announced values, or pairs of values, to reserve memory for.
+    /// Returns for how many of the announced values, or pairs of values, to reserve memory.
     fn reserve(&mut self, announced: usize, values: usize) -> usize {
         let reserved = announced.min(self.reservable / values);
         self.reservable -= reserved * values;
@@ -244,14 +243,14 @@ impl<'a> Reader<'a> {
         self.bytes(1).map(|byte| Marker::from_u8(byte[0]))
     }
 
-    /// A big-endian number of `n` bytes.
+    /// Reads a big-endian number of `n` bytes.
     fn number(&mut self, n: usize) -> Result<u64, UnpackError> {
         Ok(self.bytes(n)?.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
     fn text(&mut self, n: usize) -> Result<Value, UnpackError> {
         let bytes = self.bytes(n)?;
-        // Python 2 peers and binary returns put bytes that are no text into `str`.
+        // Python 2 peers and binary returns put bytes that are not UTF-8 into `str`.
         Ok(std::str::from_utf8(bytes).map_or_else(|_| Value::Bytes(bytes.to_vec()), Value::from))
     }
 
@@ -272,7 +271,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Map(map))
     }
 
-    /// Salt's extension type 78 is a date and time as text; anything else stays bytes.
+    /// Decodes Salt's extension type 78, a date and time, as a string; other types as bytes.
     fn ext(&mut self, n: usize) -> Result<Value, UnpackError> {
         let kind = self.number(1)?;
         let bytes = self.bytes(n)?;
@@ -328,8 +327,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Steps over `count` values without building them and returns the memory that they would take. Not recursive:
-    /// depth costs nothing here.
+    /// Skips `count` values without building them and returns the memory that they would take. Not recursive:
+    /// unaffected by depth.
     fn skip(&mut self, count: u64) -> Result<u64, UnpackError> {
         let mut open = count;
         let (mut values, mut strings, mut entries) = (0u64, 0u64, 0u64);
@@ -338,7 +337,7 @@ impl<'a> Reader<'a> {
             values += 1;
             let start = self.at;
             let marker = self.marker()?;
-            // The bytes behind the marker, if it has content of its own.
+            // The bytes after the marker, if it has content of its own.
             let content = match marker {
                 Marker::Null | Marker::True | Marker::False | Marker::FixPos(_) | Marker::FixNeg(_) => continue,
                 Marker::U8 | Marker::I8 => 1,
@@ -352,7 +351,7 @@ impl<'a> Reader<'a> {
                 Marker::Str8 | Marker::Bin8 => self.announced(1, &mut strings)?,
                 Marker::Str16 | Marker::Bin16 => self.announced(2, &mut strings)?,
                 Marker::Str32 | Marker::Bin32 => self.announced(4, &mut strings)?,
-                // One byte more than announced: the type of the extension.
+                // One byte more than announced: the extension's type.
                 Marker::Ext8 => self.announced(1, &mut strings)? + 1,
                 Marker::Ext16 => self.announced(2, &mut strings)? + 1,
                 Marker::Ext32 => self.announced(4, &mut strings)? + 1,
@@ -387,7 +386,7 @@ impl<'a> Reader<'a> {
                 Marker::Reserved => return Err(UnpackError::Reserved(start)),
             };
             self.bytes(content)?;
-            // More values are promised than bytes are left: refuse before counting on.
+            // More values are announced than bytes are left: refuse early.
             if open > (self.input.len() - self.at) as u64 {
                 return Err(UnpackError::Truncated(self.input.len()));
             }
@@ -395,7 +394,7 @@ impl<'a> Reader<'a> {
         Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST)
     }
 
-    /// The announced length of a string, which is counted.
+    /// Reads and counts the announced length of a string.
     fn announced(&mut self, n: usize, strings: &mut u64) -> Result<usize, UnpackError> {
         *strings += 1;
         Ok(self.number(n)? as usize)
@@ -409,7 +408,7 @@ mod tests {
     use super::*;
     use crate::{list, map};
 
-    /// Any value, for property tests.
+    /// Generates any value.
     fn any_value() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Nil),
@@ -477,7 +476,7 @@ mod tests {
             let refused = UnpackError::TooLarge { needed: needed as u64, limit: needed - 1 };
             assert_eq!(unpack_within(&packed, Budget(needed - 1)), Err(refused));
         }
-        // 62 MB, of which each level would have reserved the rest.
+        // 62 MB; each level would reserve the rest.
         let mut nested = b"\xdf\xff\xff\xff\xff".repeat(120);
         nested.resize(62 << 20, 0xc0);
         assert!(matches!(unpack_within(&nested, Budget::AUTHENTICATED), Err(UnpackError::Truncated(_))));

@@ -1,17 +1,17 @@
-//! Values as Python prints them: `repr()`.
+//! Formats values as Python does: `repr()` and `str()`.
 
 use std::fmt::{self, Write};
 
 use super::Value;
 
-/// The text that Python's `repr()` gives.
+/// Returns the result of Python's `repr()`.
 pub fn repr(value: &Value) -> String {
     let mut out = String::new();
     _ = write_repr(value, &mut out);
     out
 }
 
-/// Writes the text that Python's `repr()` gives.
+/// Writes the result of Python's `repr()`.
 pub fn write_repr(value: &Value, out: &mut impl Write) -> fmt::Result {
     match value {
         Value::Nil => out.write_str("None"),
@@ -48,7 +48,7 @@ pub fn write_repr(value: &Value, out: &mut impl Write) -> fmt::Result {
     }
 }
 
-/// The text of `str()` for what came out of an SLS, whose mappings keep their order and say so: `OrderedDict([('a', 1)])`.
+/// Returns the result of `str()` for data from an SLS, whose mappings are ordered: `OrderedDict([('a', 1)])`.
 pub fn ordered_str(value: &Value) -> String {
     match value {
         Value::Str(text) => text.clone(),
@@ -75,7 +75,7 @@ fn write_float(f: f64, out: &mut impl Write) -> fmt::Result {
     }
     let magnitude = f.abs();
     if magnitude != 0.0 && !(1e-4..1e16).contains(&magnitude) {
-        // Python writes the exponent with a sign and two digits at least.
+        // Python writes the exponent with a sign and at least two digits.
         let text = format!("{f:e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
@@ -84,7 +84,7 @@ fn write_float(f: f64, out: &mut impl Write) -> fmt::Result {
     if f.fract() == 0.0 { write!(out, "{f:.1}") } else { write!(out, "{f}") }
 }
 
-/// Single quotes unless the text has some and no double ones, as Python chooses.
+/// Quotes a string as Python does: single quotes, unless it contains some and no double ones.
 fn write_str(text: &str, out: &mut impl Write) -> fmt::Result {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.write_char(quote)?;
@@ -105,7 +105,7 @@ fn write_str(text: &str, out: &mut impl Write) -> fmt::Result {
     out.write_char(quote)
 }
 
-/// Whether Python escapes a character beyond ASCII in literals: controls, formats and separators of Unicode.
+/// Whether Python escapes a non-ASCII character in literals: Unicode controls, formats and separators.
 fn is_unprintable(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{a0}' | '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}' | '\u{890}'..='\u{891}'

@@ -1,11 +1,11 @@
-//! Texts in URLs.
+//! Percent encoding for URLs.
 
-/// A text as a part of a URL.
+/// Encodes a component of a URL.
 pub fn percent_encoded(text: &str) -> String {
     encoded(text, b"_.-~")
 }
 
-/// A text as a path of a URL: its slashes stay.
+/// Encodes a path of a URL, keeping slashes.
 pub fn percent_encoded_path(text: &str) -> String {
     encoded(text, b"_.-~/")
 }

@@ -1,4 +1,4 @@
-//! Authentication: how a minion shows its key and gets session keys.
+//! Authentication: the `_auth` request of a minion and the master's reply.
 
 use brine_crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
 use brine_ids::MinionId;
@@ -8,36 +8,36 @@ use sha2::{Digest, Sha256};
 use super::envelope::algorithm;
 use super::{WireError, field, optional, parsed};
 
-/// A minion asks to be let in.
+/// A minion's request for authentication.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthRequest {
-    /// Who it says to be.
+    /// The claimed minion id.
     pub id: MinionId,
     /// Its public key, PEM.
     pub public_key: String,
-    /// Random text that the reply must carry.
+    /// A nonce that the reply must repeat.
     pub nonce: String,
-    /// How the reply's keys are to be sealed.
+    /// How the master encrypts the keys in the reply.
     pub encryption: EncryptionAlgorithm,
-    /// How the reply is to be signed.
+    /// How the master signs the reply.
     pub signature: SignatureAlgorithm,
-    /// Random bytes sealed to the master's key, if the minion knows it: the master shows by returning
-    /// them that it holds that key.
+    /// Random bytes encrypted to the master's key, if the minion knows it: by returning them, the master proves that it
+    /// holds that key.
     pub token: Option<Vec<u8>>,
-    /// The session ciphers that the minion allows, best first; nothing says that it is Salt's alone.
+    /// The session ciphers that the minion allows, in order of preference; Salt's alone if the field is missing.
     pub ciphers: Vec<Cipher>,
-    /// Grains that may let the key be accepted.
+    /// Grains for automatic acceptance of the key (`autosign_grains`).
     pub autosign_grains: Map,
 }
 
 impl AuthRequest {
-    /// Reads the fields of an `_auth` command.
+    /// Parses the fields of an `_auth` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let offered: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
-        // A cipher that is not known here is one that cannot be chosen.
+        // Unknown ciphers cannot be chosen.
         let ciphers: Vec<Cipher> = offered.iter().filter_map(|name| name.parse().ok()).collect();
         if ciphers.is_empty() && !offered.is_empty() {
-            return Err(WireError::Field { field: "ciphers", reason: "none of them is known here".into() });
+            return Err(WireError::Field { field: "ciphers", reason: "all of them are unknown".into() });
         }
         Ok(AuthRequest {
             id: parsed(map, "id")?,
@@ -51,7 +51,7 @@ impl AuthRequest {
         })
     }
 
-    /// The fields of the `_auth` command.
+    /// Returns the fields of the `_auth` command.
     pub fn to_map(&self) -> Map {
         let mut map = map! {
             "cmd" => "_auth",
@@ -74,8 +74,8 @@ impl AuthRequest {
     }
 }
 
-/// What ties a reply to its request: the signed reply carries both, so that what was changed on its way to the
-/// master is seen by the minion.
+/// Binds a reply to its request: the signed reply carries the nonce and the request's digest, so that the minion
+/// detects a request that was changed in transit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     nonce: String,
@@ -83,63 +83,63 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// The binding of a request with these fields.
+    /// Returns the binding of a request with these fields.
     pub fn of(request: &Map) -> Result<Self, WireError> {
         Ok(Binding { nonce: field(request, "nonce")?, digest: Sha256::digest(msgpack::pack_map(request)).to_vec() })
     }
 }
 
-/// The field of the reply that holds the digest of the request. Salt's masters send none.
+/// The field of the reply with the digest of the request. Salt's masters do not send it.
 const DIGEST: &str = "request";
-/// The field of a reply that says more of why the minion may not come in than Salt's `ret`.
+/// The field of the reply with a more precise reason for the refusal than Salt's `ret`.
 const REASON: &str = "reason";
 const NO_CIPHER: &str = "ciphers";
 
-/// What the master says to a minion that may not come in.
+/// Why the master refuses authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// The key waits to be accepted.
+    /// The key is pending acceptance.
     Pending,
-    /// The key is rejected, or is not the one that was accepted.
+    /// The key is rejected, or differs from the accepted one.
     Rejected,
-    /// There are as many minions as there may be.
+    /// The maximum number of minions is reached (`max_minions`).
     Full,
-    /// The master allows none of the ciphers that the minion allows. To Salt's minions it is a rejection.
+    /// The minion offers no cipher that the master allows. Salt's minions see a rejection.
     NoCipher,
 }
 
 /// The signed content of the reply to `_auth`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthReply {
-    /// Not now, or not at all.
+    /// Authentication refused.
     Refused(Verdict),
-    /// The minion is in.
+    /// The minion is authenticated.
     Accepted(Box<Accepted>),
 }
 
-/// What a minion learns that is let in.
+/// The reply to an authenticated minion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accepted {
     /// The master's public key, PEM.
     pub public_key: String,
-    /// The signature of this text by the key that vouches for masters, as Base64.
+    /// The signature of the public key by the master's signing key, as Base64.
     pub public_key_signature: Option<String>,
-    /// The port that publishes go out on.
+    /// The port of the publish stream.
     pub publish_port: u16,
-    /// The key of the publish stream, sealed to the minion's key.
+    /// The key of the publish stream, encrypted to the minion's key.
     pub publish_key: Vec<u8>,
-    /// The minion's token, sealed to its key, if it sent one that the master could read.
+    /// The minion's token, encrypted to its key, if it sent one that the master could decrypt.
     pub token: Option<Vec<u8>>,
-    /// The minion's own session key, sealed to its key.
+    /// The minion's session key, encrypted to its key.
     pub session_key: Vec<u8>,
     /// The master's X9.31 signature of the publish key's digest.
     pub signature: Vec<u8>,
-    /// The cipher of both keys; nothing for Salt's.
+    /// The cipher of both keys; Salt's is not named in the reply.
     pub cipher: Cipher,
 }
 
 impl AuthReply {
-    /// The map that is packed and signed.
+    /// Returns the map that is packed and signed.
     pub fn to_map(&self, binding: &Binding) -> Map {
         let mut map = match self {
             AuthReply::Refused(Verdict::Pending) => map! {"ret" => true},
@@ -153,16 +153,16 @@ impl AuthReply {
         map
     }
 
-    /// Whether a signed map holds the digest of its request, as those of Brine's masters do.
+    /// Whether a signed map holds the digest of its request, as Brine's masters send it.
     pub fn is_bound(map: &Map) -> bool {
         map.contains_key(DIGEST)
     }
 
-    /// Reads the signed map, which must answer the request of this binding.
+    /// Parses the signed map, which must match this binding.
     pub fn from_map(map: &Map, binding: &Binding) -> Result<Self, WireError> {
         let theirs: String = field(map, "nonce")?;
         if !brine_crypt::token::constant_time_eq(&theirs, &binding.nonce) {
-            return Err(WireError::Field { field: "nonce", reason: "it is not the one that was sent".into() });
+            return Err(WireError::Field { field: "nonce", reason: "expected that of the request".into() });
         }
         let digest = map.get(DIGEST);
         if digest.is_some_and(|digest| digest.as_bytes() != Some(&binding.digest)) {
@@ -183,14 +183,14 @@ impl AuthReply {
         let bytes = |name| map.get(name).and_then(Value::as_bytes).map(<[u8]>::to_vec).ok_or(WireError::Missing(name));
         let cipher = match map.get("cipher") {
             None => Cipher::default(),
-            // Who knows ciphers knows digests.
+            // A peer that negotiates ciphers also sends the digest.
             Some(_) if digest.is_none() => return Err(WireError::Missing(DIGEST)),
             Some(_) => parsed(map, "cipher")?,
         };
         Ok(AuthReply::Accepted(Box::new(Accepted {
             public_key: field(map, "pub_key")?,
             public_key_signature: match map.get("pub_sig") {
-                // Some of Salt's masters send bytes.
+                // Some versions of Salt's master send bytes.
                 Some(Value::Bytes(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
                 _ => optional(map, "pub_sig")?,
             },

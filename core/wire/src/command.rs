@@ -1,4 +1,4 @@
-//! What can be asked of a master: by a minion in its session, and by a client on the same machine.
+//! The commands of a master: from a minion in its session, and from a local client.
 
 use brine_function::Args;
 use brine_ids::Jid;
@@ -8,130 +8,130 @@ use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
 use super::{AuthRequest, Binding, Proof, TokenRequest, WireError, field, optional, parsed};
 
-/// What an accepted minion can ask, all about itself: whatever id a message names, it speaks for its
-/// own session.
+/// A command of an authenticated minion about itself: it acts for its own session, regardless of the id that a message
+/// names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MinionCommand {
-    /// The minion's pillar, rendered anew.
+    /// Renders the minion's pillar.
     Pillar {
-        /// What the minion is.
+        /// The minion's grains.
         grains: Map,
         /// The environment of states.
         saltenv: Option<String>,
         /// The environment of pillar.
         pillarenv: Option<String>,
-        /// What is merged over the pillar.
+        /// Data merged over the pillar.
         pillar_override: Map,
-        /// Whether the master is to forget what it has kept of it.
+        /// Whether the master drops its cached pillar and grains of the minion first.
         clean_cache: bool,
     },
-    /// Events for the master's bus.
+    /// Publishes events on the master's bus.
     Events(MinionEvents),
-    /// What came of jobs.
+    /// The returns of jobs.
     Returns(Vec<Map>),
-    /// What came of jobs at minions of another master below this one.
+    /// The returns of jobs from minions of a master below this one.
     SyndicReturns(Vec<Map>),
-    /// Options of the master that states need.
+    /// The master's options for states.
     MasterOpts {
-        /// Only those that environments need.
+        /// Only the options about environments.
         env_only: bool,
     },
-    /// SLS files that something beside the top file assigns.
+    /// The SLS files that master tops assign beside the top file.
     MasterTops,
-    /// A piece of a file.
+    /// A chunk of a file.
     ServeFile {
         /// The file.
         path: String,
         /// The environment.
         saltenv: String,
-        /// Where the piece starts.
+        /// The offset of the chunk.
         loc: u64,
     },
-    /// The digest of a file.
+    /// The hash of a file.
     FileHash {
         /// The file.
         path: String,
         /// The environment.
         saltenv: String,
-        /// Whether the file's status is wanted too.
+        /// Whether the reply includes the file's status.
         stat: bool,
     },
-    /// Where a file is.
+    /// The location of a file.
     FileFind {
         /// The file.
         path: String,
         /// The environment.
         saltenv: String,
     },
-    /// What files, folders or links there are.
+    /// The list of files, directories or links.
     FileList {
-        /// Of which kind.
+        /// The kind of entries.
         kind: ListKind,
         /// The environment.
         saltenv: String,
-        /// Only below this folder.
+        /// The prefix of the paths.
         prefix: String,
     },
-    /// What environments there are.
+    /// The list of environments.
     FileEnvs,
-    /// A piece of a file for the master to keep.
+    /// A chunk of a file that the minion uploads.
     FileReceive(FilePiece),
-    /// What other minions may know of this one, by function.
+    /// Updates the minion's mine.
     Mine {
-        /// The functions' results.
+        /// The results by function.
         data: Map,
-        /// Whether what was there before goes.
+        /// Whether the previous content is removed.
         clear: bool,
     },
-    /// What other minions have put into their mines.
+    /// Returns mine data of other minions.
     MineGet(MineQuery),
-    /// One function of the minion's mine goes.
+    /// Removes one function from the minion's mine.
     MineDelete {
-        /// Which function.
+        /// The function.
         fun: String,
     },
-    /// All of the minion's mine goes.
+    /// Removes the minion's mine.
     MineFlush,
-    /// A job for other minions: the answer is its id.
+    /// Publishes a job for other minions and returns its job id.
     PeerPublish(Box<PeerPublish>),
-    /// A job for other minions: the answer is its returns.
+    /// Publishes a job for other minions and returns its returns.
     PeerPublishAndWait(Box<PeerPublish>),
-    /// What has come back for a job of the minion's own.
+    /// The returns of a job that the minion has published.
     PeerReturns(Jid),
-    /// A runner function.
+    /// Runs a runner function.
     PeerRun(PeerRun),
-    /// The things that the minion speaks for, by type.
+    /// The resources that the minion manages, by type.
     Resources(Map),
-    /// The minion's key is to be forgotten.
+    /// Deletes the minion's key.
     RevokeAuth,
-    /// Jobs that went out while the minion was not connected: those after this one. Brine's own.
+    /// The jobs published after this one, for a minion that was disconnected. Brine's extension.
     CatchUp(Option<Jid>),
 }
 
 /// Events that a minion publishes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MinionEvents {
-    /// Tag and body of each.
+    /// Tag and data of each event.
     pub events: Vec<(String, Map)>,
-    /// What a syndic wants before the tags.
+    /// The tag prefix that a syndic requests.
     pub pretag: Option<String>,
 }
 
-/// Of what a list is wanted.
+/// The kind of entries in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     /// Files.
     Files,
-    /// Folders.
+    /// Directories.
     Folders,
-    /// Folders without files.
+    /// Empty directories.
     EmptyFolders,
     /// Symbolic links.
     Links,
 }
 
 impl MinionCommand {
-    /// Reads the fields of a command.
+    /// Parses the fields of a command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let cmd: String = field(map, "cmd")?;
         let saltenv = || Ok::<_, WireError>(optional(map, "saltenv")?.unwrap_or_else(|| "base".to_owned()));
@@ -202,7 +202,7 @@ impl MinionCommand {
     }
 }
 
-/// One event in the message itself, whose body is then the message, or several in a list.
+/// Parses one event, whose data is the message itself, or a list of events.
 fn events(map: &Map) -> Result<MinionCommand, WireError> {
     let pretag: Option<String> = optional(map, "pretag")?.filter(|pretag: &String| !pretag.is_empty());
     let Some(Value::List(events)) = map.get("events") else {
@@ -227,42 +227,42 @@ fn events(map: &Map) -> Result<MinionCommand, WireError> {
     Ok(MinionCommand::Events(MinionEvents { events, pretag }))
 }
 
-/// Fields of a message that are for its way, not part of what it says.
+/// Fields for transport, which are not part of the content.
 pub(super) const TRANSPORT_FIELDS: &[&str] = &["tok", "nonce", "serial"];
 
-/// What can be asked in clear: by anybody who shows the key that the command needs.
+/// A command in clear: each requires a key, a proof, or nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientCommand {
-    /// Whether the master is there. Needs nothing.
+    /// Checks that the master responds. Requires nothing.
     Ping,
-    /// A minion asks to be let in. The key that it needs is its own.
+    /// A minion's authentication request. Requires possession of the minion's key.
     Auth(Box<AuthRequest>, Binding),
-    /// A job for minions. Needs a key of the master, or a proof of a user who may publish it.
+    /// Publishes a job. Requires a key of the master, or a proof of an authorised user.
     Publish(Box<PublishRequest>),
-    /// A call of a runner function. Needs what a publish needs.
+    /// Runs a runner function. Same requirements as a publish.
     Runner(Call),
-    /// A call of a wheel function. Needs what a publish needs.
+    /// Runs a wheel function. Same requirements as a publish.
     Wheel(Call),
-    /// A token for a user. Needs the user's password.
+    /// Creates a token for a user. Requires the user's password.
     MakeToken(Box<TokenRequest>),
-    /// What a token stands for.
+    /// Returns the data of a token.
     GetToken(String),
 }
 
-/// A call of a function on the master.
+/// A call of a runner or wheel function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     /// The function's name.
     pub fun: String,
     /// Its arguments.
     pub args: Args,
-    /// The key that was shown.
+    /// The master key that the client presents.
     pub key: Option<String>,
-    /// What the user shows in the place of a key.
+    /// The user's proof in place of a key.
     pub proof: Option<Proof>,
-    /// Who asks.
+    /// The requesting user.
     pub user: String,
-    /// Whether the answer is the job id at once, and not the result.
+    /// Whether to return the job id at once instead of the result.
     pub asynchronous: bool,
 }
 
@@ -283,7 +283,7 @@ impl Call {
 }
 
 impl ClientCommand {
-    /// Reads the fields of a command.
+    /// Parses the fields of a command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let cmd: String = field(map, "cmd")?;
         match cmd.as_str() {
@@ -298,7 +298,7 @@ impl ClientCommand {
         }
     }
 
-    /// The fields of a `runner` or `wheel` command.
+    /// Returns the fields of a `runner` or `wheel` command.
     pub fn call_map(cmd: &'static str, call: &Call) -> Map {
         let mut map = brine_value::map! {
             "cmd" => cmd,

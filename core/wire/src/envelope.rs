@@ -1,4 +1,4 @@
-//! The outer form of every request: in clear, or sealed for one session.
+//! The envelope of every request: in clear, or encrypted for a session.
 
 use std::str::FromStr;
 
@@ -10,36 +10,36 @@ use bytes::Bytes;
 
 use super::{WireError, optional, parsed, quoted, reason};
 
-/// The protocol version that is spoken.
+/// The protocol version that this crate speaks.
 pub const PROTOCOL_VERSION: i64 = 3;
 
-/// A request as it comes from the network.
+/// A request as received from the network.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Envelope {
-    /// Readable by everybody: authentication, and clients that show a key of their own.
+    /// In clear: authentication, and clients that present a key.
     Clear {
         /// The command with its fields.
         load: Map,
         /// The protocol version of the sender.
         version: i64,
     },
-    /// Sealed with the session key of a minion.
+    /// Encrypted with a minion's session key.
     Sealed {
-        /// Who says to have sealed it.
+        /// The claimed minion id.
         id: MinionId,
-        /// What is sealed: a part of the message.
+        /// The encrypted part of the message.
         load: Bytes,
         /// The protocol version of the sender.
         version: i64,
-        /// How a reply that only the minion's key opens is to be sealed.
+        /// How private replies (to the minion's key) are encrypted.
         encryption: EncryptionAlgorithm,
-        /// How such a reply is to be signed.
+        /// How private replies are signed.
         signature: SignatureAlgorithm,
     },
 }
 
 impl Envelope {
-    /// Parses a request. Only the fields of the envelope are decoded; the load of one in clear may take so much memory.
+    /// Parses a request. Decodes only the fields of the envelope; a load in clear is decoded within this budget.
     pub fn unpack(bytes: &Bytes, budget: Budget) -> Result<Self, WireError> {
         let mut packed = Packed::default();
         msgpack::scan(bytes, |entry| packed.take(entry))?;
@@ -58,7 +58,7 @@ impl Envelope {
                 let id = parsed(&fields, "id")?;
                 let encryption = algorithm(&fields, "enc_algo")?;
                 let signature = algorithm(&fields, "sig_algo")?;
-                // Bytes that happen to be text arrive as text from older peers.
+                // Older peers send bytes that are valid UTF-8 as strings.
                 let load = msgpack::content(load?)
                     .ok_or(WireError::Field { field: "load", reason: "expected bytes".into() })?;
                 Ok(Envelope::Sealed { id, load: bytes.slice_ref(load), version, encryption, signature })
@@ -77,10 +77,10 @@ impl Envelope {
     }
 }
 
-/// The longest field of an envelope beside its load.
+/// The maximum length of an envelope's field other than the load.
 const LONGEST_FIELD: usize = 1024;
 
-/// The fields of an envelope, not decoded; others are not looked at.
+/// The fields of an envelope, still packed; unknown fields are ignored.
 #[derive(Default)]
 struct Packed<'a> {
     small: Vec<(&'static str, &'a [u8])>,
@@ -94,7 +94,7 @@ impl<'a> Packed<'a> {
             Some("load") => self.load = Some(entry.value),
             Some(key) => {
                 let Some(name) = SMALL.into_iter().find(|name| *name == key) else { return };
-                // The last one of a name counts.
+                // The last field of a name takes precedence.
                 self.small.retain(|(known, _)| *known != name);
                 self.small.push((name, entry.value));
             }
@@ -114,7 +114,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// The algorithm of this name in the message; the default if it names none.
+/// Parses the algorithm in this field; the default if the field is missing.
 pub(super) fn algorithm<T>(map: &Map, name: &'static str) -> Result<T, WireError>
 where
     T: FromStr + Default,
@@ -126,7 +126,7 @@ where
     }
 }
 
-/// Packs a sealed request of a minion.
+/// Packs an encrypted request of a minion.
 pub fn encrypted(id: &MinionId, load: Vec<u8>, enc_algo: &str, sig_algo: &str) -> Vec<u8> {
     msgpack::pack_map(&brine_value::map! {
         "enc" => "aes",

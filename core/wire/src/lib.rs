@@ -1,7 +1,7 @@
-//! What travels between minions, clients and the master: envelopes and typed commands.
+//! The messages between minions, clients and the master: envelopes and typed commands.
 //!
-//! Bytes become an [`Envelope`], its load becomes a [`MinionCommand`] or a [`ClientCommand`]: from then
-//! on, what may be done is a match on an enum. Names and fields are Salt's, version 3.
+//! Bytes are parsed to an [`Envelope`], its load to a [`MinionCommand`] or a [`ClientCommand`]: permissions are then
+//! decided by a match on an enum. Names and fields are those of Salt's protocol, version 3.
 
 mod auth;
 mod command;
@@ -21,38 +21,38 @@ pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};
 pub use publish::{Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic};
 
-/// Why a message is not one that is understood.
+/// Why a message is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// It is not msgpack.
+    /// The message is not msgpack.
     #[error("the message is not msgpack: {0}")]
     Unpack(#[from] UnpackError),
-    /// A field is not there.
+    /// A required field is missing.
     #[error("the message has no field '{0}'")]
     Missing(&'static str),
-    /// A field is of the wrong type or has a value that cannot be.
-    #[error("the message's field '{field}' is wrong: {reason}")]
+    /// A field has the wrong type or an invalid value.
+    #[error("the message's field '{field}' is invalid: {reason}")]
     Field {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// The command is not known.
-    #[error("the command {} is not known", quoted(.0))]
+    /// The command is unknown.
+    #[error("unknown command {}", quoted(.0))]
     UnknownCommand(String),
-    /// What the other side answers is not what was asked.
-    #[error("the request was changed on its way: the answer is to another one")]
+    /// The reply does not belong to the request.
+    #[error("the request was modified in transit: the reply answers another one")]
     Altered,
-    /// A protocol version that is too old.
+    /// The protocol version is not supported.
     #[error("protocol version {0} is too old")]
     OldVersion(i64),
 }
 
-/// How much of a message is quoted in errors about it.
+/// The maximum length of a quote from a message in errors.
 const QUOTED: usize = 64;
 
-/// Returns text of a message for an error: without control characters, and cut.
+/// Returns text of a message for an error: without control characters, and truncated.
 fn quoted(text: &str) -> String {
     let mut quoted: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTED).is_some() {
@@ -61,7 +61,7 @@ fn quoted(text: &str) -> String {
     format!("'{quoted}'")
 }
 
-/// Returns the reason of an error that may quote a message: without control characters, and cut.
+/// Returns the cause of an error that may quote a message: without control characters, and truncated.
 fn reason(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut reason: String = text.chars().take(4 * QUOTED).map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -71,13 +71,13 @@ fn reason(error: &impl std::fmt::Display) -> String {
     reason
 }
 
-/// Reads a field that must be there.
+/// Parses a required field.
 fn field<T: FromValue>(map: &Map, name: &'static str) -> Result<T, WireError> {
     let value = map.get(name).ok_or(WireError::Missing(name))?;
     T::try_from_value(value).map_err(|error| WireError::Field { field: name, reason: reason(&error) })
 }
 
-/// Reads a field that may be left out.
+/// Parses an optional field.
 fn optional<T: FromValue>(map: &Map, name: &'static str) -> Result<Option<T>, WireError> {
     match map.get(name).filter(|value| !value.is_nil()) {
         None => Ok(None),
@@ -85,7 +85,7 @@ fn optional<T: FromValue>(map: &Map, name: &'static str) -> Result<Option<T>, Wi
     }
 }
 
-/// Reads a field as the type that its text parses to.
+/// Parses a field's string as this type.
 fn parsed<T>(map: &Map, name: &'static str) -> Result<T, WireError>
 where
     T: std::str::FromStr,

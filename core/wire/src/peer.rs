@@ -1,5 +1,5 @@
-//! What minions ask of a master on behalf of others: the mine, files for the master to keep, and jobs and
-//! runner functions that peers may ask for.
+//! Commands of minions that concern others: the mine, file uploads to the master, and the peer interface (jobs and
+//! runner functions).
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use brine_value::{FromValue, Map, Value};
 
 use super::{PublishRequest, WireError, field, optional};
 
-/// What minions ask of other minions' mines (`mine.get`).
+/// A query of other minions' mines (`mine.get`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct MineQuery {
-    /// Whose mines.
+    /// The target.
     pub tgt: Value,
-    /// How the target is meant.
+    /// The type of the target.
     pub tgt_type: String,
-    /// The functions whose results are wanted, each once.
+    /// The requested functions, without duplicates.
     pub functions: Vec<String>,
-    /// Whether the answer has a level for functions: it has none where one was named as text.
+    /// Whether the reply is keyed by function: not if the request named a single function as a string.
     pub by_function: bool,
 }
 
@@ -48,15 +48,15 @@ impl MineQuery {
 pub struct PeerPublish {
     /// The job.
     pub request: PublishRequest,
-    /// How long the minion waits for its returns, if it says so.
+    /// How long the minion waits for the returns, if given.
     pub timeout: Option<Duration>,
-    /// Whether whole returns are wanted, and not only what the functions returned (`form: full`).
+    /// Whether to return whole returns instead of only the results (`form: full`).
     pub full: bool,
 }
 
 impl PeerPublish {
-    /// Reads the fields. Several functions come with commas between them, and then the words of each argument
-    /// are the arguments of one function.
+    /// Parses the fields. Several functions are separated by commas; each argument is then split into the arguments of
+    /// one function.
     pub(super) fn from_map(map: &Map) -> Result<Self, WireError> {
         let (names, given): (String, Vec<Value>) = (field(map, "fun")?, field(map, "arg")?);
         let mut request = PublishRequest::new("", "", "");
@@ -76,7 +76,7 @@ impl PeerPublish {
         Ok(PeerPublish { request, timeout: seconds.map(Duration::from_secs), full })
     }
 
-    /// The names of the functions that are asked for.
+    /// Returns the names of the functions.
     pub fn functions(&self) -> Vec<&str> {
         match &self.request.fun {
             Value::List(names) => names.iter().filter_map(Value::as_str).collect(),
@@ -85,7 +85,7 @@ impl PeerPublish {
     }
 }
 
-/// A runner function that a minion asks the master to call (`publish.runner`).
+/// A runner function that a minion calls on the master (`publish.runner`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PeerRun {
     /// The function.
@@ -101,14 +101,14 @@ impl PeerRun {
     }
 }
 
-/// A piece of a file that a minion gives the master to keep (`cp.push`).
+/// A chunk of a file that a minion uploads to the master (`cp.push`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePiece {
-    /// The path below the minion's folder, name by name.
+    /// The path below the minion's directory, in components.
     pub path: Vec<String>,
-    /// Where the piece starts.
+    /// The offset of the chunk.
     pub loc: u64,
-    /// The piece; an empty one makes an empty file.
+    /// The chunk; an empty one creates an empty file.
     pub data: Vec<u8>,
 }
 
@@ -133,7 +133,7 @@ fn no_parse(map: &Map) -> Result<Vec<String>, WireError> {
     Ok(optional(map, "no_parse")?.unwrap_or_default())
 }
 
-/// Text is read as words of a command line are, the rest is taken as it is.
+/// Parses strings like arguments of a command line, and leaves other values unchanged.
 fn parsed_args(given: &[Value], no_parse: &[String]) -> Args {
     let mut args = Args::default();
     for one in given {
@@ -147,8 +147,7 @@ fn parsed_args(given: &[Value], no_parse: &[String]) -> Args {
     args
 }
 
-/// The returns in a message of another master below this one (`_syndic_return`), each as if its minion had
-/// sent it.
+/// Returns the returns in a message of a master below this one (`_syndic_return`), each as if its minion had sent it.
 pub(super) fn syndic_returns(map: &Map) -> Result<Vec<Map>, WireError> {
     let bundles: Vec<Map> = match map.get("load") {
         Some(Value::List(bundles)) => bundles.iter().filter_map(|bundle| bundle.as_map().cloned()).collect(),

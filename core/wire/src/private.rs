@@ -1,4 +1,4 @@
-//! Replies that only the minion's own key opens and that the master has signed: pillar. Salt sends them beside
+//! Private replies: encrypted to the minion's own key and signed by the master. Used for pillar; Salt sends them beside
 //! the session, with a key of their own.
 
 use brine_crypt::{Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
@@ -6,21 +6,21 @@ use brine_value::{Map, Value, map, msgpack};
 
 use super::{WireError, field};
 
-/// The field that holds the sealed part; pillar is all that is sent so.
+/// The field of the encrypted part; private replies carry nothing but pillar.
 const PART: &str = "pillar";
 
-/// Why a private reply cannot be taken.
+/// Why a private reply is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// It is not sealed or not signed as it should be.
+    /// Decryption or verification failed.
     #[error(transparent)]
     Crypt(#[from] CryptError),
-    /// It is not laid out as it should be.
+    /// A field is missing or invalid.
     #[error(transparent)]
     Wire(#[from] WireError),
 }
 
-/// Seals a value for a minion: the reply, packed. `nonce` is that of the request.
+/// Encrypts and packs a value for a minion. `nonce` is the request's.
 pub fn seal(
     value: &Value,
     nonce: &str,
@@ -37,12 +37,12 @@ pub fn seal(
     Ok(msgpack::pack_map(&map! {"key" => key, PART => sealed}))
 }
 
-/// Whether an answer is a private reply.
+/// Whether a reply is private.
 pub fn is_private(answer: &Map) -> bool {
     ["key", PART].iter().all(|name| answer.get(*name).is_some_and(|part| part.as_bytes().is_some()))
 }
 
-/// Opens a private reply to the request of this nonce.
+/// Decrypts a private reply to the request with this nonce.
 pub fn open(
     answer: &Map,
     nonce: &str,
@@ -57,7 +57,7 @@ pub fn open(
     let data = bytes(&signed, "data")?;
     master.verify(data, bytes(&signed, "sig")?, signature)?;
     let mut inner = msgpack::unpack_map(data).map_err(WireError::from)?;
-    // The signature is for this key and this request, so that no old reply passes for this one.
+    // The signature covers the key and the nonce, so that a replayed reply is rejected.
     if bytes(&inner, "key")? != bytes(answer, "key")? {
         return Err(CryptError::WrongKey.into());
     }

@@ -1,4 +1,4 @@
-//! What clients show to say who they are, where it is not a key of the master.
+//! Credentials of clients other than a key of the master.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use brine_value::Map;
 
 use super::{WireError, field, optional};
 
-/// What a user shows to be known.
+/// A user's credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// A token of an earlier authentication.
+    /// A token from an earlier authentication.
     Token(String),
-    /// A name and password for a system of `external_auth`.
+    /// User name and password for an `external_auth` module.
     Password {
-        /// The system.
+        /// The `external_auth` module.
         eauth: String,
         /// The user's name.
         username: String,
@@ -22,7 +22,7 @@ pub enum Proof {
     },
 }
 
-/// Says who is meant and never the secret.
+/// Shows the user and never the secret.
 impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -33,7 +33,7 @@ impl fmt::Debug for Proof {
 }
 
 impl Proof {
-    /// Reads the fields `token`, or `eauth`, `username` and `password`.
+    /// Parses the fields `token`, or `eauth`, `username` and `password`.
     pub fn from_map(map: &Map) -> Result<Option<Self>, WireError> {
         if let Some(token) = optional(map, "token")? {
             return Ok(Some(Proof::Token(token)));
@@ -44,7 +44,7 @@ impl Proof {
         Ok(Some(Proof::Password { eauth, username, password }))
     }
 
-    /// As [`Proof::from_map`], and removes the fields, so that they go no further.
+    /// As [`Proof::from_map`], and removes the fields, so that they are not passed on.
     pub(super) fn take(map: &mut Map) -> Result<Option<Self>, WireError> {
         let proof = Proof::from_map(map)?;
         if proof.is_some() {
@@ -53,7 +53,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// Writes the fields.
+    /// Adds the fields to a map.
     pub fn write(&self, map: &mut Map) {
         let mut put = |name: &str, value: &str| _ = map.insert(name.into(), value.into());
         match self {
@@ -67,17 +67,17 @@ impl Proof {
     }
 }
 
-/// A user asks for a token.
+/// A user's request for a token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TokenRequest {
-    /// Name and password.
+    /// User name and password.
     pub proof: Proof,
-    /// For how many seconds the token is to be valid, if the user may choose.
+    /// The requested lifetime in seconds, if the user may choose it.
     pub expire: Option<f64>,
 }
 
 impl TokenRequest {
-    /// Reads the fields of a `mk_token` command.
+    /// Parses the fields of a `mk_token` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let proof = Proof::Password {
             eauth: field(map, "eauth")?,
@@ -87,7 +87,7 @@ impl TokenRequest {
         Ok(TokenRequest { proof, expire: optional(map, "token_expire")? })
     }
 
-    /// Writes the `mk_token` command.
+    /// Returns the fields of the `mk_token` command.
     pub fn to_map(&self) -> Map {
         let mut map = brine_value::map! {"cmd" => "mk_token"};
         self.proof.write(&mut map);

@@ -1,4 +1,4 @@
-//! Jobs on their way to minions.
+//! Publish requests of clients, and publications to minions.
 
 use brine_digest::Digest;
 use brine_ids::Jid;
@@ -6,48 +6,48 @@ use brine_value::{Map, Value, map};
 
 use super::{Proof, WireError, field, optional, parsed};
 
-/// The topic under which publishes with AES-256-GCM go out: minions that use it subscribe to it, others
-/// drop what has a topic that is not theirs.
+/// The topic of publications encrypted with AES-256-GCM: minions that use this cipher subscribe to it, others discard
+/// messages with a foreign topic.
 pub const TOPIC_GCM: &[u8] = b"brine/aes-256-gcm";
 
-/// The topic of publishes for all minions, for those with `zmq_filtering`.
+/// The topic of publications for all minions, for those with `zmq_filtering`.
 pub const TOPIC_BROADCAST: &[u8] = b"broadcast";
 
-/// The topic of publishes for some minions, for the masters below this one (`order_masters`).
+/// The topic of publications for some minions, for masters below this one (`order_masters`).
 pub const TOPIC_SYNDIC: &[u8] = b"syndic";
 
-/// Returns the topic of publishes for one minion: the digest of its id.
+/// Returns the topic of publications for one minion: the digest of its id.
 pub fn minion_topic(id: &str) -> String {
     brine_digest::hex(Digest::Sha1.of(id))
 }
 
-/// A client asks for a job to be published.
+/// A client's request to publish a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishRequest {
-    /// Which minions.
+    /// The target.
     pub tgt: Value,
-    /// How the target is meant, such as `glob`.
+    /// The type of the target, such as `glob`.
     pub tgt_type: String,
-    /// The function, or several.
+    /// The function, or a list of functions.
     pub fun: Value,
     /// The arguments.
     pub arg: Vec<Value>,
-    /// Returners that minions also return to, separated by commas.
+    /// Additional returners, separated by commas.
     pub ret: String,
-    /// The job id, if the client has chosen one.
+    /// The job id, if the client has chosen it.
     pub jid: Option<Jid>,
-    /// The key that was shown.
+    /// The master key that the client presents.
     pub key: Option<String>,
-    /// What the user shows in the place of a key.
+    /// The user's proof in place of a key.
     pub proof: Option<Proof>,
-    /// Who asks.
+    /// The requesting user.
     pub user: String,
     /// Further options, such as `delimiter` and `metadata`.
     pub kwargs: Map,
 }
 
 impl PublishRequest {
-    /// A request without arguments for the minions of a glob.
+    /// Creates a request without arguments for a glob target.
     pub fn new(tgt: &str, fun: &str, user: &str) -> Self {
         PublishRequest {
             tgt: tgt.into(),
@@ -63,7 +63,7 @@ impl PublishRequest {
         }
     }
 
-    /// Returns the fields that a publish has for minions, and an event about it.
+    /// Returns the fields of the publication and of the event about it.
     pub fn fields(&self, jid: &Jid) -> Map {
         map! {
             "jid" => jid,
@@ -76,7 +76,7 @@ impl PublishRequest {
         }
     }
 
-    /// Reads the fields of a `publish` command.
+    /// Parses the fields of a `publish` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let jid: Option<String> = optional(map, "jid")?;
         let mut kwargs: Map = optional(map, "kwargs")?.unwrap_or_default();
@@ -98,7 +98,7 @@ impl PublishRequest {
         })
     }
 
-    /// The fields of the `publish` command.
+    /// Returns the fields of the `publish` command.
     pub fn to_map(&self) -> Map {
         let mut kwargs = self.kwargs.clone();
         if let Some(proof) = &self.proof {
@@ -119,31 +119,31 @@ impl PublishRequest {
     }
 }
 
-/// A job as minions get it.
+/// A job as published to minions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Publication {
     /// The job id.
     pub jid: Jid,
-    /// The function, or several.
+    /// The function, or a list of functions.
     pub fun: Value,
     /// The arguments.
     pub arg: Vec<Value>,
-    /// Which minions.
+    /// The target.
     pub tgt: Value,
-    /// How the target is meant.
+    /// The type of the target.
     pub tgt_type: String,
-    /// Returners that minions also return to, separated by commas.
+    /// Additional returners, separated by commas.
     pub ret: String,
-    /// Who asked.
+    /// The requesting user.
     pub user: String,
-    /// Rises with every publish: what is not above the last one is a replay.
+    /// Increases with every publication: one that is not above the last is a replay.
     pub serial: i64,
-    /// The load as it came, with fields that only some functions look at.
+    /// The received load, with fields that only some functions use.
     pub load: Map,
 }
 
 impl Publication {
-    /// Reads a load that has been opened.
+    /// Parses a decrypted load.
     pub fn from_map(map: Map) -> Result<Self, WireError> {
         Ok(Publication {
             jid: parsed(&map, "jid")?,

@@ -1,8 +1,9 @@
-//! What sealed texts are for: a text that was sealed for one purpose and minion opens for no other.
+//! The purposes of encrypted messages, authenticated as associated data: a message decrypts only for its purpose and
+//! minion.
 
 use brine_ids::MinionId;
 
-/// The publish stream.
+/// A publication.
 pub const PUBLISH: &[u8] = b"publish";
 
 /// A minion's request.

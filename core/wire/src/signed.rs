@@ -1,27 +1,27 @@
-//! Signatures of a minion's messages (`minion_sign_messages`), beside their encryption: by the minion's own key, in the
-//! field `sig`.
+//! Signatures of minions' messages (`minion_sign_messages`): by the minion's own key, in the field `sig`, inside the
+//! encryption.
 //!
-//! Signed is the load, packed, without the fields that masters remove before they verify. Salt's minions send it packed
-//! in an older way than they sign it, without a type for bytes, so the received load is packed anew for verification.
+//! The signature covers the packed load without the fields that masters remove before verification. Salt's minions send
+//! the load in an older encoding than they sign, without a type for bytes, so the received load is packed again for
+//! verification.
 
 use brine_crypt::{CryptError, PrivateKey, PublicKey, SignatureAlgorithm};
 use brine_value::{Map, Value, msgpack};
 
-/// The field of the signature.
 const SIGNATURE: &str = "sig";
 
 /// The fields that a signature does not cover.
 const UNSIGNED: &[&str] = &["nonce", "tok", SIGNATURE];
 
-/// A signature that has not been verified yet, with what it covers.
+/// An unverified signature with the bytes that it covers.
 #[derive(Debug)]
 pub struct Signed {
     covered: Vec<u8>,
-    /// Nothing if the field holds no bytes.
+    /// `None` if the field holds no bytes.
     signature: Option<Vec<u8>>,
 }
 
-/// Signs a load that is otherwise complete. RSA takes milliseconds.
+/// Signs a load that is otherwise complete. Takes milliseconds (RSA).
 pub fn sign(load: &mut Map, key: &PrivateKey, algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
     let signature = key.sign(&covered(load), algorithm)?;
     load.shift_remove(SIGNATURE);
@@ -30,18 +30,18 @@ pub fn sign(load: &mut Map, key: &PrivateKey, algorithm: SignatureAlgorithm) -> 
 }
 
 impl Signed {
-    /// Returns the signature of a load, if it carries one.
+    /// Returns the signature of a load, if present.
     pub fn of(load: &Map) -> Option<Self> {
         let signature = load.get(SIGNATURE)?.as_bytes().map(<[u8]>::to_vec);
         Some(Signed { covered: covered(load), signature })
     }
 
-    /// Returns the number of bytes that are covered.
+    /// Returns the number of covered bytes.
     pub fn size(&self) -> usize {
         self.covered.len()
     }
 
-    /// Returns whether the signature is that of the load by this key.
+    /// Verifies the signature of the load with this key.
     pub fn is_valid(&self, key: &PublicKey, algorithm: SignatureAlgorithm) -> bool {
         self.signature.as_ref().is_some_and(|signature| key.verify(&self.covered, signature, algorithm).is_ok())
     }
@@ -95,8 +95,8 @@ mod tests {
         assert!(is_valid(&longer));
     }
 
-    /// Salt signs the load without `nonce` and `tok`, in the order of its fields, and sends texts of 32 to 255 bytes with
-    /// the header of an older msgpack.
+    /// Salt signs the load without `nonce` and `tok`, in the order of its fields, and sends strings of 32 to 255 bytes
+    /// in the older msgpack encoding.
     #[test]
     fn the_covered_bytes_do_not_depend_on_how_the_load_was_packed() {
         let text = "x".repeat(40);

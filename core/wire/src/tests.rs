@@ -1,4 +1,4 @@
-//! Messages as they are, and messages as they should not be.
+//! Tests with valid and invalid messages.
 
 use brine_crypt::{Cipher, EncryptionAlgorithm, SignatureAlgorithm};
 use brine_value::msgpack::{self, Budget};
@@ -49,7 +49,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
         let other = of(map! {"nonce" => "other", "ciphers" => list!["aes-256-gcm"]});
         assert!(matches!(AuthReply::from_map(&map, &other), Err(WireError::Field { field: "nonce", .. })));
         assert_eq!(AuthReply::from_map(&map, &of(map! {"nonce" => "mine"})), Err(WireError::Altered));
-        // Salt's masters send no digest, and know no cipher but their own.
+        // Salt's masters send no digest and use no other cipher.
         map.shift_remove("request");
         let unbound = AuthReply::from_map(&map, &mine);
         match reply {
@@ -60,7 +60,7 @@ fn an_auth_reply_must_be_to_the_request_that_was_sent() {
 }
 
 #[test]
-fn who_offers_ciphers_of_which_none_is_known_is_refused() {
+fn an_offer_of_only_unknown_ciphers_is_refused() {
     let request = |ciphers: Value| map! {"id" => "m", "pub" => "PEM", "nonce" => "n", "ciphers" => ciphers};
     let read = |ciphers| AuthRequest::from_map(&request(ciphers)).map(|request| request.ciphers);
     assert_eq!(read(list!["next", "aes-256-gcm"]), Ok(vec![Cipher::Aes256Gcm]));
@@ -98,16 +98,16 @@ fn a_sealed_load_is_not_copied_and_unknown_fields_are_not_decoded() {
 }
 
 #[test]
-fn what_is_no_envelope_is_refused() {
+fn invalid_envelopes_are_refused() {
     let pack = |map: Map| msgpack::pack_map(&map);
     for (bytes, error) in [
         (b"garbage".to_vec(), "the message is not msgpack: msgpack is not a map"),
         (pack(map! {"load" => map!{}}), "the message has no field 'enc'"),
         (pack(map! {"enc" => "clear"}), "the message has no field 'load'"),
-        (pack(map! {"enc" => "clear", "load" => 5}), "the message's field 'load' is wrong: expected a mapping"),
+        (pack(map! {"enc" => "clear", "load" => 5}), "the message's field 'load' is invalid: expected a mapping"),
         (
             pack(map! {"enc" => "rot13", "load" => map!{}}),
-            "the message's field 'enc' is wrong: expected clear or aes, got 'rot13'",
+            "the message's field 'enc' is invalid: expected clear or aes, got 'rot13'",
         ),
         (pack(map! {"enc" => "aes", "load" => vec![0u8]}), "the message has no field 'id'"),
     ] {
@@ -118,7 +118,7 @@ fn what_is_no_envelope_is_refused() {
 }
 
 #[test]
-fn commands_that_are_not_known_are_refused() {
+fn unknown_commands_are_refused() {
     for cmd in ["_prep_auth_info", "__getattribute__", "_send_pub", "", "publish"] {
         let error = MinionCommand::from_map(&map! {"cmd" => cmd}).unwrap_err();
         assert_eq!(error, WireError::UnknownCommand(cmd.into()));
@@ -131,7 +131,7 @@ fn commands_that_are_not_known_are_refused() {
 }
 
 #[test]
-fn one_event_or_many_come_in_one_message() {
+fn a_message_holds_one_event_or_a_list() {
     let one = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}, "nonce" => "n"};
     let body = map! {"cmd" => "_minion_event", "id" => "m", "tag" => "t", "data" => map!{"a" => 1}};
     assert_eq!(

@@ -1,4 +1,4 @@
-//! From the parser's events to a tree of nodes in which aliases share what they name.
+//! Composes the parser's events into a tree of nodes; aliases share the anchored node.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use super::error::{Context, Origin, YamlError};
 use super::{MAX_DEPTH, NODE_COST};
 use crate::untrusted::{Place, Scalar, Style, UntrustedError, Words};
 
-/// A place in the text, counted from 1.
+/// A position in the text, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Mark {
     pub line: usize,
@@ -20,7 +20,7 @@ pub(super) struct Mark {
 #[derive(Debug)]
 pub(super) struct Node {
     pub at: Mark,
-    /// The tag in full, such as `tag:yaml.org,2002:str`, if one was written.
+    /// The resolved tag, such as `tag:yaml.org,2002:str`, if the node has one.
     pub tag: Option<String>,
     pub content: Content,
 }
@@ -35,11 +35,11 @@ pub(super) enum Content {
     },
     List(Vec<Rc<Node>>),
     Map(Vec<Pair>),
-    /// Data that stands where a guarded template printed an encoded value.
+    /// A decoded value, printed by an encoder in a guarded template.
     Given(Value),
 }
 
-/// Builds errors that carry their line of the text.
+/// Builds errors that carry the source line.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a>(pub &'a str);
 
@@ -61,26 +61,25 @@ pub(super) struct Composer<'a> {
     source: Source<'a>,
     parser: Parser<&'a [u8]>,
     anchors: HashMap<String, Rc<Node>>,
-    /// Where the anchors stand, also those whose nodes have not ended.
+    /// The positions of all anchors, including those of unfinished nodes.
     anchored: HashMap<String, Mark>,
     depth: usize,
-    /// Whether the last line end was not written by the author: a block scalar at the end has not got it.
+    /// Whether the last line end was added: a block scalar at the end must not contain it.
     ended: bool,
-    /// Where the text ends as its author wrote it.
+    /// The end of the original text.
     end: Mark,
-    /// What all nodes written out in the text cost.
+    /// The cost of all nodes written in the text, without aliases.
     pub cost: usize,
-    /// What stands for untrusted text in the text, if a guarded template made it.
+    /// The placeholders for untrusted text, if a guarded template rendered the text.
     words: Option<&'a Words>,
-    /// Collections in brackets or braces that are open.
+    /// The number of open flow collections.
     flows: usize,
-    /// Why untrusted text was refused, where an error is about that.
+    /// The cause, if untrusted text was refused.
     pub untrusted: Option<UntrustedError>,
 }
 
 impl<'a> Composer<'a> {
-    /// `written` is the text before its end was brought into a form that the parser can read, and `ended` whether a
-    /// line end was added.
+    /// `written` is the text before its end was normalised for the parser; `ended` states whether a line end was added.
     pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Words>) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
@@ -102,7 +101,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// The one document of the text, or nothing if it has none.
+    /// Composes the single document of the text; `None` if it has none.
     pub fn document(&mut self) -> Result<Option<Rc<Node>>, YamlError> {
         let mut root: Option<Rc<Node>> = None;
         loop {
@@ -133,7 +132,7 @@ impl<'a> Composer<'a> {
         Ok((event.data, Span { at: event.start_mark.into(), several_lines }))
     }
 
-    /// A scalar, with what its words stand for once that is known to fit.
+    /// Composes a scalar and resolves its placeholders if their text fits.
     fn scalar(
         &mut self,
         text: String,
@@ -159,7 +158,7 @@ impl<'a> Composer<'a> {
         refused
     }
 
-    /// Refuses untrusted text in the name of an anchor, an alias or a tag.
+    /// Rejects untrusted text in the name of an anchor, an alias or a tag.
     fn refuse_names(&mut self, event: &EventData, at: Mark) -> Result<(), YamlError> {
         let Some(words) = self.words else { return Ok(()) };
         let names = match event {
@@ -200,7 +199,7 @@ impl<'a> Composer<'a> {
             }
             EventData::Scalar { anchor, tag, value: text, style, plain_implicit, .. } => {
                 self.cost = self.cost.saturating_add(text.len());
-                // The lone tag `!` makes quoted text plain, as in PyYAML.
+                // The lone tag `!` makes a quoted scalar plain, as in PyYAML.
                 let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
                 let place = Place { style: style.into(), in_flow: self.flows > 0, several_lines };
                 let content = self.scalar(text, plain, place, tag.is_some(), at)?;
@@ -237,10 +236,10 @@ impl<'a> Composer<'a> {
             _ => return Err(self.source.error(Origin::Parser, at, "did not find expected node content")),
         };
         self.depth -= 1;
-        // The lone `!` says nothing.
+        // The lone `!` has no effect.
         let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
         if let Some(anchor) = anchor {
-            // An anchor inside of what it names is not known before its end: nothing can hold itself.
+            // The anchor becomes visible after its node: no node can contain itself.
             self.anchors.insert(anchor, Rc::clone(&node));
         }
         Ok(node)
@@ -260,8 +259,8 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// The place of the end for who finds something wrong there. Where the last line has no end it is behind that line
-    /// for the parser, and for the scanner that waits for the end of a key.
+    /// Returns the position of the end for an error of this origin. If the last line has no line end, it is behind that
+    /// line for the parser, and for the scanner when it expects the end of a key.
     fn end_for(&self, origin: Origin, problem: &str) -> Mark {
         let Mark { line, column } = self.end;
         let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
@@ -269,7 +268,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// Where a node begins, and whether it ends on another line.
+/// The start of a node, and whether it ends on another line.
 #[derive(Clone, Copy)]
 struct Span {
     at: Mark,

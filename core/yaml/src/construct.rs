@@ -1,4 +1,4 @@
-//! From nodes to values: tags, merge keys, duplicate keys, bounded aliases.
+//! Constructs values from nodes: tags, merge keys, duplicate keys, bounded aliases.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -19,14 +19,14 @@ const IN_MAPPING: &str = "while constructing a mapping";
 
 pub(super) struct Constructor<'a> {
     source: Source<'a>,
-    /// What may still be built. Aliases repeat what they name; this bounds how much of it.
+    /// The remaining cost. Bounds the expansion of aliases.
     budget: usize,
 }
 
 type Constructed = Result<(Value, Place), YamlError>;
 
 impl<'a> Constructor<'a> {
-    /// `cost` is what the nodes cost that are written out in the text.
+    /// `cost` is the cost of the nodes that are written in the text.
     pub fn new(source: Source<'a>, cost: usize) -> Self {
         Constructor { source, budget: cost.saturating_add(ALIAS_BUDGET) }
     }
@@ -65,7 +65,7 @@ impl<'a> Constructor<'a> {
                 self.spend(node, NODE_COST)?;
                 match tag {
                     None | Some((_, "map" | "omap")) => self.map(node, pairs, depth),
-                    // There is no set on any wire: a list of the members in order.
+                    // The wire formats have no sets: they become an ordered list of the members.
                     Some((_, "set")) => match self.map(node, pairs, depth)? {
                         (Value::Map(map), place) => Ok((Value::List(map.into_keys().collect()), place)),
                         other => Ok(other),
@@ -86,7 +86,7 @@ impl<'a> Constructor<'a> {
         Ok((Value::List(values), place))
     }
 
-    /// `!!pairs`: a list of mappings with one key becomes a list of two items each.
+    /// Constructs `!!pairs`: a list of one-key mappings becomes a list of two-item lists.
     fn pairs(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
         let (value, place) = self.list(node, items, depth)?;
         let Value::List(items) = value else { return Ok((value, place)) };
@@ -109,7 +109,7 @@ impl<'a> Constructor<'a> {
             pairs
         };
         let (mut map, mut place) = (Map::with_capacity(pairs.len()), Place::new(node.at));
-        // Python finds `1`, `1.0` and `True` equal.
+        // Python treats `1`, `1.0` and `True` as equal keys.
         let mut numbers = HashSet::new();
         for (key_node, value_node) in pairs {
             let key = self.key(node, key_node, depth)?;
@@ -119,7 +119,7 @@ impl<'a> Constructor<'a> {
                 Value::Int(_) => Some(key.clone()),
                 _ => None,
             };
-            // PyYAML builds what is inside of a collection later.
+            // PyYAML constructs the members of a collection later.
             let early = match &value_node.content {
                 Content::Scalar { .. } => Some(self.value(value_node, depth + 1)?),
                 _ => None,
@@ -147,7 +147,7 @@ impl<'a> Constructor<'a> {
             return Ok(Value::from(text));
         }
         match &node.content {
-            // The key is not built first: what `{{ x }}` left of a template is to be told as it was written.
+            // The key is not constructed first: the error must show `{{ x }}` as it was written.
             Content::Given(Value::List(_) | Value::Map(_)) => {
                 let message = "found unacceptable key: a list or mapping from the event";
                 Err(self.error(node, message).within(IN_MAPPING, map.at))
@@ -161,7 +161,7 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    /// The pairs of a mapping with merge keys: first what is merged in, then its own, which win.
+    /// Resolves merge keys: returns the merged pairs, then the mapping's own, which take precedence.
     fn flatten(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Result<Vec<Pair>, YamlError> {
         if depth > MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
@@ -184,7 +184,7 @@ impl<'a> Constructor<'a> {
                         };
                         each.push(self.flatten(item, pairs, depth + 1)?);
                     }
-                    // PyYAML goes backwards here, which shows in the order of the keys.
+                    // PyYAML iterates in reverse here, which determines the order of the keys.
                     merged.extend(each.into_iter().rev().flatten());
                 }
                 Content::Scalar { .. } | Content::Given(_) => {
@@ -194,7 +194,7 @@ impl<'a> Constructor<'a> {
             }
             self.spend(node, NODE_COST.saturating_mul(merged.len()))?;
         }
-        // Salt compares the keys as they are written here: `yes` does not override `true`, it conflicts.
+        // Salt compares the source text of the keys here: `yes` does not override `true`, it conflicts.
         let names: HashSet<String> = own.iter().filter_map(|(key, _)| key.text().map(str::to_owned)).collect();
         merged.retain(|(key, _)| key.text().is_none_or(|name| !names.contains(name)));
         merged.extend(own);
@@ -231,7 +231,7 @@ impl<'a> Constructor<'a> {
     }
 
     fn wrong_tag(&self, node: &Node, tag: &str, name: &str) -> YamlError {
-        let wanted = match name {
+        let expected = match name {
             "str" | "int" | "float" | "bool" | "null" | "binary" | "timestamp" | "python/unicode" => "scalar",
             "pairs" => {
                 let message = format!("expected a sequence, but found {}", node.name());
@@ -245,7 +245,7 @@ impl<'a> Constructor<'a> {
             "map" | "omap" | "set" => "mapping",
             _ => return self.no_constructor(node, tag),
         };
-        self.error(node, format!("expected a {wanted} node, but found {}", node.name()))
+        self.error(node, format!("expected a {expected} node, but found {}", node.name()))
     }
 
     fn no_constructor(&self, node: &Node, tag: &str) -> YamlError {
@@ -267,7 +267,7 @@ impl<'a> Constructor<'a> {
     }
 }
 
-/// What a value costs, about its size in memory.
+/// Returns the cost of a value: roughly its size in memory.
 fn cost(value: &Value) -> usize {
     let inside = match value {
         Value::Str(text) => text.as_str().len(),
@@ -303,7 +303,7 @@ fn is_merge(key: &Node) -> bool {
     }
 }
 
-/// Base64 as Python reads it: other characters do not count, padding may be missing.
+/// Decodes Base64 as Python does: ignores other characters and missing padding.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let lenient = GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -312,10 +312,10 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     GeneralPurpose::new(&STANDARD, lenient).decode(digits).ok().filter(|_| text.is_ascii())
 }
 
-/// Longer descriptions than this are cut: aliases could make them endless.
+/// The maximum length of a description: aliases could make it unbounded.
 const DESCRIPTION: usize = 2000;
 
-/// A node's content as Salt shows it for an unacceptable key.
+/// Writes a node's content as Salt shows it for an unacceptable key.
 fn describe_content(node: &Node, out: &mut String) {
     if out.len() > DESCRIPTION {
         out.push_str("...");

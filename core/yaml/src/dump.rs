@@ -1,5 +1,5 @@
-//! From values to text, as PyYAML writes them for Salt: sorted keys, plain words where they stay
-//! what they are, lists not indented below their key.
+//! Dumps values as YAML, as PyYAML does for Salt: sorted keys, plain scalars where they resolve to the same type, lists
+//! not indented below their key.
 
 use base64::Engine;
 use brine_value::{Map, Value, python};
@@ -7,32 +7,31 @@ use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, Sequenc
 
 use super::scalar;
 
-/// How [`dump`] lays out its text.
+/// The layout of [`dump`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// `{a: [1, 2]}` on one line, instead of one entry a line.
+    /// Flow style on one line, `{a: [1, 2]}`, instead of block style.
     pub flow: bool,
-    /// Without `flow`: whether a collection that holds scalars alone is on one line all the same.
+    /// Without `flow`: whether collections of scalars are in flow style.
     pub flow_leaves: bool,
-    /// Whether what is not ASCII is escaped.
+    /// Whether non-ASCII characters are escaped.
     pub ascii: bool,
-    /// Blanks a level, from 2 to 9.
+    /// Spaces of each level, from 2 to 9.
     pub indent: u8,
 }
 
 impl Style {
-    /// One entry a line: the `yaml` outputter, and `yaml(False)` in a template.
+    /// Block style: the `yaml` outputter, and `yaml(False)` in a template.
     pub const BLOCK: Style = Style { flow: false, flow_leaves: false, ascii: false, indent: 2 };
-    /// Collections in brackets: `yaml` in a template.
+    /// Flow style: `yaml` in a template.
     pub const FLOW: Style = Style { flow: true, ..Style::BLOCK };
-    /// Collections of scalars in brackets, others one entry a line.
+    /// Flow style for collections of scalars, block style for others.
     pub const LEAVES: Style = Style { flow_leaves: true, ..Style::BLOCK };
 }
 
-/// Writes a value as YAML, ending in a line end. Long lines are folded near 80 columns.
+/// Dumps a value as YAML with a final line end. Folds lines near 80 columns.
 ///
-/// PyYAML puts a line `...` after a value that is neither list nor mapping. Salt cuts it off
-/// wherever it shows the text, so it is not there.
+/// Omits the line `...` that PyYAML writes after a scalar document: Salt removes it wherever it shows the output.
 ///
 /// # Examples
 /// ```
@@ -54,7 +53,7 @@ pub fn dump(value: &Value, style: Style) -> String {
     write(value, style, &mut events);
     events.extend([Event::document_end(true), Event::stream_end()]);
     for event in events {
-        // It only refuses events in a wrong order and outputs that fail; neither happens here.
+        // The emitter refuses only misordered events and failing outputs; neither occurs here.
         if emitter.emit(event).is_err() {
             break;
         }
@@ -101,14 +100,14 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::List(_) | Value::Map(_))
 }
 
-/// A scalar of this type. It is written plain if it would be read back as this type.
+/// Builds a scalar of this type: plain if it resolves to this type.
 fn scalar(name: &str, text: &str) -> Event {
     let read_as = scalar::kind(text).tag();
     let tag = format!("tag:yaml.org,2002:{name}");
     Event::scalar(None, Some(&tag), text, read_as == name, name == "str", ScalarStyle::Any)
 }
 
-/// Base64 in a block, in lines of 76 digits.
+/// Builds a block scalar of Base64, in lines of 76 characters.
 fn binary(bytes: &[u8]) -> Event {
     let digits = base64::engine::general_purpose::STANDARD.encode(bytes);
     let mut text = String::with_capacity(digits.len() + digits.len() / 76 + 1);
@@ -130,11 +129,11 @@ fn float(number: f64) -> String {
         return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
     let text = python::repr(&Value::Float(number));
-    // YAML 1.1 wants a point in the mantissa.
+    // YAML 1.1 requires a point in the mantissa.
     if text.contains('.') { text } else { text.replacen('e', ".0e", 1) }
 }
 
-/// The entries in the order of their keys, or as they are if Python could not compare the keys.
+/// Returns the entries sorted by key, or in their order if Python could not compare the keys.
 fn sorted(map: &Map) -> Vec<(&Value, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     if map.keys().all(|key| matches!(key, Value::Str(_) | Value::Bytes(_))) {

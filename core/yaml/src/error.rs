@@ -1,69 +1,68 @@
-//! What can be wrong with a YAML text, and where.
+//! Errors of reading YAML, with their position.
 
 use std::fmt;
 
-/// A text is not YAML, or not YAML that Salt takes.
+/// A text is not valid YAML, or uses YAML that Salt refuses.
 ///
 /// Displays as one sentence, such as `line 3, column 10: mapping values are not allowed in this context`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct YamlError {
-    /// What is wrong, in the words that Salt's users know.
+    /// The error in PyYAML's wording.
     pub message: String,
     /// The line, counted from 1.
     pub line: usize,
     /// The column, counted from 1 in characters.
     pub column: usize,
-    /// What was being read, and where that began.
+    /// The construct that was being read, and its start.
     pub context: Option<Context>,
-    /// Who found it.
+    /// The stage that found the error.
     pub origin: Origin,
     /// The text of the line.
     pub source: String,
 }
 
-/// What was being read when an error was found.
+/// The construct that was being read when an error was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Such as `while constructing a mapping`.
     pub what: String,
-    /// The line where it began, counted from 1.
+    /// The line of its start, counted from 1.
     pub line: usize,
-    /// The column where it began, counted from 1 in characters.
+    /// The column of its start, counted from 1 in characters.
     pub column: usize,
 }
 
-/// Which part of reading found an error. Salt tells no places of what the scanner found.
+/// The stage of reading that found an error. Salt shows no positions for scanner errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The text into characters.
+    /// Decodes the text into characters.
     Reader {
-        /// How many characters come before.
+        /// The number of preceding characters.
         position: usize,
     },
-    /// Characters into tokens.
+    /// Splits characters into tokens.
     Scanner,
-    /// Tokens into nodes.
+    /// Parses tokens into nodes.
     Parser,
-    /// Nodes into values.
+    /// Constructs values from nodes.
     Constructor,
 }
 
 impl YamlError {
-    /// The line of the source, and below it a caret at the column.
+    /// Returns the source line, and below it a caret at the column.
     pub fn snippet(&self) -> String {
-        // Tabs stay, so that the caret is under its character however wide they are shown.
+        // Tabs are kept, so that the caret aligns at any tab width.
         let blank = |c| if c == '\t' { '\t' } else { ' ' };
         let margin: String = self.source.chars().take(self.column.saturating_sub(1)).map(blank).collect();
         format!("{}\n{margin}^", self.source)
     }
 
-    /// The text that Salt shows, over several lines: the message alone for an error of the scanner,
-    /// with places for all others.
+    /// Returns Salt's multi-line error text: the message alone for scanner errors, with positions for all others.
     pub fn salt_text(&self) -> String {
         if self.origin == Origin::Scanner { self.message.clone() } else { self.python_text() }
     }
 
-    /// The text that Python's YAML shows: with places for all errors, and none twice.
+    /// Returns the error text of Python's YAML: with positions for all errors, without duplicates.
     pub fn python_text(&self) -> String {
         if let Origin::Reader { position } = self.origin {
             return format!("{}\n  in \"<unicode string>\", position {position}", self.message);

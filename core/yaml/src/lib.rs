@@ -1,8 +1,8 @@
-//! YAML as Salt reads and writes it: YAML 1.1 by way of PyYAML, with Salt's own rules on top.
+//! Reads and writes YAML as Salt does: YAML 1.1 with PyYAML's behaviour and Salt's own rules.
 //!
-//! [`load`] turns text into a [`Value`], [`load_located`] remembers lines too. What a plain word
-//! means is told by [`plain`]. [`untrusted`] keeps text of others from becoming YAML; [`traverse`] walks along a path.
-//! Nothing here knows of Jinja or of states.
+//! [`load`] parses a [`Value`], [`load_located`] also records positions. [`plain`] resolves a plain scalar.
+//! [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path. This crate is
+//! independent of Jinja and states.
 
 mod compose;
 mod construct;
@@ -28,16 +28,16 @@ pub use traverse::{entry_at, follow, traverse};
 
 use crate::untrusted::{UntrustedError, Words};
 
-/// Collections inside each other. What is deeper was made by a program to do harm.
+/// The maximum depth of nested collections; deeper input is hostile.
 const MAX_DEPTH: usize = 200;
 
-/// What one node costs beside its text, about its size in memory.
+/// The cost of one node beside its text: roughly its size in memory.
 const NODE_COST: usize = 64;
 
-/// How much aliases may repeat, in bytes.
+/// The maximum cost of expanded aliases, in bytes.
 const ALIAS_BUDGET: usize = 64 << 20;
 
-/// Reads one YAML document. A text without one is nothing.
+/// Parses one YAML document. An empty stream is [`Value::Nil`].
 ///
 /// # Examples
 /// ```
@@ -52,15 +52,15 @@ pub fn load(text: &str) -> Result<Value, YamlError> {
     load_located(text).map(|located| located.value)
 }
 
-/// Reads one YAML document, and keeps where everything stands.
+/// Parses one YAML document and records the position of each node.
 pub fn load_located(text: &str) -> Result<Located, YamlError> {
     read(text, None, &mut None)
 }
 
-/// Reads one YAML document in which these words stand for untrusted text. They stay in it.
+/// Parses one YAML document with placeholders for untrusted text, which stay in the result.
 ///
 /// # Errors
-/// What is wrong with the YAML, or text that YAML would have read as more than its scalar.
+/// The YAML error, or untrusted text that YAML would parse as more than its scalar.
 pub fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> {
     let mut untrusted = None;
     read(text, Some(words), &mut untrusted).map_err(|error| match untrusted {
@@ -73,22 +73,22 @@ pub fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> 
     })
 }
 
-/// Why the output of a guarded template cannot be read.
+/// Why the output of a guarded template cannot be parsed.
 #[derive(Debug)]
 pub enum GuardedError {
-    /// It is not YAML.
+    /// The output is not valid YAML.
     Yaml(Box<YamlError>),
-    /// Untrusted text is refused.
+    /// Untrusted text was refused.
     Untrusted(UntrustedError),
 }
 
-/// `untrusted` becomes why untrusted text was refused, where an error is about that.
+/// Sets `untrusted` to the cause if untrusted text was refused.
 fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError>) -> Result<Located, YamlError> {
     refuse_control_characters(text, Source(text))?;
-    // What some editors write at the start to say that it is Unicode.
+    // The byte order mark that some editors write.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let written = text;
-    // The parser cannot read a last line that does not end.
+    // The parser requires a line end after the last line.
     let spaces_cut = text.trim_end_matches(' ');
     let (text, ended) = match spaces_cut {
         "" => (Cow::Borrowed("\n"), false),
@@ -97,7 +97,7 @@ fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError
     };
     let source = Source(&text);
     let mut composer = Composer::new(&text, written, ended, words);
-    // The parser panics on a tag that a comma follows at once inside of brackets, `[!a,b]`.
+    // The parser panics on a tag directly followed by a comma in a flow collection, `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
         |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
@@ -111,7 +111,7 @@ fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError
     }
 }
 
-/// A value, and where in the text its parts stand.
+/// A value with the positions of its nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Located {
     /// The value.
@@ -119,7 +119,7 @@ pub struct Located {
     place: Place,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line, counted from 1.
@@ -128,7 +128,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// Where a node stands (a mapping's entry: where its key stands), and its members in order.
+/// The position of a node (of its key, for a mapping's entry), and its members in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Place {
     at: Mark,
@@ -136,13 +136,13 @@ struct Place {
 }
 
 impl Located {
-    /// A value that comes from elsewhere: nothing in it has a place.
+    /// Wraps a value from another source, without positions.
     pub fn without_places(value: Value) -> Self {
         Located { value, place: Place::default() }
     }
 
-    /// Where the key or item at the end of a path of mapping keys and list indexes stands. The
-    /// empty path is the whole document.
+    /// Returns the position of the key or item at the end of a path of mapping keys and list indexes. The empty path is
+    /// the whole document.
     ///
     /// ```
     /// use brine_yaml::load_located;
@@ -168,7 +168,7 @@ impl Located {
     }
 }
 
-/// YAML has no control characters but tab and line ends; the parser would take a zero for the end.
+/// YAML allows no control characters but tab and line ends; the parser would take a zero for the end.
 fn refuse_control_characters(text: &str, source: Source<'_>) -> Result<(), YamlError> {
     let forbidden = |c: char| {
         matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\x7f'..='\u{84}' | '\u{86}'..='\u{9f}')

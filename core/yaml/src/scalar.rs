@@ -1,17 +1,17 @@
-//! What a plain scalar means: the resolution of YAML 1.1 with Salt's leading zeros.
+//! Resolves plain scalars: YAML 1.1 with Salt's rule for leading zeros.
 //!
-//! `0644` is 644, `22:22` is 1342, a date stays text, `1e3` is text.
+//! `0644` is 644, `22:22` is 1342, a date stays a string, `1e3` is a string.
 
 use brine_value::Value;
 
-/// The type that a plain scalar has by its looks alone.
+/// The type that a plain scalar resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Null,
     Bool,
     Int,
     Float,
-    /// Looks like a date. Salt reads it as text; a writer must quote it.
+    /// Looks like a date. Salt resolves it to a string; a writer must quote it.
     Timestamp,
     /// `<<`
     Merge,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns the name of the tag that a plain scalar of this kind has.
+    /// Returns the tag name of this kind of plain scalar.
     pub fn tag(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -36,7 +36,7 @@ impl Kind {
     }
 }
 
-/// Reads a plain scalar, such as `0644`, `yes` or `~`, into the value that Salt gives it.
+/// Resolves a plain scalar, such as `0644`, `yes` or `~`, to Salt's value.
 pub fn plain(text: &str) -> Value {
     match kind(text) {
         Kind::Null => Value::Nil,
@@ -62,7 +62,7 @@ pub(super) fn kind(text: &str) -> Kind {
     }
 }
 
-/// Reads what `!!bool` takes.
+/// Parses the content of `!!bool`.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "yes" | "true" | "on" => Some(true),
@@ -71,9 +71,9 @@ pub(super) fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads what `!!int` takes.
+/// Parses the content of `!!int`.
 pub(super) fn int(text: &str) -> Option<Value> {
-    // Salt drops the leading zeros of `0644`, so that it does not mean the octal number 420.
+    // Salt drops the leading zeros: `0644` is not the octal number 420.
     let text = match text.strip_prefix('0') {
         Some(rest) if !rest.starts_with(['b', 'x']) => match text.trim_start_matches('0') {
             "" => "0",
@@ -97,14 +97,14 @@ pub(super) fn int(text: &str) -> Option<Value> {
     Value::whole_number(negative, digits, radix)
 }
 
-/// Reads what `!!float` takes.
+/// Parses the content of `!!float`.
 pub(super) fn float(text: &str) -> Option<f64> {
     let text = text.replace('_', "").to_ascii_lowercase();
     let (negative, digits) = sign(&text);
     let magnitude = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => f64::NAN,
-        // Rust reads these words too, YAML has its own.
+        // Rust parses these; YAML spells them differently.
         "inf" | "infinity" | "nan" => return None,
         _ if digits.contains(':') => digits
             .split(':')
@@ -134,7 +134,7 @@ fn digit_or_underscore(byte: u8) -> bool {
     byte.is_ascii_digit() || byte == b'_'
 }
 
-/// `0`..`59`, with or without a leading zero.
+/// Whether this is `0`..`59`, with or without a leading zero.
 fn is_sixtieth(text: &str) -> bool {
     match text.as_bytes() {
         [ones] => digit(*ones),
@@ -171,7 +171,7 @@ fn is_float(text: &str) -> bool {
     let Some((before, after)) = unsigned.split_once('.') else { return false };
     let fraction = without_exponent(after);
     if before.is_empty() {
-        // A sign is not taken here: `-.5` is text.
+        // No sign is allowed here: `-.5` is a string.
         return unsigned.len() == text.len()
             && fraction.starts_with(|c: char| c.is_ascii_digit())
             && all(fraction, digit_or_underscore);
@@ -184,7 +184,7 @@ fn is_float(text: &str) -> bool {
     leads && places.all(is_sixtieth) && all(if sexagesimal { after } else { fraction }, digit_or_underscore)
 }
 
-/// The text without `e+3` or `E-3` at its end. An exponent without a sign is none.
+/// Removes `e+3` or `E-3` at the end. An exponent without a sign is not one.
 fn without_exponent(text: &str) -> &str {
     match text.split_once(['e', 'E']) {
         Some((fraction, exponent)) => match exponent.strip_prefix(['+', '-']) {
@@ -195,7 +195,7 @@ fn without_exponent(text: &str) -> &str {
     }
 }
 
-/// A date, or a date with a time.
+/// Whether this is a date, or a date with a time.
 fn is_timestamp(text: &str) -> bool {
     let Some((year, rest)) = text.split_once('-') else { return false };
     let Some((month, rest)) = rest.split_once('-') else { return false };

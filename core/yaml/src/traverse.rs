@@ -1,13 +1,12 @@
-//! The walk along a path such as `a:b:0` that `pillar.get`, `grains.get`, the `traverse` filter and
-//! grain and pillar targets share.
+//! Looks up paths such as `a:b:0`, for `pillar.get`, `grains.get`, the `traverse` filter, and grain and pillar targets.
 
 use brine_value::{Map, Value};
 
-/// The value at the end of a path.
+/// Returns the value at the end of a path.
 ///
-/// In a mapping a step is a text key, else the key that it means in YAML (`1`, `true`). In a list a
-/// word goes to the first mapping inside that has it as a key; so does a number, with a key that
-/// is one, and else it is an index, from the end if negative.
+/// In a mapping, a step is a string key, else the key that it resolves to in YAML (`1`, `true`). In a list, a step
+/// selects the first mapping that has it as a key; a number without such a mapping is an index, from the end if
+/// negative.
 ///
 /// # Examples
 /// ```
@@ -27,7 +26,7 @@ pub fn traverse<'v>(value: &'v Value, path: &str, delimiter: &str) -> Option<&'v
     path.split(delimiter).try_fold(value, step)
 }
 
-/// As [`traverse`], from a mapping that is no value yet.
+/// As [`traverse`], for a [`Map`].
 pub fn entry_at<'v>(map: &'v Map, path: &str, delimiter: &str) -> Option<&'v Value> {
     if delimiter.is_empty() {
         return entry(map, path);
@@ -37,7 +36,7 @@ pub fn entry_at<'v>(map: &'v Map, path: &str, delimiter: &str) -> Option<&'v Val
     rest.map_or(Some(found), |rest| traverse(found, rest, delimiter))
 }
 
-/// The value at the end of a path that is split already.
+/// As [`entry_at`], for a path that is already split.
 pub fn follow<'v>(map: &'v Map, path: &[String]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;
     rest.iter().map(String::as_str).try_fold(entry(map, first)?, step)
@@ -62,7 +61,7 @@ fn entry<'v>(map: &'v Map, key: &str) -> Option<&'v Value> {
     if let Some(found) = map.get(key) {
         return Some(found);
     }
-    // Reading YAML costs more than the rest of the walk: only where a key that is no text can be found.
+    // Parsing YAML dominates the cost: done only if the mapping has a key that is not a string.
     if key.is_empty() || map.keys().all(|key| matches!(key, Value::Str(_))) {
         return None;
     }
@@ -78,7 +77,7 @@ mod tests {
     use brine_value::{list, map};
 
     #[test]
-    fn paths_lead_where_salt_goes() {
+    fn paths_resolve_as_in_salt() {
         let inner = map! {
             "b" => 1, 2 => "two", "2" => "text2", 3 => "three", 1.5 => "f", true => "t", Value::Nil => "n", "" => "empty",
         };
@@ -136,7 +135,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_path_is_too_odd(path in ".*", delimiter in ".{0,2}") {
+        fn any_path_is_handled(path in ".*", delimiter in ".{0,2}") {
             let value = Value::from(map! {"a" => list![map! {1 => 2}], 3 => 4});
             let _ = traverse(&value, &path, &delimiter);
         }

@@ -1,4 +1,4 @@
-//! The open connections of each address, and which of them gives way when there are too many.
+//! Counts the open connections of each address, and selects the one to evict when there are too many.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::bounds::{Exceeded, Trust};
 
-/// How many authenticated addresses are remembered.
+/// The maximum number of authenticated addresses that are remembered.
 pub(super) const ADDRESSES: usize = 1 << 16;
 
 /// All addresses that have open connections or have authenticated.
@@ -19,25 +19,25 @@ pub(super) struct Addresses {
     entries: HashMap<IpAddr, Address>,
     open: usize,
     next_id: u64,
-    /// The addresses that are not known and have open connections; the last one gives way first.
+    /// The unknown addresses with open connections; the last one is evicted first.
     unknown: BTreeSet<(Rank, IpAddr)>,
-    /// How many connections these addresses have.
+    /// The number of their connections.
     open_unknown: usize,
-    /// How many addresses have `known_until`.
+    /// The number of addresses with `known_until`.
     known: usize,
 }
 
-/// How many connections an address has, and the id of the oldest one.
+/// The number of connections of an address, and the id of the oldest one.
 type Rank = (usize, Reverse<u64>);
 
 #[derive(Debug, Default)]
 struct Address {
-    /// In the order in which they were opened.
+    /// In the order of opening.
     open: BTreeMap<u64, Arc<Trust>>,
     known_until: Option<Instant>,
-    /// The peers run on this host.
+    /// Whether the peers run on this host.
     is_local: bool,
-    /// Memory for messages under way on authenticated connections.
+    /// The share of memory for messages in transit on authenticated connections.
     share: Option<Arc<Semaphore>>,
 }
 
@@ -52,12 +52,12 @@ impl Address {
     }
 }
 
-/// How many connections there may be.
+/// The maximum numbers of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Most {
     /// Of all addresses.
     pub all: usize,
-    /// Of one address; 0 for what [`Allowance`](super::Allowance) describes.
+    /// Of one address; 0 for the default of [`Allowance`](super::Allowance).
     pub per_address: usize,
 }
 
@@ -76,7 +76,7 @@ impl Most {
 }
 
 impl Addresses {
-    /// Changes an entry and keeps the counts. An entry that is not needed any more is removed.
+    /// Changes an entry and updates the counts. Removes an entry that is no longer needed.
     fn change<T>(&mut self, network: IpAddr, change: impl FnOnce(&mut Address) -> T) -> T {
         let entry = self.entries.entry(network).or_default();
         let (open, rank, known) = (entry.open.len(), entry.rank(), entry.known_until.is_some());
@@ -98,7 +98,7 @@ impl Addresses {
         result
     }
 
-    /// Counts a connection, and returns its id and the connection that gives way to it, which is not counted any more.
+    /// Counts a new connection. Returns its id, and the connection that is evicted for it, which no longer counts.
     pub fn open(
         &mut self,
         network: IpAddr,
@@ -126,8 +126,8 @@ impl Addresses {
         Ok((id, evicted))
     }
 
-    /// Removes a connection of an unknown address: of the address that has most of them the one that has been idle for
-    /// longest. So an address with few of them keeps them, however many others open.
+    /// Evicts a connection of an unknown address: the one idle for longest, of the address with the most connections.
+    /// So an address with few connections keeps them under a flood from others.
     fn evict(&mut self) -> Option<Arc<Trust>> {
         let idle = |network: &IpAddr| {
             let open = &self.entries.get(network)?.open;
@@ -138,7 +138,7 @@ impl Addresses {
         self.close(network, id)
     }
 
-    /// No longer counts a connection. Returns it, unless it gave way before.
+    /// Removes a connection from the count. Returns it, unless it was evicted before.
     pub fn close(&mut self, network: IpAddr, id: u64) -> Option<Arc<Trust>> {
         self.change(network, |entry| entry.open.remove(&id))
     }
@@ -154,7 +154,7 @@ impl Addresses {
         }
     }
 
-    /// Forgets that an address is known if its time is over.
+    /// Expires a remembered address.
     fn expire(&mut self, network: IpAddr) {
         let until = self.entries.get(&network).and_then(|entry| entry.known_until);
         if until.is_some_and(|until| until <= Instant::now()) {
@@ -162,23 +162,23 @@ impl Addresses {
         }
     }
 
-    /// Returns whether a peer of this address has authenticated or runs on this host.
+    /// Whether a peer of this address has authenticated or runs on this host.
     pub fn is_known(&mut self, network: IpAddr) -> bool {
         self.expire(network);
         self.entries.get(&network).is_some_and(Address::is_known)
     }
 
-    /// Returns the memory that the authenticated connections of an address share: so many units.
+    /// Returns the memory budget, in units, that the authenticated connections of an address share.
     pub fn share(&mut self, network: IpAddr, units: usize) -> Arc<Semaphore> {
         let new = || Arc::new(Semaphore::new(units));
         match self.entries.get_mut(&network) {
             Some(entry) => Arc::clone(entry.share.get_or_insert_with(new)),
-            // Its connection has just given way.
+            // Its connection has just been evicted.
             None => new(),
         }
     }
 
-    /// Returns how many connections, connections of unknown addresses, and addresses there are.
+    /// Returns the numbers of connections, of connections of unknown addresses, and of addresses.
     #[cfg(test)]
     pub fn counts(&self) -> (usize, usize, usize) {
         assert_eq!(self.unknown.iter().map(|((count, _), _)| count).sum::<usize>(), self.open_unknown);
@@ -186,7 +186,7 @@ impl Addresses {
     }
 }
 
-/// Returns what counts as one address: of IPv6 the network that one host is given.
+/// Returns the address that limits apply to: for IPv6, the network assigned to a host.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => {

@@ -1,4 +1,4 @@
-//! The subscribers that a published message is for.
+//! Selects the subscribers of a published message.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::subscriptions::Subscriptions;
 /// The subscribers of one message.
 #[derive(Debug, Clone)]
 pub(super) enum Audience {
-    /// Those that subscribe to a prefix of the first frame.
+    /// Subscribers to a prefix of the first frame.
     Topic {
         topic: Bytes,
-        /// The subscription to everything does not count.
+        /// Whether subscriptions to everything are ignored.
         by_name: bool,
     },
-    /// Those that subscribe to a prefix of one of these topics, which is then sent in front of the message, and those that
-    /// subscribe to everything, which get no topic. Sorted.
+    /// Subscribers to a prefix of one of these topics, which is sent as the first frame, and subscribers to everything,
+    /// which get no topic. Sorted.
     Topics(Arc<[Bytes]>),
 }
 
@@ -25,27 +25,27 @@ pub(super) enum Audience {
 pub(super) enum Delivery<'a> {
     Not,
     Plain,
-    /// Behind a frame with this topic.
+    /// After a frame with this topic.
     Under(&'a Bytes),
 }
 
 impl Audience {
-    /// The subscribers of some topics, in any order.
+    /// Returns the subscribers of these topics, in any order.
     pub fn of_topics(mut topics: Vec<Bytes>) -> Self {
         topics.sort_unstable();
         topics.dedup();
         Audience::Topics(topics.into())
     }
 
-    /// Returns how a peer with these subscriptions gets the message: once, whatever the number of prefixes and topics
-    /// that match.
+    /// Returns how a peer with these subscriptions gets the message: once, regardless of the number of matching
+    /// prefixes and topics.
     pub fn delivery(&self, subscriptions: &Subscriptions) -> Delivery<'_> {
         match self {
             Audience::Topic { topic, by_name } if subscriptions.wants(topic, *by_name) => Delivery::Plain,
             Audience::Topic { .. } => Delivery::Not,
             Audience::Topics(_) if subscriptions.0.iter().any(Bytes::is_empty) => Delivery::Plain,
             Audience::Topics(topics) => {
-                // The topics of a prefix stand together, and no topic that sorts before it has it.
+                // Topics with a common prefix are adjacent, and no topic that sorts before them has the prefix.
                 let first = |prefix: &Bytes| {
                     topics.get(topics.partition_point(|topic| topic < prefix)).filter(|topic| topic.starts_with(prefix))
                 };
@@ -54,7 +54,7 @@ impl Audience {
         }
     }
 
-    /// Returns the memory that the topics take.
+    /// Returns the memory size of the topics in bytes.
     pub fn size(&self) -> usize {
         match self {
             Audience::Topic { .. } => 0,

@@ -1,5 +1,5 @@
-//! What a publisher keeps for its subscribers: each message once, until all have written it, within a bound of
-//! messages and of bytes. A subscriber that falls behind the bound has lost its place.
+//! The send buffer of a publisher: each message is kept once, until all subscribers have written it, bounded in
+//! messages and bytes. A subscriber that lags behind the bound has lost its place.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use tokio::sync::Notify;
 
 use super::audience::Audience;
 
-/// How many messages a subscriber may be behind.
+/// The maximum lag of a subscriber, in messages.
 const MESSAGES: usize = 1024;
-/// How many bytes all messages together may have that some subscriber has not written yet.
+/// The maximum size of all unwritten messages, in bytes.
 const BYTES: usize = 64 << 20;
 
-/// A message as it is written.
+/// An encoded message.
 #[derive(Debug, Clone)]
 pub(super) struct Published {
     pub audience: Audience,
@@ -38,22 +38,22 @@ pub(super) struct Backlog {
 #[derive(Debug, Default)]
 struct Kept {
     messages: VecDeque<Message>,
-    /// The number of the first of them.
+    /// The sequence number of the first message.
     first: u64,
     bytes: usize,
-    /// Places that are held.
+    /// The number of places.
     places: usize,
 }
 
 #[derive(Debug)]
 struct Message {
     published: Published,
-    /// How many places are at or before it.
+    /// The number of places at or before it.
     waiting: usize,
 }
 
 impl Backlog {
-    /// Keeps a message for all places and returns how many there are.
+    /// Adds a message for all places and returns their number.
     pub fn push(&self, published: Published) -> usize {
         let mut kept = self.kept.lock();
         if kept.places == 0 {
@@ -71,7 +71,7 @@ impl Backlog {
         waiting
     }
 
-    /// How many places are held.
+    /// Returns the number of places.
     pub fn places(&self) -> usize {
         self.kept.lock().places
     }
@@ -92,7 +92,7 @@ impl Kept {
         }
     }
 
-    /// One place leaves these messages behind.
+    /// Releases messages that one place has passed.
     fn release(&mut self, from: u64, to: u64) {
         let skipped = from.saturating_sub(self.first) as usize;
         let count = to.saturating_sub(from.max(self.first)) as usize;
@@ -108,19 +108,19 @@ impl Kept {
     }
 }
 
-/// The place of one subscriber: the first message that it has not written.
+/// The cursor of one subscriber: the first message that it has not written.
 #[derive(Debug)]
 pub struct Place {
     backlog: Arc<Backlog>,
     at: u64,
 }
 
-/// The place has been left behind by so many messages.
+/// The lag, in messages, of a place that was lost.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Behind(pub u64);
 
 impl Place {
-    /// Waits for the message of this place. It is kept until [`Place::advance`].
+    /// Waits for the message at this place. It is kept until [`Place::advance`].
     pub(super) async fn message(&self) -> Result<Published, Behind> {
         loop {
             let changed = self.backlog.changed.notified();
@@ -139,13 +139,13 @@ impl Place {
         }
     }
 
-    /// Goes on to the next message.
+    /// Advances to the next message.
     pub fn advance(&mut self) {
         self.backlog.kept.lock().release(self.at, self.at + 1);
         self.at += 1;
     }
 
-    /// Goes on behind all messages.
+    /// Skips all messages.
     pub fn skip_all(&mut self) {
         let mut kept = self.backlog.kept.lock();
         let end = kept.first + kept.messages.len() as u64;
@@ -153,7 +153,7 @@ impl Place {
         self.at = end;
     }
 
-    /// Waits until the message of this place is not kept any more.
+    /// Waits until the message at this place is dropped.
     pub(super) async fn left_behind(&self) -> Behind {
         loop {
             let changed = self.backlog.changed.notified();

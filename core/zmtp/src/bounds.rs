@@ -1,9 +1,9 @@
-//! Bounds on what peers hold of a daemon: connections, in total and of one address, and bytes of messages under way.
+//! Limits on the resources that peers use: connections, in total and of one address, and bytes of messages in transit.
 //!
-//! Until a peer has authenticated its messages are small. A minion opens a connection for each request, and its first
-//! message may be large, so the addresses of authenticated peers are remembered, too: such an address may send large
-//! messages, of which all unauthenticated connections together hold a bounded number of bytes. The messages of
-//! authenticated connections have a budget, too, of which each address has a share.
+//! Messages of unauthenticated peers are small. A minion opens a connection for each request, and its first message may
+//! be large, so the addresses of authenticated peers are remembered: such an address may send large messages, within a
+//! byte limit on all unauthenticated connections together. The messages of authenticated connections have a byte limit,
+//! too, of which each address has a share.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,16 +16,16 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::addresses::{Addresses, Most, network};
 use crate::metrics;
 
-/// How long the address of an authenticated peer is remembered after its last authenticated request.
+/// How long an address is remembered after its last authenticated request.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
-/// The unit in which memory is counted.
+/// The unit of memory accounting, in bytes.
 const UNIT: usize = 1024;
-/// Bytes of messages under way on all authenticated connections.
+/// Bytes of messages in transit on all authenticated connections.
 const AUTHENTICATED_MEMORY: usize = 512 << 20;
-/// How many of them those of one address may hold: a hostile minion leaves the rest to others.
+/// The part of them for one address: a hostile minion leaves the rest to others.
 const SHARE: usize = AUTHENTICATED_MEMORY / 4;
 
-/// What peers may hold.
+/// The limits on peers.
 #[derive(Debug, Clone, Copy)]
 pub struct Allowance {
     /// Connections of all peers; 0 for three quarters of the limit on open files.
@@ -34,9 +34,9 @@ pub struct Allowance {
     pub per_address: usize,
     /// Bytes of one message of an unauthenticated peer.
     pub unauthenticated_message: usize,
-    /// Bytes of messages under way on all unauthenticated connections.
+    /// Bytes of messages in transit on all unauthenticated connections.
     pub unauthenticated_memory: usize,
-    /// How long a peer may take for a message that it has begun, and for reading what is sent to it.
+    /// The timeout for receiving a message that has begun, and for a peer to read a sent one.
     pub message_time: Duration,
 }
 
@@ -52,7 +52,7 @@ impl Default for Allowance {
     }
 }
 
-/// The bounds that the sockets of one daemon share.
+/// The limits that the sockets of one daemon share.
 #[derive(Debug, Clone)]
 pub struct Bounds(Arc<Inner>);
 
@@ -66,7 +66,7 @@ struct Inner {
     authenticated: Arc<Semaphore>,
 }
 
-/// Which bound a connection would exceed.
+/// The limit that a connection would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Exceeded {
     #[error("there are {0} connections (max_connections)")]
@@ -84,7 +84,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// Creates the bounds of one daemon.
+    /// Creates the limits of one daemon.
     pub fn new(allowance: Allowance) -> Self {
         let connections = match allowance.connections {
             0 => open_files().map_or(10_000, |files| files - files / 4),
@@ -101,12 +101,12 @@ impl Bounds {
         }))
     }
 
-    /// How long a peer may take for a message that it has begun.
+    /// Returns the timeout for a message that has begun.
     pub(super) fn message_time(&self) -> Duration {
         self.0.allowance.message_time
     }
 
-    /// Counts a connection. Where connections of unknown addresses hold all that they may, one of them gives way.
+    /// Counts a connection. If unknown addresses hold all their connections, evicts one of them.
     pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, Exceeded> {
         let network = network(address);
         let most = Most { all: self.0.connections, per_address: self.0.allowance.per_address };
@@ -133,7 +133,7 @@ impl Bounds {
     }
 }
 
-/// One connection that is counted, until this is dropped.
+/// Counts one connection until dropped.
 #[derive(Debug)]
 pub(super) struct Open {
     bounds: Bounds,
@@ -148,30 +148,30 @@ impl Drop for Open {
     }
 }
 
-/// Memory for a message under way, until this is dropped.
+/// Reserves memory for a message in transit until dropped.
 #[derive(Debug)]
 pub struct Memory {
     _permit: OwnedSemaphorePermit,
     _of_share: Option<OwnedSemaphorePermit>,
 }
 
-/// Whether a message may come in.
+/// Whether a message may be received.
 pub(super) enum Admitted {
     Yes(Memory),
-    /// Once there is memory.
+    /// When memory is available.
     Later,
     No,
 }
 
-/// How far the peer of one connection is trusted.
+/// The trust in the peer of one connection.
 #[derive(Debug)]
 pub(super) struct Trust {
     bounds: Bounds,
     address: Option<IpAddr>,
-    /// The peer runs on this host.
+    /// Whether the peer runs on this host.
     is_local: bool,
     is_authenticated: AtomicBool,
-    /// The time of the last whole message, in milliseconds since the bounds were made.
+    /// The time of the last complete message, in milliseconds since creation of the limits.
     last_message: AtomicU64,
     evicted: Notify,
     share: OnceLock<Arc<Semaphore>>,
@@ -194,20 +194,20 @@ impl Trust {
         self.is_authenticated.load(Ordering::Relaxed)
     }
 
-    /// The connection has brought a request that proves who sent it.
+    /// Records that the connection has delivered a request that authenticates its sender.
     pub fn authenticate(&self) {
         self.is_authenticated.store(true, Ordering::Relaxed);
         self.remember_address();
     }
 
-    /// Remembers the peer's address as one of an authenticated peer.
+    /// Remembers the peer's address as authenticated.
     pub fn remember_address(&self) {
         if let Some(address) = self.address {
             self.bounds.remember(address);
         }
     }
 
-    /// The connection has brought a whole message.
+    /// Records that the connection has delivered a complete message.
     pub fn received(&self) {
         if !self.is_authenticated() {
             self.last_message.store(self.bounds.now(), Ordering::Relaxed);
@@ -218,19 +218,19 @@ impl Trust {
         self.last_message.load(Ordering::Relaxed)
     }
 
-    /// Waits until the connection must give way to another one.
+    /// Waits until the connection is evicted.
     pub async fn evicted(&self) {
         self.evicted.notified().await;
     }
 
-    /// The memory that the authenticated connections of the peer's address share.
+    /// Returns the memory shared by the authenticated connections of the peer's address.
     fn share(&self) -> Option<&Arc<Semaphore>> {
         let address = self.address?;
         let new = || self.bounds.0.addresses.lock().share(network(address), SHARE / UNIT);
         Some(self.share.get_or_init(new))
     }
 
-    /// Whether a message of this size may come in.
+    /// Whether a message of this size may be received.
     pub fn admit(&self, size: usize) -> Admitted {
         let Inner { allowance, unauthenticated, authenticated, .. } = &*self.bounds.0;
         if self.is_authenticated() {
@@ -253,12 +253,12 @@ impl Trust {
         }
     }
 
-    /// Waits for memory for a message of an authenticated peer, as long as a message may take.
+    /// Waits for memory for a message of an authenticated peer, within the message timeout.
     pub async fn wait_for_memory(&self, size: usize) -> Option<Memory> {
         let inner = &*self.bounds.0;
         let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).acquire_many_owned(units(size, most));
         let memory = async {
-            // First that of its address: what waits for the other does not keep more of it from others than a share.
+            // The address's share first: while it waits for the common memory it holds no more than a share.
             let of_share = match self.share() {
                 Some(share) => Some(taken(share, SHARE).await.ok()?),
                 None => None,
@@ -275,7 +275,7 @@ fn units(size: usize, most: usize) -> u32 {
     u32::try_from(size.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// The limit on the open files of this process.
+/// Returns the process's limit on open files.
 fn open_files() -> Option<usize> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
@@ -309,7 +309,7 @@ mod tests {
         use futures::FutureExt;
         let is_evicted = trust.evicted().now_or_never().is_some();
         if is_evicted {
-            // A permit is taken by asking.
+            // `evicted` consumes a permit, which is restored.
             trust.evicted.notify_one();
         }
         is_evicted
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(4));
         let two: Vec<_> = (0..4).map(|_| open(&bounds, 2).unwrap()).collect();
         assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 2));
-        // An address that authenticates has room, and gives room to others.
+        // An address that authenticates has connections of its own, and frees one for others.
         bounds.remember(address(1));
         let more: Vec<_> = (0..8).map(|_| open(&bounds, 1).unwrap()).collect();
         assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Total(16));
@@ -346,16 +346,16 @@ mod tests {
         };
         assert_eq!(evicted(&flood), [4]);
         assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 3));
-        // The flood goes on, and takes from itself.
+        // The flood goes on, and evicts its own connections.
         let more: Vec<_> = (0..20).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
         assert!(!is_evicted(&honest.0));
-        // With one connection each, the oldest one gives way.
+        // With one connection each, the oldest one is evicted.
         let others: Vec<_> = (0..7).map(|i| open(&bounds, 4 + i).unwrap()).collect();
         assert!(!is_evicted(&honest.0));
         let another = open(&bounds, 11).unwrap();
         assert!(is_evicted(&honest.0) && !is_evicted(&others[0].0));
         drop((others, another));
-        // A connection that has proven its sender stays, also where its address has been forgotten.
+        // A connection that has authenticated its sender stays, even after its address has expired.
         let honest = open(&bounds, 3).unwrap();
         drop((flood, more));
         honest.0.is_authenticated.store(true, Ordering::Relaxed);
@@ -395,7 +395,7 @@ mod tests {
         }
         let Admitted::Yes(held) = known.admit(1 << 20) else { panic!("there is memory") };
         assert!(matches!(unknown.admit(5_000), Admitted::No));
-        // What authenticated connections hold is counted apart.
+        // Memory of authenticated connections is accounted separately.
         known.authenticate();
         assert!(matches!(known.admit(1 << 20), Admitted::Yes(_)));
         drop(held);

@@ -1,5 +1,5 @@
-//! A connection after its handshake: reading and writing side by side, so that a peer that does not read is still
-//! heard. Heartbeats are answered here, for every kind of socket.
+//! An established connection: reads and writes concurrently, so that messages of a peer that does not read are still
+//! received. Answers heartbeats for every kind of socket.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::bounds::Memory;
 use super::io::{Reader, Writer};
 use super::zmtp::{self, Message, put_frame};
 
-/// Bytes of heartbeat answers that may wait for a peer that does not read.
+/// The maximum bytes of heartbeat replies that wait for a peer that does not read.
 const PONGS: usize = 4 << 10;
 
-/// A connection after its handshake.
+/// An established connection.
 pub struct Connection {
-    /// The messages of the peer.
+    /// Receives the peer's messages.
     pub incoming: Incoming,
-    /// What is sent to it.
+    /// Sends messages to the peer.
     pub outgoing: Outgoing,
 }
 
@@ -39,26 +39,26 @@ pub struct Outgoing {
     time: Option<Duration>,
 }
 
-/// The heartbeat answers that are to be sent.
+/// The heartbeat replies to send.
 #[derive(Default)]
 struct Pongs {
     frames: Mutex<BytesMut>,
     ready: Notify,
 }
 
-/// Where the messages for a peer come from.
+/// Supplies the messages for a peer.
 pub trait Source: Send {
-    /// Waits for messages and appends them to what is flushed next; `false` ends the connection. Is dropped and called
-    /// again while it waits. A call says that everything appended by the one before has been written.
+    /// Waits for messages and appends them for the next flush; `false` ends the connection. Must be cancel safe. A call
+    /// means that everything appended by the previous one has been written.
     fn next(&mut self, out: &mut Writer) -> impl Future<Output = Result<bool, TransportError>> + Send;
 
-    /// Waits until what is written now must not be written any more.
+    /// Waits until the pending write is obsolete.
     fn stale(&mut self) -> impl Future<Output = TransportError> + Send {
         std::future::pending()
     }
 }
 
-/// The source of a socket that sends nothing.
+/// The source of a socket that only receives.
 pub(super) struct Silent;
 
 impl Source for Silent {
@@ -68,7 +68,7 @@ impl Source for Silent {
 }
 
 impl Connection {
-    /// Joins the two sides of a connection. `time`: how long a message may take that has begun, in either direction.
+    /// Joins the two sides of a connection. `time` is the timeout for a message that has begun, in either direction.
     pub fn new(reader: Reader, writer: Writer, time: Option<Duration>) -> Self {
         let pongs = Arc::new(Pongs::default());
         Connection {
@@ -79,7 +79,7 @@ impl Connection {
 }
 
 impl Incoming {
-    /// Returns the next message that is no heartbeat.
+    /// Returns the next message other than a heartbeat.
     pub async fn read(&mut self) -> Result<Message, TransportError> {
         loop {
             let message = self.reader.read_within(self.time).await?;
@@ -89,7 +89,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the next message that is no heartbeat if it is here already.
+    /// Returns the next message other than a heartbeat if it is already buffered.
     pub fn buffered(&mut self) -> Result<Option<Message>, TransportError> {
         while let Some(message) = self.reader.buffered()? {
             if let Some(message) = self.pongs.answer(message)? {
@@ -99,14 +99,14 @@ impl Incoming {
         Ok(None)
     }
 
-    /// Takes the memory that the last message was given, to be held for as long as the message is.
+    /// Takes the memory reservation of the last message, to be held as long as the message.
     pub fn take_memory(&mut self) -> Option<Memory> {
         self.reader.take_memory()
     }
 }
 
 impl Pongs {
-    /// Answers a heartbeat; returns the message if it is none.
+    /// Answers a heartbeat; returns any other message.
     fn answer(&self, message: Message) -> Result<Option<Message>, TransportError> {
         let Message::Command(command) = &message else { return Ok(Some(message)) };
         let Some(pong) = zmtp::pong(command) else { return Ok(Some(message)) };
@@ -121,8 +121,8 @@ impl Pongs {
 }
 
 impl Outgoing {
-    /// Writes what the source yields, until it ends or the peer takes too long to read. A write that fails leaves half
-    /// a frame behind, so it ends the connection.
+    /// Writes the source's messages until it ends or the peer exceeds the timeout. A failed write may leave a partial
+    /// frame, so it ends the connection.
     pub async fn run(mut self, mut source: impl Source) -> Result<(), TransportError> {
         loop {
             let goes_on = tokio::select! {

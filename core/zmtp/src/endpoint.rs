@@ -1,4 +1,4 @@
-//! Addresses, and listening on them: TCP for other machines, unix sockets for this one.
+//! Addresses, and listening on them: TCP for the network, unix sockets for this host.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use super::TransportError;
 use super::io::{ReadHalf, WriteHalf};
 
-/// Where a socket is: `tcp://host:port` or `ipc:///path`.
+/// The address of a socket: `tcp://host:port` or `ipc:///path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Endpoint {
     /// A host (name or address) and a port.
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 }
 
-/// Messages are small and somebody waits for each; peers that vanished must be noticed.
+/// Messages are small and latency matters; vanished peers must be noticed.
 fn prepare(stream: &TcpStream) {
     _ = stream.set_nodelay(true);
     let keepalive = socket2::TcpKeepalive::new()
@@ -79,15 +79,15 @@ fn prepare(stream: &TcpStream) {
     _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
-/// What the system takes as a unix socket's path.
+/// The system's limit on the path of a unix socket, in bytes.
 const LONGEST_PATH: usize = 107;
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     endpoint: Endpoint,
     socket: Socket,
-    /// Device and inode of a unix socket's file.
+    /// Device and inode of the unix socket's file.
     file: Option<(u64, u64)>,
 }
 
@@ -95,9 +95,9 @@ pub struct Listener {
 pub(super) struct Accepted {
     pub read: ReadHalf,
     pub write: WriteHalf,
-    /// The peer's address, if it is one of a network.
+    /// The peer's address, if it is a network address.
     pub address: Option<SocketAddr>,
-    /// The peer runs on this host.
+    /// Whether the peer runs on this host.
     pub is_local: bool,
 }
 
@@ -108,8 +108,8 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at an address. A unix socket gets mode 0600; a stale one of an earlier process is
-    /// replaced, one that is in use is an error. Port 0 takes any free port.
+    /// Listens at an address. A unix socket gets mode 0600; a stale one is replaced, one in use is an error. Port 0
+    /// selects any free port.
     pub async fn bind(endpoint: &Endpoint) -> Result<Self, TransportError> {
         let failed = || TransportError::io(endpoint);
         match endpoint {
@@ -140,7 +140,7 @@ impl Listener {
         }
     }
 
-    /// Checks that the system takes an endpoint's path; nothing is opened.
+    /// Checks that the system accepts an endpoint's path, without opening anything.
     ///
     /// # Errors
     /// The path of a unix socket is too long.
@@ -155,18 +155,18 @@ impl Listener {
         }
     }
 
-    /// Where it listens, with the port that it got.
+    /// Returns the address, with the actual port.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Waits for the next connection. Failures with a single one (it broke, no file descriptors are left) are waited out.
+    /// Waits for the next connection. Retries after failures of a single connection or missing file descriptors.
     pub(super) async fn accept(&self) -> Accepted {
         loop {
             let accepted = match &self.socket {
                 Socket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                     prepare(&stream);
-                    // Who connects from the address that was connected to is on the same host.
+                    // A peer with the same address as the local end is on this host.
                     let is_local = stream.local_addr().is_ok_and(|own| own.ip() == address.ip());
                     let (read, write) = stream.into_split();
                     let (read, write) = (ReadHalf::Tcp(read), WriteHalf::Tcp(write));
@@ -182,7 +182,7 @@ impl Listener {
                 Ok(connection) => return connection,
                 Err(error) => {
                     crate::metrics::ACCEPT_FAILED.add(1);
-                    tracing::warn!(endpoint = %self.endpoint, %error, "a connection could not be taken");
+                    tracing::warn!(endpoint = %self.endpoint, %error, "accepting a connection failed");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
@@ -190,7 +190,7 @@ impl Listener {
     }
 }
 
-/// Device and inode of a file.
+/// Returns device and inode of a file.
 fn file_of(path: &Path) -> std::io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
@@ -198,7 +198,7 @@ fn file_of(path: &Path) -> std::io::Result<(u64, u64)> {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Endpoint::Ipc(path) = &self.endpoint
-            // A file that another process has put there since is not this socket's to remove.
+            // A file that another process has created since must not be removed.
             && file_of(path).ok() == self.file
         {
             _ = std::fs::remove_file(path);

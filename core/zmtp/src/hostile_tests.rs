@@ -1,4 +1,4 @@
-//! Peers that send too much, too slowly, or do not read: each loses its own connection and nothing else happens.
+//! Peers that send too much, too slowly, or do not read: each loses its own connection, without other effects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use super::*;
 use crate::metrics;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Two addresses of this host that are not the server's: peers of other hosts, to the server.
+/// Two loopback addresses other than the server's: peers of other hosts, to the server.
 const REMOTE: [&str; 2] = ["127.0.0.2", "127.0.0.3"];
 const THIRD: &str = "127.0.0.4";
 
-/// A peer that does whatever a test wants.
+/// A raw peer for tests.
 struct Raw(TcpStream);
 
 impl Raw {
@@ -27,7 +27,7 @@ impl Raw {
         socket.connect(format!("{host}:{port}").parse().unwrap()).await.unwrap()
     }
 
-    /// Connects and shakes hands; `None` if the server closes the connection.
+    /// Connects and completes the handshake; `None` if the server closes the connection.
     async fn connect(endpoint: &Endpoint, source: &str, socket_type: &str) -> Option<Self> {
         let mut stream = Self::tcp(endpoint, source).await;
         let mut greeting = [0; 64];
@@ -46,7 +46,7 @@ impl Raw {
         Some(raw)
     }
 
-    /// Sends a request frame behind an empty one.
+    /// Sends a request frame after an empty one.
     async fn send(&mut self, content: &[u8]) {
         let mut frames = BytesMut::new();
         zmtp::put_frame(&mut frames, b"", 1);
@@ -54,7 +54,7 @@ impl Raw {
         self.0.write_all(&frames).await.unwrap();
     }
 
-    /// Sends the start of a request of this size, with so much of its content.
+    /// Sends the header of a request of this size, with the first `sent` bytes of its content.
     async fn begin(&mut self, size: usize, sent: usize) {
         let mut start = BytesMut::new();
         zmtp::put_frame(&mut start, b"", 1);
@@ -63,7 +63,7 @@ impl Raw {
         self.0.write_all(&start).await.unwrap();
     }
 
-    /// The next frame; `None` at the end of the connection.
+    /// Returns the next frame; `None` at the end of the connection.
     async fn frame(&mut self) -> Option<Vec<u8>> {
         let flags = self.0.read_u8().await.ok()?;
         let size = if flags & 2 == 0 { self.0.read_u8().await.ok()?.into() } else { self.0.read_u64().await.ok()? };
@@ -72,7 +72,7 @@ impl Raw {
         Some(content)
     }
 
-    /// The reply: a frame behind an empty one.
+    /// Returns the reply: a frame after an empty one.
     async fn reply(&mut self) -> Option<Vec<u8>> {
         assert_eq!(self.frame().await?, b"");
         self.frame().await
@@ -84,7 +84,7 @@ impl Raw {
     }
 }
 
-/// Echoes, proves its peer on `prove`, fails on `panic`, and answers `large` with 32 MB.
+/// Echoes; authenticates the peer on `prove`, panics on `panic`, and answers `large` with 32 MB.
 struct Words(tokio::sync::mpsc::UnboundedSender<Peer>);
 
 impl Handler for Words {
@@ -138,7 +138,7 @@ async fn large_message_of_an_unknown_address_is_answered_without_being_kept() {
     peer.send(&large).await;
     assert_eq!(peer.reply().await.unwrap(), b"bad load");
     assert!(metrics::MESSAGES_DROPPED.get() > before);
-    // The connection goes on, and once its address has authenticated all of its connections may send more.
+    // The connection stays open, and once its address has authenticated all of its connections may send more.
     peer.send(&large[..60_000]).await;
     assert_eq!(peer.reply().await.unwrap().len(), 60_000);
     peer.send(b"prove").await;
@@ -161,10 +161,10 @@ async fn unauthenticated_connections_share_one_bound_of_memory() {
     let mut late = served.peer("127.0.0.1").await;
     late.send(&vec![7; 100_000]).await;
     assert_eq!(late.reply().await.unwrap(), b"bad load");
-    // An authentication, which is small, always comes in.
+    // An authentication, which is small, is always received.
     late.send(&vec![7; 4000]).await;
     assert_eq!(late.reply().await.unwrap().len(), 4000);
-    // What an authenticated connection sends is counted apart.
+    // Messages of an authenticated connection are accounted separately.
     late.send(b"prove").await;
     late.reply().await.unwrap();
     late.send(&vec![7; 100_000]).await;
@@ -172,7 +172,7 @@ async fn unauthenticated_connections_share_one_bound_of_memory() {
 }
 
 impl Raw {
-    /// Whether the server has taken all that was sent.
+    /// Whether the server has received everything that was sent.
     async fn is_silent(&mut self) -> bool {
         let mut byte = [0];
         tokio::time::timeout(Duration::from_millis(100), self.0.peek(&mut byte)).await.is_err()
@@ -186,7 +186,7 @@ async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not
     for (source, size, sent) in [
         (REMOTE[0], 1000, 10),
         (REMOTE[0], 60_000, 50_000),
-        // One that is dropped as it comes.
+        // One that is dropped on receipt.
         (REMOTE[0], 3 << 20, 2 << 20),
         ("127.0.0.1", 3 << 20, 2 << 20),
     ] {
@@ -212,7 +212,7 @@ async fn connections_beyond_the_bounds_are_closed_at_once() {
     other.send(b"word").await;
     assert_eq!(other.reply().await.unwrap(), b"word");
     open.pop();
-    // There is room once the server has seen that a connection has ended.
+    // There is room once the server has noticed the end of a connection.
     while Raw::connect(&served.endpoint, REMOTE[0], "REQ").await.is_none() {}
 }
 
@@ -227,14 +227,14 @@ async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
     let mut honest = served.peer(THIRD).await;
     assert!(metrics::CONNECTIONS_EVICTED.get() > before);
     for source in REMOTE.iter().cycle().take(40) {
-        // Each connects to the place of another one; those that found none are closed.
+        // Each evicts another one; the evicted ones are closed.
         flood.extend(Raw::connect(&served.endpoint, source, "REQ").await);
     }
     for word in [&b"word"[..], b"prove"] {
         honest.send(word).await;
         assert_eq!(honest.reply().await.unwrap(), word);
     }
-    // Its address is known now, and does not need their places.
+    // The address is known now, and does not need their places.
     let mut more = Vec::new();
     for _ in 0..7 {
         more.push(served.peer(THIRD).await);
@@ -255,13 +255,13 @@ async fn a_reply_that_is_not_read_closes_its_connection() {
     let mut peer = served.peer(REMOTE[0]).await;
     peer.send(b"large").await;
     let connection = served.peers.recv().await.unwrap().connection;
-    // Heartbeats are read, although nothing is written.
+    // Heartbeats are answered, although nothing is written.
     while connection.strong_count() > 0 {
         _ = peer.0.write_all(b"\x04\x0a\x04PING\x00\x00abc").await;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(metrics::REPLIES_LOST.get() > before);
-    // Part of the reply was on its way; no other frame follows it.
+    // A part of the reply was sent; no other frame follows it.
     let mut rest = Vec::new();
     _ = peer.0.read_to_end(&mut rest).await;
     assert!(rest.len() < 32 << 20 && !rest.windows(4).any(|bytes| bytes == b"PONG"));
@@ -292,7 +292,7 @@ async fn a_client_reads_replies_while_its_requests_are_written() {
     assert!(futures::future::join_all(requests).await.into_iter().all(|is_own| is_own));
 }
 
-/// A request server of another kind: it says nothing of the order of replies. Shakes hands with one peer.
+/// A request server of another kind, without the property about the order of replies. Completes one handshake.
 async fn salts_server(stream: TcpStream) -> Raw {
     let mut raw = Raw(stream);
     let mut hello = BytesMut::zeroed(64);
@@ -322,7 +322,7 @@ async fn a_request_does_not_wait_until_another_has_connected() {
     };
     let (reply, mut kept) = tokio::join!(client.request("one", LONG), first);
     assert_eq!(reply.unwrap(), "one");
-    // The connection that is there is taken by the first of three, the second one's is never answered.
+    // The first of three takes the existing connection; the second one's is never answered.
     let third = async {
         let stuck = listener.accept().await.unwrap();
         let mut raw = salts_server(listener.accept().await.unwrap().0).await;
@@ -352,7 +352,7 @@ async fn a_subscriber_that_does_not_read_is_disconnected_and_others_miss_nothing
     let mut slow = Raw::connect(&endpoint, REMOTE[0], "SUB").await.unwrap();
     slow.0.write_all(b"\x00\x01\x01").await.unwrap();
     assert!(slow.is_alive().await);
-    // A hundred messages of a megabyte: more than is kept.
+    // A hundred messages of a megabyte: more than the send buffer holds.
     let large = Bytes::from(vec![1; 1 << 20]);
     for n in 0..100u8 {
         publisher.publish(&[Bytes::from(vec![n]), large.clone()]);

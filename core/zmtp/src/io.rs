@@ -1,5 +1,4 @@
-//! The two sides of a connection: a reader that yields messages, within the limits and the memory that its peer may
-//! have, and a writer.
+//! The two sides of a connection: a reader that yields messages within the peer's limits and memory, and a writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +12,18 @@ use super::TransportError;
 use super::bounds::{Admitted, Memory, Trust};
 use super::zmtp::{Limits, Message, peek, put_frame, put_header};
 
-/// How much is read at once: little at first, as most peers send little.
+/// The size of the first read: small, as most peers send little.
 const READ_FIRST: usize = 4 << 10;
 const READ_MOST: usize = 128 << 10;
-/// How much of a message that is dropped is read at once.
+/// The size of a read of a message that is dropped.
 const READ_DROPPED: usize = 16 << 10;
-/// Bytes of a message that every peer may send without asking for memory. An authentication fits.
+/// Bytes of a message that need no memory reservation. An authentication fits.
 const FREE: usize = 4 << 10;
-/// The longest command that a peer may send.
+/// The maximum length of a command.
 const LONGEST_COMMAND: usize = 8 << 10;
-/// A written buffer of at most this size is kept for the next message.
+/// A write buffer of at most this capacity is kept for the next message.
 const KEPT: usize = 512;
-/// Content up to this size is copied next to its headers, larger content is written from where it is.
+/// Content up to this size is copied behind its headers; larger content is written without a copy.
 const COPIED: usize = 16 << 10;
 
 pub(super) enum ReadHalf {
@@ -46,29 +45,29 @@ pub struct Reader {
     frames: Vec<Bytes>,
     size: usize,
     pub(super) any_order: bool,
-    /// Who decides how much memory the peer gets; nobody where the peer is one that was connected to.
+    /// Grants memory to the peer; `None` for outgoing connections.
     trust: Option<Arc<Trust>>,
-    /// The memory of the message that is read.
+    /// The memory reservation of the current message.
     memory: Option<Memory>,
     granted: usize,
-    /// Bytes of the current frame that there is room for in the buffer and that have not come; 0 if that is not known.
+    /// Bytes of the current frame that the buffer has room for and that have not arrived; 0 if unknown.
     missing: usize,
     dropped: Option<Dropped>,
 }
 
-/// A message that is read without keeping it.
+/// A message that is discarded while it is read.
 struct Dropped {
-    /// Bytes that are left of its current frame.
+    /// Remaining bytes of its current frame.
     left: u64,
     has_more: bool,
 }
 
-/// What to do after looking at the buffer.
+/// The next step after parsing the buffer.
 enum Step {
     Message(Message),
-    /// More bytes are needed.
+    /// Read more bytes.
     Fill,
-    /// Memory for a message of this size is needed.
+    /// Wait for memory for a message of this size.
     Wait(usize),
 }
 
@@ -90,18 +89,18 @@ impl Reader {
         }
     }
 
-    /// Whether the peer is a request server that sends back whatever stands in front of a request.
+    /// Whether the peer is a request server that returns the frames in front of a request.
     pub fn any_order(&self) -> bool {
         self.any_order
     }
 
-    /// Returns the next message. Safe to drop while it waits: nothing is lost.
+    /// Returns the next message. Cancel safe.
     pub async fn read(&mut self) -> Result<Message, TransportError> {
         self.read_within(None).await
     }
 
-    /// Returns the next message, of which the whole must come in this time once it has begun. Waiting for a message to
-    /// begin takes as long as it takes.
+    /// Returns the next message, which must be complete within this time once it has begun. Waits for the first byte
+    /// without limit.
     pub(super) async fn read_within(&mut self, time: Option<Duration>) -> Result<Message, TransportError> {
         let mut deadline = None;
         loop {
@@ -113,7 +112,7 @@ impl Reader {
                         Some(memory) => self.grant(size, memory),
                         None => self.dropped = Some(Dropped { left: 0, has_more: true }),
                     }
-                    // The peer could not send while it was not read from.
+                    // The peer was blocked while its messages were not read.
                     deadline = None;
                 }
                 Step::Fill => {
@@ -130,7 +129,7 @@ impl Reader {
         }
     }
 
-    /// Returns the next message if it is here already.
+    /// Returns the next message if it is already buffered.
     pub fn buffered(&mut self) -> Result<Option<Message>, TransportError> {
         match self.step()? {
             Step::Message(message) => Ok(Some(message)),
@@ -138,7 +137,7 @@ impl Reader {
         }
     }
 
-    /// Takes the memory that the last message was given, to be held for as long as the message is.
+    /// Takes the memory reservation of the last message, to be held as long as the message.
     pub(super) fn take_memory(&mut self) -> Option<Memory> {
         self.memory.take()
     }
@@ -177,7 +176,7 @@ impl Reader {
                 && total > self.granted
                 && !is_command
             {
-                // What the frames before were given is given back first: nobody waits for memory while holding some.
+                // The reservation of earlier frames is released first: a waiting connection must not hold memory.
                 self.memory = None;
                 match trust.admit(total) {
                     Admitted::Yes(memory) => self.grant(total, memory),
@@ -189,7 +188,7 @@ impl Reader {
             let missing = (header + size).saturating_sub(self.buffer.len());
             if missing > 0 {
                 if self.memory.is_some() {
-                    // What was granted is counted already: a buffer that grows by doubling holds up to twice as much.
+                    // Exactly the granted size: a buffer that grows by doubling may take twice as much.
                     self.buffer.reserve(missing);
                     self.missing = missing;
                 }
@@ -213,7 +212,7 @@ impl Reader {
         (self.granted, self.memory) = (size, Some(memory));
     }
 
-    /// The frames of a message that ends.
+    /// Finishes a message and returns its frames.
     fn finish(&mut self) -> Vec<Bytes> {
         if let Some(trust) = &self.trust {
             trust.received();
@@ -222,7 +221,7 @@ impl Reader {
         std::mem::take(&mut self.frames)
     }
 
-    /// How much to read at once. An unauthenticated peer gets no more than what its message was given.
+    /// Returns the size of the next read. An unauthenticated peer gets no more than the reservation of its message.
     fn chunk(&self) -> usize {
         match &self.trust {
             _ if self.dropped.is_some() => READ_DROPPED,
@@ -235,14 +234,15 @@ impl Reader {
     async fn fill(&mut self) -> Result<(), TransportError> {
         loop {
             if self.buffer.is_empty() {
-                // Idle connections, of which there may be twenty thousand, hold no buffer, also after a spurious wake-up.
+                // Idle connections, of which there may be twenty thousand, hold no buffer, even after a spurious
+                // wake-up.
                 self.buffer = BytesMut::new();
             }
             match &self.half {
                 ReadHalf::Tcp(half) => half.readable().await?,
                 ReadHalf::Unix(half) => half.readable().await?,
             }
-            // Only announced sizes that memory was granted for are reserved: memory follows what really comes.
+            // Only granted sizes are reserved in advance: otherwise memory follows the received bytes.
             let chunk = self.chunk();
             self.buffer.reserve(chunk);
             let mut space = (&mut self.buffer).limit(chunk);
@@ -274,7 +274,7 @@ impl Reader {
 pub struct Writer {
     half: WriteHalf,
     buffer: BytesMut,
-    /// Content that follows the buffer, shared with other connections or too large to copy.
+    /// Content after the buffer, shared with other connections or too large to copy.
     content: Bytes,
 }
 
@@ -283,7 +283,7 @@ impl Writer {
         Writer { half, buffer: BytesMut::new(), content: Bytes::new() }
     }
 
-    /// Appends a message to what the next [`flush`](Writer::flush) writes.
+    /// Appends a message for the next [`flush`](Writer::flush).
     pub fn push(&mut self, frames: &[impl AsRef<[u8]>]) {
         self.unite();
         for (i, frame) in frames.iter().enumerate() {
@@ -291,8 +291,8 @@ impl Writer {
         }
     }
 
-    /// Appends a message of small frames and one of any size, which is not copied if it is large. Returns whether
-    /// the writer is to be flushed before the next message.
+    /// Appends a message of small frames and one of any size, without copying a large one. Returns whether the writer
+    /// must be flushed before the next message.
     pub(super) fn push_content(&mut self, head: &[Bytes], content: &Bytes) -> bool {
         self.unite();
         for frame in head {
@@ -302,8 +302,8 @@ impl Writer {
         self.push_shared(content)
     }
 
-    /// Appends bytes that are frames already, which are not copied if they are many. Returns whether the writer is to
-    /// be flushed before the next message.
+    /// Appends encoded frames, without copying large ones. Returns whether the writer must be flushed before the next
+    /// message.
     pub(super) fn push_shared(&mut self, frames: &Bytes) -> bool {
         self.unite();
         if frames.len() <= COPIED {
@@ -314,7 +314,7 @@ impl Writer {
         self.waiting() > COPIED
     }
 
-    /// Appends a small frame of a message whose other frames follow.
+    /// Appends a small frame of a message with further frames.
     pub(super) fn push_more(&mut self, frame: &[u8]) {
         self.unite();
         put_frame(&mut self.buffer, frame, 1);
@@ -326,25 +326,25 @@ impl Writer {
         put_frame(&mut self.buffer, content, 4);
     }
 
-    /// Appends bytes that are frames already.
+    /// Appends encoded frames.
     pub(super) fn push_raw(&mut self, frames: &[u8]) {
         self.unite();
         self.buffer.put_slice(frames);
     }
 
-    /// Keeps the order: what is appended comes after the content.
+    /// Keeps the order: moves the content into the buffer before more is appended.
     fn unite(&mut self) {
         if !self.content.is_empty() {
             self.buffer.put_slice(&std::mem::take(&mut self.content));
         }
     }
 
-    /// How many bytes wait for the next flush.
+    /// Returns the number of bytes that wait for the next flush.
     pub fn waiting(&self) -> usize {
         self.buffer.len() + self.content.len()
     }
 
-    /// Writes what has been appended. Safe to drop while it waits: the next call goes on where this one was.
+    /// Writes all appended data. Cancel safe: the next call continues.
     pub async fn flush(&mut self) -> Result<(), TransportError> {
         while self.waiting() > 0 {
             let mut rest = (&mut self.buffer).chain(&mut self.content);
@@ -356,7 +356,7 @@ impl Writer {
                 return Err(TransportError::Closed);
             }
         }
-        // A large buffer is not kept for a connection that may stay silent.
+        // An idle connection must not hold a large buffer.
         if self.buffer.capacity() > KEPT {
             self.buffer = BytesMut::new();
         }

@@ -1,12 +1,12 @@
 //! ZeroMQ sockets, as thin asynchronous wrappers: request server and client, publisher and
 //! subscriber, pull server and push client.
 //!
-//! The protocol (ZMTP 3, mechanism NULL) is spoken here directly, because servers that face unauthenticated peers
-//! need what the `zeromq` crate does not offer: a limit on frame sizes, a bound on what one peer can
-//! hold, and a publisher that never drops silently. Its sockets and libzmq's are the peers in the tests.
+//! Implements ZMTP 3 with mechanism NULL itself, because servers that face unauthenticated peers need features that the
+//! `zeromq` crate lacks: a limit on frame sizes, a bound on the resources of one peer, and a publisher that never drops
+//! messages silently. The tests use that crate and libzmq as peers.
 //!
 //! `server` accepts connections for all listening sockets within the limits of `bounds`; `connection` reads and writes
-//! side by side, for servers and for the request client.
+//! concurrently, for servers and for the request client.
 
 mod addresses;
 mod audience;
@@ -41,29 +41,29 @@ pub use zmtp::{Limits, Message, SocketType, connect};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a connection could not be made or ended.
+/// Why a connection failed or ended.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
-    /// The address is not one.
-    #[error("'{0}' is not an address: tcp://host:port and ipc:///path are")]
+    /// The address is invalid.
+    #[error("'{0}' is not an address: expected tcp://host:port or ipc:///path")]
     BadEndpoint(String),
-    /// The other side does not answer, or the connection broke.
+    /// An I/O error, such as a refused connection.
     #[error("{endpoint}: {source}")]
     Io {
-        /// Which address it was about.
+        /// The address.
         endpoint: String,
-        /// What the system says.
+        /// The system's error.
         source: Arc<std::io::Error>,
     },
-    /// Nothing came in time.
+    /// The timeout expired.
     #[error("{endpoint}: no answer within {after:?}")]
     TimedOut {
-        /// Which address it was about.
+        /// The address.
         endpoint: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// The other side closed the connection.
+    /// The peer closed the connection.
     #[error("the peer closed the connection")]
     Closed,
     /// The connection ended between a request and its reply.
@@ -72,7 +72,7 @@ pub enum TransportError {
         /// The end of the connection.
         reason: Arc<TransportError>,
     },
-    /// The server closed the connection before its handshake was complete.
+    /// The peer closed the connection before the handshake was complete.
     #[error(
         "{endpoint}: connecting failed: the peer closed the connection instead of a ZMTP handshake: it may be stopping, \
          or be a Salt master with `transport: tcp`, which Brine does not support: set `transport: zeromq` there"
@@ -81,39 +81,39 @@ pub enum TransportError {
         /// The address.
         endpoint: String,
     },
-    /// The other side does not speak ZMTP 3 without encryption.
+    /// The peer does not speak ZMTP 3 with mechanism NULL.
     #[error("the peer does not speak ZMTP 3 with mechanism NULL: {0}")]
     Handshake(&'static str),
-    /// A message is larger than allowed.
-    #[error("a message of {size} bytes was announced, {limit} are allowed")]
+    /// A message exceeds the limit.
+    #[error("the peer announced a message of {size} bytes: the limit is {limit}")]
     TooLarge {
-        /// What was announced.
+        /// The announced size in bytes.
         size: u64,
-        /// What is allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The peer began a message and did not finish it.
+    /// The peer did not complete a message within the timeout.
     #[error("the peer did not finish a message within {after:?}")]
     Unfinished {
-        /// How long a message may take.
+        /// The timeout.
         after: Duration,
     },
-    /// The peer does not read what is sent to it.
-    #[error("the peer did not read what was sent to it within {after:?}")]
+    /// The peer did not read within the timeout.
+    #[error("the peer did not read its messages within {after:?}")]
     NotRead {
-        /// How long it may take.
+        /// The timeout.
         after: Duration,
     },
-    /// A subscriber is too far behind.
-    #[error("the subscriber is too slow: it is {count} publishes behind")]
+    /// A subscriber lags too far behind.
+    #[error("the subscriber is too slow: it lags {count} publishes behind")]
     Behind {
-        /// How many publishes it has not got.
+        /// Its lag in publishes.
         count: u64,
     },
-    /// There are too many connections of unauthenticated peers.
-    #[error("an unauthenticated connection gave way to a new one (max_connections)")]
+    /// Evicted in favour of a new connection.
+    #[error("unauthenticated connection evicted in favour of a new one (max_connections)")]
     Evicted,
-    /// What came is no ZMTP.
+    /// The peer violates ZMTP.
     #[error("malformed frame: {0}")]
     Malformed(&'static str),
 }

@@ -1,7 +1,7 @@
-//! The publisher: one message to all who subscribe, encoded once.
+//! The publisher: sends one message, encoded once, to all matching subscribers.
 //!
-//! A subscriber that does not keep up is disconnected, counted and logged: it connects again and knows that it may have
-//! missed something. What must not be lost does not rest on this; the event bus serves its own subscribers.
+//! A subscriber that lags too far is disconnected, counted and logged: it reconnects and knows that it may have missed
+//! messages. Delivery that must be reliable does not rely on this socket; the event bus serves its own subscribers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,7 +22,7 @@ use super::zmtp::{self, Limits, SocketType};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
-/// How long what is published is kept for a connection whose first subscription has not arrived.
+/// How long messages are kept for a connection whose first subscription has not arrived.
 const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 
 /// Sends messages to all subscribers.
@@ -32,7 +32,7 @@ pub struct Publisher {
     hosts: Hosts,
 }
 
-/// How many subscribers there are at each address.
+/// The number of subscribers of each address.
 type Hosts = Arc<Mutex<HashMap<IpAddr, usize>>>;
 
 impl Publisher {
@@ -41,14 +41,13 @@ impl Publisher {
         Self::default()
     }
 
-    /// Publishes a message of one or more frames; subscriptions look at the first. Returns how many
-    /// connections there are.
+    /// Publishes a message of one or more frames; subscriptions match the first. Returns the number of connections.
     pub fn publish(&self, frames: &[Bytes]) -> usize {
         self.send(frames, false)
     }
 
-    /// As [`Publisher::publish`], but only to who has subscribed to some of the topic: not to who has subscribed
-    /// to everything, as Salt's minions do, which take each frame of a message for one of its own.
+    /// As [`Publisher::publish`], but only to subscribers of a non-empty prefix of the topic: not to subscribers of
+    /// everything, as Salt's minions, which treat each frame as a message.
     pub fn publish_by_name(&self, frames: &[Bytes]) -> usize {
         self.send(frames, true)
     }
@@ -59,27 +58,27 @@ impl Publisher {
             .push(Published { audience: Audience::Topic { topic: topic.clone(), by_name }, frames: encode(frames) })
     }
 
-    /// Publishes a message of one frame to the subscribers of some topics, each of which gets it once: behind a frame with
-    /// the topic, as Salt's minions with `zmq_filtering` do, or alone, if the subscriber subscribes to everything, as
-    /// minions without that option do. Returns how many connections there are.
+    /// Publishes a message of one frame to the subscribers of these topics. Each gets it once: after a frame with the
+    /// topic (Salt's minions with `zmq_filtering`), or alone if it subscribes to everything (minions without that
+    /// option). Returns the number of connections.
     pub fn publish_under(&self, topics: Vec<Bytes>, content: &Bytes) -> usize {
         let frames = encode(std::slice::from_ref(content));
         self.backlog.push(Published { audience: Audience::of_topics(topics), frames })
     }
 
-    /// Returns how many connections there are.
+    /// Returns the number of connections.
     pub fn connections(&self) -> usize {
         self.backlog.places()
     }
 
-    /// Returns how many connections there are from each address of another machine, or of this one's loopback.
+    /// Returns the number of connections from each network address, including loopback.
     pub fn hosts(&self) -> HashMap<IpAddr, usize> {
         self.hosts.lock().clone()
     }
 
     /// Serves subscribers until `shutdown`.
     pub async fn serve(self, listener: Listener, bounds: Bounds, shutdown: CancellationToken) {
-        // Subscribers send nothing but their subscriptions.
+        // Subscribers send only subscriptions.
         let limits = Limits { message: 4096, frames: 1 };
         let server = Server { listener, role: SocketType::Pub, limits, bounds: Some(bounds) };
         server.run(self, shutdown).await;
@@ -89,7 +88,7 @@ impl Publisher {
 impl Service for Publisher {
     type Session = Place;
 
-    /// What is published from here on reaches the subscriber.
+    /// From here on the subscriber receives all publishes.
     fn accepted(&self) -> Option<Place> {
         Some(self.backlog.place())
     }
@@ -110,7 +109,7 @@ impl Service for Publisher {
     }
 }
 
-/// Returns a message as it is written.
+/// Encodes a message.
 fn encode(frames: &[Bytes]) -> Bytes {
     let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
     for (i, frame) in frames.iter().enumerate() {
@@ -119,16 +118,16 @@ fn encode(frames: &[Bytes]) -> Bytes {
     encoded.freeze()
 }
 
-/// What is written to one subscriber.
+/// Writes publishes to one subscriber.
 struct Publishing<'a> {
     place: Place,
     wanted: &'a Subscribed,
-    /// The message of the place is with the writer.
+    /// Whether the message at the place was passed to the writer.
     is_writing: bool,
 }
 
 impl Publishing<'_> {
-    /// What is published before the first subscription has arrived waits for it, but not for ever.
+    /// Messages that are published before the first subscription wait for it, within a limit.
     async fn subscribed(&mut self) {
         let first = async {
             while self.wanted.is_empty() {
@@ -142,7 +141,7 @@ impl Publishing<'_> {
             self.place.skip_all();
             tokio::select! {
                 () = self.wanted.changed() => {}
-                // Nothing is kept for it, and it does not fall behind.
+                // It has no subscriptions: nothing is kept for it, and it does not lag.
                 _ = self.place.message() => {}
             }
         }
@@ -179,7 +178,7 @@ impl Source for Publishing<'_> {
     }
 }
 
-/// One subscriber in [`Publisher::hosts`], for as long as it is connected.
+/// Counts one subscriber in [`Publisher::hosts`] until dropped.
 struct Counted {
     hosts: Hosts,
     host: Option<IpAddr>,
@@ -187,7 +186,7 @@ struct Counted {
 
 impl Counted {
     fn new(hosts: Hosts, remote: &Remote) -> Self {
-        // Who comes by a unix socket has no address.
+        // Peers on a unix socket have no address.
         let host = remote.socket.map(|address| address.ip().to_canonical());
         if let Some(host) = host {
             *hosts.lock().entry(host).or_default() += 1;

@@ -1,5 +1,4 @@
-//! The pull server and the push client: messages one way, from many to one, with back-pressure: a
-//! server that does not take more makes its clients wait.
+//! The pull server and the push client: one-way messages from many to one, with backpressure.
 
 use std::future::Future;
 
@@ -11,15 +10,15 @@ use super::server::{Remote, Server, Service};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, Listener, TransportError, Writer};
 
-/// How many messages are handed over at once at most.
+/// The maximum number of messages in a batch.
 const BATCH: usize = 512;
 
 /// The pull server.
 pub struct Pull;
 
 impl Pull {
-    /// Serves until `shutdown`. `take` gets messages of one frame in the order of each connection, as
-    /// many as have come; the connection is not read from until it is done.
+    /// Serves until `shutdown`. Calls `take` with batches of one-frame messages in the order of each connection; reads
+    /// the connection again when it returns.
     pub async fn serve<F>(
         listener: Listener,
         take: impl Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
@@ -89,22 +88,22 @@ impl Push {
         Ok(Push { writer })
     }
 
-    /// Sends a message; waits while the server does not take more.
+    /// Sends a message; waits while the server applies backpressure.
     pub async fn send(&mut self, message: &[u8]) -> Result<(), TransportError> {
         self.writer.send(&[message]).await
     }
 
-    /// Appends a message to what the next [`flush`](Push::flush) sends.
+    /// Appends a message for the next [`flush`](Push::flush).
     pub fn push(&mut self, message: &[u8]) {
         self.writer.push(&[message]);
     }
 
-    /// How many bytes wait for the next flush.
+    /// Returns the number of bytes that wait for the next flush.
     pub fn waiting(&self) -> usize {
         self.writer.waiting()
     }
 
-    /// Sends what has been appended.
+    /// Sends all appended messages.
     pub async fn flush(&mut self) -> Result<(), TransportError> {
         self.writer.flush().await
     }

@@ -1,5 +1,5 @@
-//! The request server: takes requests from many peers, has a bounded number handled at a time, and
-//! sends each reply to who asked.
+//! The request server: receives requests of many peers, handles a bounded number concurrently, and routes each reply to
+//! its sender.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -21,64 +21,63 @@ use super::zmtp::{Limits, Message, SocketType};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
-/// How many requests of one peer may be under way: beyond them it is not read from.
+/// The maximum number of requests in progress of one peer: beyond it, the connection is not read.
 const PER_PEER: usize = 64;
-/// How long requests that are handled may go on after the connections have ended.
+/// How long requests in progress may continue after the connections have ended.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Its address, or `local`.
+    /// The address, or `local`.
     pub address: Arc<str>,
-    /// Its connection: this can be upgraded for as long as that is open.
+    /// The connection: upgradable while it is open.
     pub connection: Weak<()>,
     trust: Option<Arc<Trust>>,
 }
 
 impl Peer {
-    /// Creates the peer of a connection that has no bounds.
+    /// Creates the peer of a connection without limits.
     pub fn new(address: &str, connection: Weak<()>) -> Self {
         Peer { address: address.into(), connection, trust: None }
     }
 
-    /// Lifts the bounds of unauthenticated peers from this connection: it has brought a request that proves its
-    /// sender. The peer's address may send large messages from now on.
+    /// Lifts the limits of unauthenticated peers from this connection: it has delivered a request that authenticates
+    /// its sender. The peer's address may send large messages from now on.
     pub fn authenticate(&self) {
         if let Some(trust) = &self.trust {
             trust.authenticate();
         }
     }
 
-    /// Lets this peer's address send large messages: an accepted key was shown, whose owner will bring its requests
-    /// on other connections.
+    /// Lets this peer's address send large messages: an accepted key was presented, whose owner will send requests on
+    /// other connections.
     pub fn remember_address(&self) {
         if let Some(trust) = &self.trust {
             trust.remember_address();
         }
     }
 
-    /// Whether this connection has brought a request that proves its sender.
+    /// Whether this connection has delivered a request that authenticates its sender.
     pub fn is_authenticated(&self) -> bool {
         self.trust.as_ref().is_none_or(|trust| trust.is_authenticated())
     }
 }
 
-/// The place of a request among those that are handled at a time, and the memory that it holds. It is given back when
-/// this is dropped: early by who only waits from then on, for a disk or for other requests, and would keep these from
-/// being handled.
+/// A slot among the concurrently handled requests, with the memory of its request; released on drop. Handlers drop it
+/// early before they wait for a disk or for other requests, which would otherwise be starved.
 pub struct Worker {
     _permit: OwnedSemaphorePermit,
     _memory: Option<Memory>,
 }
 
-/// What handles requests.
+/// Handles requests.
 pub trait Handler: Send + Sync + 'static {
-    /// Answers one request. The reply is sent; nothing sends nothing.
+    /// Answers one request; `None` sends no reply.
     fn handle(&self, peer: Peer, request: Bytes, worker: Worker) -> impl Future<Output = Option<Bytes>> + Send;
 
-    /// Returns the reply to a request that was not kept, because it is larger than its peer may send or its handler
-    /// failed; nothing closes the connection.
+    /// Returns the reply to a request that exceeds its peer's limit or whose handler panicked; `None` closes the
+    /// connection.
     fn refuse(&self, _peer: &Peer) -> Option<Bytes> {
         None
     }
@@ -88,7 +87,7 @@ pub trait Handler: Send + Sync + 'static {
 pub struct Router;
 
 impl Router {
-    /// Serves until `shutdown`, with at most `workers` requests being handled at a time.
+    /// Serves until `shutdown`, handling at most `workers` requests concurrently.
     pub async fn serve(
         listener: Listener,
         handler: Arc<impl Handler>,
@@ -103,7 +102,7 @@ impl Router {
         server.run(Serving { handler, workers, handled: handled.clone() }, shutdown).await;
         handled.close();
         if tokio::time::timeout(STOP_TIME, handled.wait()).await.is_err() {
-            tracing::info!(requests = handled.len(), "requests are still handled while the server ends");
+            tracing::info!(requests = handled.len(), "requests still in progress at shutdown");
         }
     }
 }
@@ -148,7 +147,7 @@ impl<H: Handler> Serving<H> {
                 Message::Command(_) => continue,
             };
             let memory = incoming.take_memory();
-            // The way back: all frames up to the empty one. A REQ socket sends only that one.
+            // The return route: all frames up to the empty one. A REQ socket sends only that one.
             let Some(delimiter) = frames.iter().position(Bytes::is_empty) else {
                 return Err(TransportError::Malformed("a request has no empty frame in front of it"));
             };
@@ -173,11 +172,11 @@ impl<H: Handler> Serving<H> {
             metrics::REQUESTS.add(1);
             let (handler, peer, replies) = (Arc::clone(&self.handler), peer.clone(), replies.clone());
             self.handled.spawn(async move {
-                // A peer that reads its reply slowly holds no worker any more.
+                // A peer that reads its reply slowly must not hold a worker.
                 let handled = AssertUnwindSafe(handler.handle(peer.clone(), request, worker)).catch_unwind().await;
                 let reply = handled.unwrap_or_else(|_| {
                     metrics::TASKS_PANICKED.add(1);
-                    tracing::error!(peer = %peer.address, "handling a request failed by a panic: please report this");
+                    tracing::error!(peer = %peer.address, "request handler panicked: this is a defect, please report it");
                     handler.refuse(&peer)
                 });
                 if let Some(reply) = reply {
@@ -188,7 +187,7 @@ impl<H: Handler> Serving<H> {
     }
 }
 
-/// A reply, with its place among the requests of its peer, which is given back once it has been written.
+/// A reply with its peer's slot, which is released once it has been written.
 struct Reply {
     route: Vec<Bytes>,
     reply: Bytes,
@@ -217,7 +216,7 @@ impl Replies {
         if queue.is_closed {
             drop(queue);
             metrics::REPLIES_LOST.add(1);
-            tracing::info!("a peer went away before its reply");
+            tracing::info!("reply dropped: the peer has disconnected");
             return;
         }
         queue.replies.push_back(reply);
@@ -226,11 +225,11 @@ impl Replies {
     }
 }
 
-/// What is written to one peer.
+/// Writes to one peer.
 struct Writing {
     replies: Arc<Waiting>,
     peer: Arc<str>,
-    /// The places of what has been appended to the writer.
+    /// The slots of the replies that have been appended to the writer.
     written: Vec<OwnedSemaphorePermit>,
 }
 
@@ -274,7 +273,7 @@ impl Drop for Writing {
         drop(queue);
         if lost > 0 {
             metrics::REPLIES_LOST.add(lost as u64);
-            tracing::info!(peer = %self.peer, lost, "a peer went away before its replies");
+            tracing::info!(peer = %self.peer, lost, "replies dropped: the peer has disconnected");
         }
     }
 }

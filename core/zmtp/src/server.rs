@@ -1,5 +1,5 @@
-//! The one place that accepts connections: bounds, handshakes, deadlines, counting, and the end of every connection.
-//! What a kind of socket does with a connection is a [`Service`].
+//! Accepts the connections of all sockets: limits, handshakes, deadlines, metrics, and the end of every connection. A
+//! [`Service`] implements the behaviour of a kind of socket.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -17,23 +17,23 @@ use super::endpoint::{Accepted, Listener};
 use super::zmtp::{self, Limits, SocketType};
 use crate::metrics;
 
-/// Who is at the other end of a connection.
+/// The remote end of a connection.
 #[derive(Clone)]
 pub struct Remote {
-    /// Its address, or `local`.
+    /// The address, or `local`.
     pub address: Arc<str>,
-    /// Its address, if it is one of a network.
+    /// The address, if it is a network address.
     pub socket: Option<SocketAddr>,
-    /// How far it is trusted; nothing on a socket without bounds.
+    /// Its trust; `None` on a socket without limits.
     pub(super) trust: Option<Arc<Trust>>,
 }
 
-/// What a kind of socket does with its connections.
+/// The behaviour of a kind of socket.
 pub trait Service: Send + Sync + 'static {
-    /// What belongs to one connection from the moment that it is accepted.
+    /// The state of one connection, from the moment it is accepted.
     type Session: Send + 'static;
 
-    /// Called for each connection before its handshake; nothing closes it.
+    /// Called for each connection before its handshake; `None` closes it.
     fn accepted(&self) -> Option<Self::Session>;
 
     /// Serves one connection until it ends.
@@ -45,20 +45,21 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), TransportError>> + Send;
 }
 
-/// A listening socket with what its peers may do.
+/// A listening socket with the limits of its peers.
 pub struct Server {
-    /// Where connections arrive.
+    /// The socket that listens.
     pub listener: Listener,
     /// The type of the socket.
     pub role: SocketType,
     /// The limits of each connection.
     pub limits: Limits,
-    /// The bounds of unauthenticated peers. A unix socket has none: who may open it is trusted, and may be slow.
+    /// The limits of unauthenticated peers. A unix socket has none: its file mode restricts it to trusted peers, which
+    /// may be slow.
     pub bounds: Option<Bounds>,
 }
 
 impl Server {
-    /// Serves until `shutdown`. All connections have ended when this returns.
+    /// Serves until `shutdown`. Returns after all connections have ended.
     pub async fn run(self, service: impl Service, shutdown: CancellationToken) {
         let service = Arc::new(service);
         let mut connections = JoinSet::new();
@@ -85,7 +86,7 @@ impl Server {
                 Ok(open) => open,
                 Err(exceeded) => {
                     metrics::CONNECTIONS_LIMITED.add(1);
-                    refusals.warn(&address, &exceeded, "a connection is not taken");
+                    refusals.warn(&address, &exceeded, "connection refused");
                     continue;
                 }
             };
@@ -98,7 +99,7 @@ impl Server {
                 let _open = open;
                 let (address, trust) = (Arc::clone(&remote.address), remote.trust.clone());
                 let served = async {
-                    // Boxed, or the task would hold room for both, several times, for as long as the connection lasts.
+                    // Boxed, or the task would reserve room for both, several times, for the life of the connection.
                     let handshake = Box::pin(zmtp::accept(read, write, role, limits, remote.trust.clone())).await;
                     let (reader, writer) = handshake?;
                     Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
@@ -115,10 +116,10 @@ impl Server {
                 };
                 match ended {
                     Ok(()) | Err(TransportError::Closed) => {}
-                    Err(error @ TransportError::Evicted) => evictions.warn(&address, &error, "a connection is closed"),
+                    Err(error @ TransportError::Evicted) => evictions.warn(&address, &error, "connection closed"),
                     Err(error) => {
                         metrics::CONNECTIONS_REFUSED.add(1);
-                        refusals.warn(&address, &error, "a connection is closed");
+                        refusals.warn(&address, &error, "connection closed");
                     }
                 }
             });
@@ -131,18 +132,18 @@ impl Server {
     }
 }
 
-/// Reports a connection whose task panicked.
+/// Logs a panic of a connection's task.
 fn observe(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
         metrics::TASKS_PANICKED.add(1);
-        tracing::error!(%error, "serving a connection failed: it is closed; please report this");
+        tracing::error!(%error, "connection task panicked: this is a defect, please report it");
     }
 }
 
-/// Warnings about connections, of which unauthenticated peers can bring about any number: after some in a period the
-/// others are counted.
+/// Rate-limited warnings about connections, which unauthenticated peers could trigger in any number: beyond a limit in
+/// a period they are only counted.
 struct Reports {
     period: Duration,
     most: u32,
@@ -156,7 +157,7 @@ struct Period {
     suppressed: u64,
 }
 
-/// Periods, and how many warnings are logged in one.
+/// The period, and the maximum number of warnings in it.
 const SECOND: (Duration, u32) = (Duration::from_secs(1), 10);
 const MINUTE: (Duration, u32) = (Duration::from_secs(60), 1);
 

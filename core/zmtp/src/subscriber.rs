@@ -1,4 +1,4 @@
-//! The subscriber: receives what a publisher sends under some prefixes.
+//! The subscriber: receives a publisher's messages with certain prefixes.
 
 use brine_runtime::supervisor;
 use bytes::Bytes;
@@ -13,15 +13,15 @@ const AHEAD: usize = 16;
 
 type Received = Result<Vec<Bytes>, TransportError>;
 
-/// One connection to a publisher. When it breaks, its owner decides when to connect again.
+/// One connection to a publisher. Its owner decides when to reconnect.
 ///
-/// A task reads the connection for as long as this lives, so that heartbeats are answered while the owner is busy.
+/// A task reads the connection while this exists, so that heartbeats are answered while the owner is busy.
 pub struct Subscriber {
     messages: mpsc::Receiver<Received>,
 }
 
 impl Subscriber {
-    /// Connects and subscribes to these prefixes; an empty one is for everything.
+    /// Connects and subscribes to these prefixes; an empty one matches everything.
     pub async fn connect(
         endpoint: &Endpoint,
         prefixes: &[impl AsRef<[u8]>],
@@ -37,17 +37,17 @@ impl Subscriber {
         Ok(Subscriber { messages })
     }
 
-    /// Returns the next message. Safe to drop while it waits.
+    /// Returns the next message. Cancel safe.
     pub async fn recv(&mut self) -> Received {
-        // After the error that ended the connection, nothing comes.
+        // Nothing follows the error that ended the connection.
         self.messages.recv().await.unwrap_or(Err(TransportError::Closed))
     }
 }
 
-/// Receives until the connection ends or nobody wants its messages any more.
+/// Receives until the connection ends or its owner is dropped.
 async fn receive(connection: Connection, messages: mpsc::Sender<Received>) {
     let answering = async {
-        // What was received before is not lost with a failed write: reading meets the end of the connection too.
+        // Received messages are not lost with a failed write: reading meets the end of the connection too.
         _ = connection.outgoing.run(Silent).await;
         std::future::pending::<()>().await;
     };
@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(answer, Message::Command([b"\x04PONG", &[n][..]].concat().into()));
         }
         drop((reader, writer));
-        // What came before the end is received.
+        // Messages before the end are received.
         for n in 0..3u8 {
             assert_eq!(subscriber.recv().await.unwrap(), [vec![n]]);
         }

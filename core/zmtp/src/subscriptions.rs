@@ -1,4 +1,4 @@
-//! The prefixes that a subscriber has asked for, which change while messages are sent to it.
+//! The prefixes that a subscriber subscribes to, which change while messages are sent to it.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ pub struct Subscribed {
 }
 
 impl Subscribed {
-    /// Takes changes from the peer until the connection ends.
+    /// Applies changes from the peer until the connection ends.
     pub async fn follow(&self, mut incoming: Incoming) -> TransportError {
         loop {
             let message = match incoming.read().await {
@@ -34,7 +34,7 @@ impl Subscribed {
         self.changed.notified().await;
     }
 
-    /// Returns whether there is no subscription.
+    /// Whether there is no subscription.
     pub fn is_empty(&self) -> bool {
         self.subscriptions.lock().0.is_empty()
     }
@@ -50,15 +50,15 @@ impl Subscribed {
     }
 }
 
-/// The prefixes that a subscriber has asked for.
+/// The prefixes that a subscriber subscribes to.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(pub Vec<Bytes>);
 
 impl Subscriptions {
-    /// How many prefixes one subscriber may have.
+    /// The maximum number of prefixes of one subscriber.
     const MOST: usize = 1024;
 
-    /// Takes a change of subscription, in either of its forms; other messages change nothing.
+    /// Applies a change of subscription, in either of its forms; ignores other messages.
     fn change(&mut self, message: &Message) {
         let (add, prefix) = match message {
             Message::Frames(frames) => {
@@ -80,15 +80,14 @@ impl Subscriptions {
             Message::Dropped(_) => return,
         };
         if add && self.0.len() < Self::MOST {
-            // A slice would hold the whole buffer that it was read into.
+            // A slice would keep the whole receive buffer alive.
             self.0.push(Bytes::copy_from_slice(&prefix));
         } else if let (false, Some(at)) = (add, self.0.iter().position(|have| *have == prefix)) {
             self.0.swap_remove(at);
         }
     }
 
-    /// Returns whether the subscriber wants a message that starts so. `by_name`: the subscription to everything does not
-    /// count.
+    /// Whether the subscriber wants a message with this topic. `by_name` ignores subscriptions to everything.
     pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
         self.0.iter().any(|prefix| topic.starts_with(prefix) && !(by_name && prefix.is_empty()))
     }

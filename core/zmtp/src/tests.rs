@@ -1,4 +1,4 @@
-//! Every socket against itself, against the `zeromq` crate, and against hostile bytes.
+//! Tests every socket against itself, against the `zeromq` crate, and against hostile bytes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn many_requests_over_one_connection_get_their_own_replies() {
     assert_eq!(client.request(large.clone(), LONG).await.unwrap(), large);
 }
 
-/// Answers `wait` when something else has been asked, without holding a worker meanwhile.
+/// Answers `wait` after another request has arrived, without holding a worker meanwhile.
 struct Waiting(tokio::sync::Notify);
 
 impl Handler for Waiting {
@@ -69,7 +69,7 @@ impl Handler for Waiting {
 }
 
 #[tokio::test]
-async fn who_waits_for_another_request_does_not_keep_it_from_being_handled() {
+async fn a_request_that_waits_for_another_one_does_not_block_it() {
     let listener = any_port().await;
     let client = client(listener.endpoint());
     let shutdown = CancellationToken::new();
@@ -107,7 +107,7 @@ async fn a_client_connects_again_after_the_server_came_back() {
     shutdown.cancel();
     server.await.unwrap();
     let listener = loop {
-        // The port is free once the last connection of the old server is gone.
+        // The port is free once the last connection of the old server is closed.
         match Listener::bind(&endpoint).await {
             Ok(listener) => break listener,
             Err(_) => tokio::task::yield_now().await,
@@ -146,7 +146,7 @@ async fn a_request_goes_to_the_zeromq_crates_router_socket() {
     tokio::spawn(async move {
         loop {
             let (first, second) = (router.recv().await.unwrap(), router.recv().await.unwrap());
-            // Such a router may take nothing but an empty frame between the sender and the request.
+            // Such a router may accept only an empty frame between the sender and the request.
             assert_eq!((first.len(), second.len()), (3, 3));
             router.send(second).await.unwrap();
             router.send(first).await.unwrap();
@@ -191,7 +191,7 @@ async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_no_zeromq_is_closed() {
+async fn a_connection_with_another_protocol_is_closed() {
     let (endpoint, _guard) = echo_server(Limits::default()).await;
     let Endpoint::Tcp(host, port) = endpoint.clone() else { unreachable!() };
     let mut stream = tokio::net::TcpStream::connect((host.as_str(), port)).await.unwrap();
@@ -212,7 +212,7 @@ async fn publishes_reach_those_who_subscribed() {
     let mut theirs = zeromq::SubSocket::new();
     theirs.connect(&endpoint.to_string()).await.unwrap();
     theirs.subscribe("salt/").await.unwrap();
-    // Subscriptions travel: publish until both have heard.
+    // Subscriptions arrive asynchronously: publish until both have received a message.
     let (mut heard_ours, mut heard_theirs) = (false, false);
     while !(heard_ours && heard_theirs) {
         publisher.publish(&["other".into()]);
@@ -229,7 +229,7 @@ async fn publishes_reach_those_who_subscribed() {
 }
 
 #[tokio::test]
-async fn what_is_published_by_name_does_not_reach_who_wants_everything() {
+async fn publish_by_name_skips_subscribers_to_everything() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
@@ -278,7 +278,7 @@ async fn subscribers_get_a_message_once_whichever_of_its_topics_they_name() {
         assert_eq!(both.recv().await.unwrap(), wanted);
     }
     assert_eq!(other.recv().await.unwrap(), ["broadcast", "to all"]);
-    // Subscriptions of the crate go out some time after it has connected: what came before them is sent then.
+    // The crate sends subscriptions some time after it has connected: earlier messages are sent then.
     assert_eq!(theirs.recv().await.unwrap().into_vec(), ["a1".into(), large]);
     assert_eq!(theirs.recv().await.unwrap().into_vec(), ["a1", "last"]);
 }
@@ -318,7 +318,7 @@ async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.ipc");
     let endpoint = Endpoint::Ipc(path.clone());
-    // A socket that nobody listens on any more.
+    // A stale socket.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
     assert!(path.exists());
     let listener = Listener::bind(&endpoint).await.unwrap();
@@ -326,7 +326,7 @@ async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
     assert!(matches!(Listener::bind(&endpoint).await, Err(TransportError::Io { .. })));
     drop(listener);
     assert!(!path.exists());
-    // What another process listens on by now is not removed.
+    // The socket of another process is not removed.
     let old = Listener::bind(&endpoint).await.unwrap();
     std::fs::remove_file(&path).unwrap();
     let new = Listener::bind(&endpoint).await.unwrap();

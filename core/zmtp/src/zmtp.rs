@@ -12,12 +12,12 @@ use super::{Endpoint, TransportError};
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const GREETING_SIZE: usize = 64;
 
-/// What one peer may send.
+/// The limits on messages of one peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of one message, all its frames together.
+    /// The maximum bytes of one message, all frames together.
     pub message: usize,
-    /// Frames of one message.
+    /// The maximum frames of one message.
     pub frames: usize,
 }
 
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// The socket types that are spoken here or with.
+/// The supported socket types, of this side and of peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum SocketType {
@@ -74,18 +74,18 @@ impl SocketType {
     }
 }
 
-/// What came from a peer.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// The frames of one message.
     Frames(Vec<Bytes>),
     /// A command of the protocol, such as `PING` or `SUBSCRIBE`: its name, then its content.
     Command(Bytes),
-    /// The first frames of a message that was larger than its sender may send: the others are not kept.
+    /// The first frames of a message that exceeds its sender's limit: the others are dropped.
     Dropped(Vec<Bytes>),
 }
 
-/// Flags, header length and content length of the frame that the buffer starts with.
+/// Returns flags, header length and content length of the first frame in the buffer.
 pub(super) fn peek(buffer: &[u8]) -> Option<(u8, usize, u64)> {
     let flags = *buffer.first()?;
     if flags & 2 == 0 {
@@ -95,7 +95,7 @@ pub(super) fn peek(buffer: &[u8]) -> Option<(u8, usize, u64)> {
     Some((flags, 9, u64::from_be_bytes(length)))
 }
 
-/// Appends one frame to what will be written.
+/// Appends one frame to the output.
 pub(super) fn put_frame(out: &mut BytesMut, content: &[u8], flags: u8) {
     put_header(out, content.len(), flags);
     out.put_slice(content);
@@ -110,7 +110,7 @@ pub(super) fn put_header(out: &mut BytesMut, size: usize, flags: u8) {
     }
 }
 
-/// Connects to an address and shakes hands.
+/// Connects to an address and completes the handshake.
 pub async fn connect(
     endpoint: &Endpoint,
     as_type: SocketType,
@@ -122,7 +122,7 @@ pub async fn connect(
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
     match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
-        // Salt's other transports do so: a greeting is nothing to them.
+        // Salt's other transports do this: a greeting is meaningless to them.
         Err(TransportError::Closed) if matches!(endpoint, Endpoint::Tcp(..)) => {
             Err(TransportError::NoHandshake { endpoint: endpoint.to_string() })
         }
@@ -130,7 +130,7 @@ pub async fn connect(
     }
 }
 
-/// Shakes hands with a peer that has connected, within ten seconds.
+/// Completes the handshake with a peer that has connected, within ten seconds.
 pub(super) async fn accept(
     read: ReadHalf,
     write: WriteHalf,
@@ -191,8 +191,8 @@ async fn handshake(
     }
 }
 
-/// The property by which a request server tells that it sends back whatever stands in front of a request, so
-/// that many can be under way on one connection. Brine's do, Salt's only where one process serves the port.
+/// The property by which a request server announces that it returns the frames in front of a request, so that several
+/// can be in progress on one connection. Brine's servers do, Salt's only if one process serves the port.
 const ANY_ORDER: &str = "X-Any-Order";
 
 fn put_property(out: &mut BytesMut, name: &str, value: &[u8]) {
@@ -215,7 +215,7 @@ fn property<'a>(mut properties: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     None
 }
 
-/// Returns the answer to a `PING`, if the command is one: with its context, which has 16 bytes at most.
+/// Returns the reply to a `PING`, with its context of at most 16 bytes; `None` for other commands.
 pub(super) fn pong(command: &[u8]) -> Option<Vec<u8>> {
     let rest = command.strip_prefix(b"\x04PING")?;
     let context = rest.get(2..)?;

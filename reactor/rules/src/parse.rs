@@ -36,7 +36,7 @@ impl Rules {
                 let error = |message| RuleError { file: file.clone(), line, message };
                 match read {
                     Ok(rule) if rules.iter().any(|other| other.id == id) => {
-                        errors.push(error(format!("there is a rule '{}' already", rule.id)));
+                        errors.push(error(format!("duplicate rule '{}'", rule.id)));
                     }
                     Ok(rule) => {
                         rules.push(rule);
@@ -84,8 +84,7 @@ fn read_file(located: &Located) -> Vec<ReadRule> {
         Value::Nil => return Vec::new(),
         Value::Map(ids) => ids,
         other => {
-            let message =
-                format!("a file of rules is a mapping of ids to rules, this is of type {}", other.type_name());
+            let message = format!("expected a mapping of ids to rules, got {}", other.type_name());
             return vec![(String::new(), 1, Err(message))];
         }
     };
@@ -93,7 +92,9 @@ fn read_file(located: &Located) -> Vec<ReadRule> {
     for (id, body) in ids {
         let name = id.to_string();
         let Some(body) = body.as_map().filter(|body| !body.is_empty()) else {
-            let message = format!("the body of '{name}' is a function with its arguments below it: {FUNCTIONS}");
+            let message = format!(
+                "the body of '{name}' is invalid: expected a function with its arguments below it: {FUNCTIONS}"
+            );
             read.push((name, line(std::slice::from_ref(id)), Err(message)));
             continue;
         };
@@ -114,7 +115,7 @@ struct Arguments {
 impl Arguments {
     fn read(rule: &str, arguments: &Value) -> Result<Self, String> {
         let mut given = Map::new();
-        let wrong = || format!("below the function of '{rule}' stands a list of arguments, such as `- within: 60`");
+        let wrong = || format!("expected a list of arguments below the function of '{rule}', such as `- within: 60`");
         match arguments {
             Value::Map(map) => given.clone_from(map),
             Value::List(items) => {
@@ -140,7 +141,7 @@ impl Arguments {
     }
 
     fn texts(&self, name: &str, value: &Value) -> Result<Vec<String>, String> {
-        let wrong = || self.wrong(name, "is text or a list of texts");
+        let wrong = || self.wrong(name, "expected a string or a list of strings");
         match value {
             Value::Str(one) => Ok(vec![one.clone()]),
             Value::List(all) if !all.is_empty() => {
@@ -156,7 +157,9 @@ impl Arguments {
     }
 
     fn count(&self, name: &str, value: &Value) -> Result<usize, String> {
-        usize::from_value(value).filter(|count| *count > 0).ok_or_else(|| self.wrong(name, "is a whole number above 0"))
+        usize::from_value(value)
+            .filter(|count| *count > 0)
+            .ok_or_else(|| self.wrong(name, "expected an integer above 0"))
     }
 
     fn by(&mut self) -> Result<By, String> {
@@ -183,7 +186,7 @@ impl Arguments {
     }
 
     fn number(&self, name: &str, value: &Value) -> Result<f64, String> {
-        f64::from_value(value).ok_or_else(|| self.wrong(name, "is a number"))
+        f64::from_value(value).ok_or_else(|| self.wrong(name, "expected a number"))
     }
 }
 
@@ -197,7 +200,7 @@ fn read_rule(id: &str, function: &str, arguments: &Value) -> Result<Rule, String
         None => return Err(format!("'{id}' needs 'react': the path of an SLS file, or a list of them")),
     };
     if let Some((name, _)) = given.given.first() {
-        return Err(format!("'{name}' is no argument of {function}, in '{id}'"));
+        return Err(format!("'{name}' is not an argument of {function}, in '{id}'"));
     }
     Ok(Rule { id: id.to_owned(), fingerprint, react, kind, triggers })
 }
@@ -218,7 +221,7 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
         "rule.sequence" => {
             let tags = given.need("tags")?;
             let steps = tags.as_list().filter(|steps| steps.len() > 1);
-            let steps = steps.ok_or_else(|| given.wrong("tags", "is a list of two or more"))?;
+            let steps = steps.ok_or_else(|| given.wrong("tags", "expected a list of two or more"))?;
             let triggers = steps.iter().map(|step| given.step(step)).collect::<Result<_, _>>()?;
             (Kind::Sequence { by: given.by()?, within: given.time("within")? }, triggers)
         }
@@ -228,10 +231,10 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
             let whole = match (of.get("nodegroup"), of.get("count")) {
                 (Some(name), None) => Whole::Nodegroup(name.to_string()),
                 (None, Some(count)) => Whole::Count(given.count("of", count)?),
-                _ => return Err(given.wrong("of", "is {nodegroup: name} or {count: number}")),
+                _ => return Err(given.wrong("of", "expected {nodegroup: name} or {count: number}")),
             };
             let above = given.need("above")?;
-            let above = share(&above).ok_or_else(|| given.wrong("above", "is a share such as 10% or 0.1"))?;
+            let above = share(&above).ok_or_else(|| given.wrong("above", "expected a share such as 10% or 0.1"))?;
             let by = match given.by()? {
                 By(paths) if paths.is_empty() => By(vec![Path::new("id")]),
                 by => by,
@@ -259,13 +262,13 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
                 Some("max") => Function::Max,
                 Some("last") => Function::Last,
                 Some("list") => Function::List,
-                _ => return Err(format!("'{other}' in '{}' is no rule: {FUNCTIONS} are", given.rule)),
+                _ => return Err(format!("'{other}' in '{}' is not a rule: expected one of {FUNCTIONS}", given.rule)),
             };
             let trigger = given.trigger("tag", "where")?;
             let value = match (given.take("value"), function) {
                 (Some(path), _) => Path::new(&path.to_string()),
                 (None, Function::Count) => Path::Tag(0),
-                (None, _) => return Err(format!("'{}' needs 'value': the path of what is kept", given.rule)),
+                (None, _) => return Err(format!("'{}' needs 'value': the path of the collected value", given.rule)),
             };
             let window = given.take("window").map(|window| duration::read(&window));
             let window = window.transpose().map_err(|reason| given.wrong("window", reason))?;

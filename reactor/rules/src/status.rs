@@ -37,7 +37,7 @@ impl Engine {
         | Kind::Share { by, .. }
         | Kind::Register { by, .. }) = kind
         else {
-            return "it does not look at events".to_owned();
+            return "it does not depend on events".to_owned();
         };
         let each = match kind {
             Kind::Absent { each: Some(path), .. } if trigger == 0 => Some(path),
@@ -100,7 +100,7 @@ impl Engine {
                 let above = (above * 1000.0).round() / 10.0;
                 format!("{members} members by now, more than {above} % of {whole} needed")
             }
-            Kind::Register { .. } => "it keeps a value; rules about it fire when their test becomes true".to_owned(),
+            Kind::Register { .. } => "it collects a value; rules about it fire when their test becomes true".to_owned(),
             Kind::When { .. } | Kind::Every { .. } => String::new(),
         }
     }
@@ -171,15 +171,20 @@ load:
             (990, "one", map! {}, "steps: step 1 of 3 is reached by now"),
             (990, "three", map! {}, "steps: step 1 of 3 is reached by now"),
             (990, "failed", map! {"id" => "web1"}, "share: 1 members by now, more than 20 % of 10 needed"),
-            (990, "load", map! {"n" => 1}, "load: it keeps a value; rules about it fire when their test becomes true"),
+            (
+                990,
+                "load",
+                map! {"n" => 1},
+                "load: it collects a value; rules about it fire when their test becomes true",
+            ),
         ] {
             seq += 1;
             let data: Map = data;
             let occurrence = Occurrence { seq, tag, data: &data, time: time * SECOND };
             assert_eq!(engine.event(occurrence, &nobody), [], "{tag}");
-            let told: Vec<_> =
+            let status: Vec<_> =
                 engine.status(occurrence, now).into_iter().map(|(id, text)| format!("{id}: {text}")).collect();
-            assert_eq!(told, [expected], "{tag} {data:?}");
+            assert_eq!(status, [expected], "{tag} {data:?}");
         }
         let data = Map::new();
         let other = Occurrence { seq: seq + 1, tag: "other", data: &data, time: now };

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 const SECOND: u64 = 1_000_000;
-/// When the clock starts.
+/// The start of the clock.
 const BEGIN: u64 = 1_000_000 * SECOND;
 
 fn parse(text: &str) -> (Rules, Vec<String>) {
@@ -27,9 +27,9 @@ fn engine_at(text: &str, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64
     Engine::new(rules, kept, now, wall_offset)
 }
 
-/// Runs events through an engine: each has a second, a tag and data. An empty tag is a look at the clock.
-/// Gives the number of each event with what fired then. `restarts` makes a new engine of what was kept, before
-/// each event.
+/// Runs events through an engine: each has a second, a tag and data. An empty tag only advances the clock. Returns the
+/// number of each event with the rules that it fired. `restarts` creates a new engine from the stored state before each
+/// event.
 fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, String, Map)> {
     let mut engine = engine(text, &[]);
     let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
@@ -65,14 +65,14 @@ fn fired(text: &str, events: &[(u64, &str, Map)]) -> Vec<usize> {
 }
 
 #[test]
-fn so_many_events_within_a_while() {
+fn a_count_of_events_within_a_time_fires() {
     let rule = "x: {rule.count: [{tag: 'a/*'}, {where: {type: 7}}, {by: host}, {count: 3}, {within: 60}, {react: /x}]}";
     let at = |second, host: &str| (second, "a/b", map! {"type" => 7, "host" => host});
     for (events, places) in [
         (vec![at(0, "h"), at(10, "h"), at(59, "h")], vec![2]),
         (vec![at(0, "h"), at(10, "h"), at(60, "h")], vec![]),
         (vec![at(0, "h"), at(10, "i"), at(20, "h"), at(30, "i"), at(40, "h")], vec![4]),
-        // A burst fires once, and then counts anew.
+        // A burst fires once, and then the count restarts.
         ((0..7).map(|n| at(n, "h")).collect(), vec![2, 5]),
         (
             vec![
@@ -86,13 +86,13 @@ fn so_many_events_within_a_while() {
     ] {
         assert_eq!(fired(rule, &events), places, "{events:?}");
     }
-    let told = &run(rule, &[at(0, "h"), at(1, "h"), at(2, "h")], false)[0].2;
-    assert_eq!((told.get("key"), told.get("count")), (Some(&"h".into()), Some(&3.into())));
-    assert_eq!(told.get("events").unwrap().as_list().unwrap().len(), 3);
+    let context = &run(rule, &[at(0, "h"), at(1, "h"), at(2, "h")], false)[0].2;
+    assert_eq!((context.get("key"), context.get("count")), (Some(&"h".into()), Some(&3.into())));
+    assert_eq!(context.get("events").unwrap().as_list().unwrap().len(), 3);
 }
 
 #[test]
-fn an_event_that_does_not_come() {
+fn a_missing_event_fires_a_timer() {
     let rule = "x: {rule.absent: [{after: 'job/*/new'}, {where: {fun: system.reboot}}, {each: minions}, \
                 {expect: 'salt/minion/*/start'}, {by: id}, {within: 10m}, {react: /x}]}";
     let reboot = |second| (second, "job/1/new", map! {"fun" => "system.reboot", "minions" => list!["m1", "m2"]});
@@ -102,9 +102,9 @@ fn an_event_that_does_not_come() {
         (vec![reboot(0), start(30, "m1"), start(40, "m2"), clock(10_000)], vec![]),
         (vec![reboot(0), start(30, "m1"), clock(599), clock(600), clock(10_000)], vec![3]),
         (vec![reboot(0), clock(600)], vec![1, 1]),
-        // Again told before the time is over: it counts from then.
+        // Announced again before the time is over: the timer restarts.
         (vec![reboot(0), start(30, "m1"), reboot(300), start(301, "m1"), clock(600), clock(900)], vec![5]),
-        // It comes too late, and nobody looked at the clock in between.
+        // It comes too late, and the clock was not advanced in between.
         (vec![reboot(0), start(30, "m1"), start(601, "m2")], vec![2]),
         (vec![(0, "job/1/new", map! {"fun" => "test.ping", "minions" => list!["m1"]}), clock(10_000)], vec![]),
     ] {
@@ -115,7 +115,7 @@ fn an_event_that_does_not_come() {
 }
 
 #[test]
-fn one_after_the_other() {
+fn events_in_sequence_fire() {
     let rule = "x: {rule.sequence: [{tags: ['a/*', {tag: 'b/*', where: {ok: false}}, 'c/*']}, {by: id}, {within: 100}, {react: /x}]}";
     let at = |second, tag: &'static str, id: &str| (second, tag, map! {"id" => id, "ok" => false});
     for (events, places) in [
@@ -131,7 +131,7 @@ fn one_after_the_other() {
 }
 
 #[test]
-fn a_share_of_many() {
+fn a_share_of_members_fires() {
     let rule = "x: {rule.share: [{tag: 'ret/*'}, {where: {success: false}}, {of: {nodegroup: web}}, {above: 10%}, {within: 1h}, {react: /x}]}";
     let failed = |second, id: &str| (second, "ret/1", map! {"id" => id, "success" => false});
     for (events, places) in [
@@ -149,15 +149,18 @@ fn a_share_of_many() {
 }
 
 #[test]
-fn registers_and_limits_on_them() {
+fn registers_fire_when_their_test_becomes_true() {
     let rules = "load: {register.mean: [{tag: 'load/*'}, {by: id}, {value: 'data:1m'}, {window: 60}]}\n\
                  high: {rule.when: [{register: load}, {above: 8}, {react: /x}]}";
     let at = |second, load: f64| (second, "load/x", map! {"id" => "m", "data" => map! {"1m" => load}});
     let events = [at(0, 4.0), at(10, 20.0), at(20, 30.0), at(80, 1.0), at(90, 40.0)];
     // At 20 s it is still above, at 80 s it is not, at 90 s it is again.
     assert_eq!(fired(rules, &events), [1, 4]);
-    let told = &run(rules, &events, false)[0].2;
-    assert_eq!((told.get("value"), told.get("registers")), (Some(&12.0.into()), Some(&map! {"load" => 12.0}.into())));
+    let context = &run(rules, &events, false)[0].2;
+    assert_eq!(
+        (context.get("value"), context.get("registers")),
+        (Some(&12.0.into()), Some(&map! {"load" => 12.0}.into()))
+    );
     for (function, value) in [
         ("count", Value::from(3)),
         ("sum", 9.0.into()),
@@ -179,7 +182,7 @@ fn registers_and_limits_on_them() {
 }
 
 #[test]
-fn a_timer_goes_off_again_and_again() {
+fn an_interval_fires_repeatedly() {
     let rule = "x: {timer.every: [{seconds: 100}, {react: /x}]}";
     let clock = |second| (second, "", Map::new());
     let events = [clock(99), clock(100), clock(101), clock(200), clock(555), clock(599), clock(600)];
@@ -203,18 +206,18 @@ fn what_was_seen_before_a_restart_is_passed_over_and_other_definitions_start_ane
 }
 
 #[test]
-fn a_restart_after_a_jump_of_the_wall_clock_keeps_what_is_left_of_a_timer() {
+fn a_restart_after_a_jump_of_the_wall_clock_keeps_the_time_left_of_a_timer() {
     const HOUR: i64 = 3600 * SECOND.cast_signed();
     let rule = "x: {rule.absent: [{after: a}, {expect: b}, {within: 100}, {react: /x}]}";
     let data = Map::new();
-    // How far the wall clock jumped before the restart and while the process was away, and when the timer is due
-    // after the start. 30 s pass between the two.
+    // The jumps of the wall clock before the restart and while the process was down, and the time of the timer after
+    // the start. 30 s pass between the two.
     for (before, away, due) in [
         (0, 0, 70),
         (HOUR, 0, 70),
         (-HOUR, 0, 70),
         (25 * HOUR, 0, 70),
-        // Nothing tells of a jump while the process is away: the timer never has more left than its period.
+        // A jump while the process is down cannot be detected: the timer never has more time left than its period.
         (0, -HOUR, 100),
         (0, 25 * HOUR, 0),
     ] {
@@ -227,7 +230,7 @@ fn a_restart_after_a_jump_of_the_wall_clock_keeps_what_is_left_of_a_timer() {
         let now = (BEGIN + 30 * SECOND).saturating_add_signed(before + away);
         let mut again = engine_at(rule, &kept.into_iter().collect::<Vec<_>>(), now, 0);
         assert_eq!(again.next_due().unwrap().saturating_sub(now), due * SECOND, "{before} {away}");
-        // What was moved is written with the new place of the clock.
+        // Moved state is written with the new wall offset.
         let moved = again.changes().into_iter().any(|(key, _)| key.starts_with(b"x\0"));
         assert_eq!(moved, before != 0, "{before} {away}");
         assert_eq!((again.advance(now + due * SECOND).len(), again.advance(u64::MAX / 2).len()), (1, 0));
@@ -243,27 +246,27 @@ fn events_kept_from_before_a_jump_are_never_later_than_now() {
         first.event(Occurrence { seq, tag: "a", data: &data, time: BEGIN }, &|_| None);
     }
     let kept: Vec<_> = first.changes().into_iter().map(|(key, value)| (key, value.unwrap())).collect();
-    // The clock was set back an hour while the process was away: the two events leave the window all the same.
+    // The clock was set back an hour while the process was down: the two events leave the window all the same.
     let now = BEGIN - 3600 * SECOND;
     let mut again = engine_at(rule, &kept, now, 0);
     assert!(again.event(Occurrence { seq: 3, tag: "a", data: &data, time: now + 61 * SECOND }, &|_| None).is_empty());
 }
 
 #[test]
-fn rules_that_cannot_be_understood_are_told_and_the_others_are_used() {
+fn invalid_rules_are_reported_and_the_others_are_used() {
     for (text, message) in [
-        ("- a", "1: a file of rules is a mapping of ids to rules, this is of type list"),
-        ("x: 5", "1: the body of 'x' is a function with its arguments below it: "),
-        ("\nx:\n  rule.often: [{react: /x}]", "3: 'rule.often' in 'x' is no rule: rule.count, "),
+        ("- a", "1: expected a mapping of ids to rules, got list"),
+        ("x: 5", "1: the body of 'x' is invalid: expected a function with its arguments below it: "),
+        ("\nx:\n  rule.often: [{react: /x}]", "3: 'rule.often' in 'x' is not a rule: expected one of rule.count, "),
         ("x: {rule.count: [{tag: a}, {count: 2}, {within: 60}]}", "1: 'x' needs 'react': the path of an SLS file"),
         ("x: {rule.count: [{tag: a}, {count: 2}, {react: /x}]}", "1: 'x' needs 'within'"),
         (
             "x: {rule.count: [{tag: a}, {count: 0}, {within: 1}, {react: /x}]}",
-            "1: 'count' of 'x': is a whole number above 0",
+            "1: 'count' of 'x': expected an integer above 0",
         ),
         (
             "x: {rule.count: [{tag: 5}, {count: 1}, {within: 1}, {react: /x}]}",
-            "1: 'tag' of 'x': is text or a list of texts",
+            "1: 'tag' of 'x': expected a string or a list of strings",
         ),
         (
             "x: {rule.count: [{tag: a}, {count: 1}, {within: soon}, {react: /x}]}",
@@ -271,19 +274,22 @@ fn rules_that_cannot_be_understood_are_told_and_the_others_are_used() {
         ),
         (
             "x: {rule.count: [{tag: a}, {count: 1}, {within: 1}, {whit: 2}, {react: /x}]}",
-            "1: 'whit' is no argument of rule.count",
+            "1: 'whit' is not an argument of rule.count",
         ),
         (
             "x: {rule.count: [{tag: a}, {where: 1}, {count: 1}, {within: 1}, {react: /x}]}",
             "1: 'where' of 'x': expected a mapping",
         ),
-        ("x: {rule.sequence: [{tags: [a]}, {within: 1}, {react: /x}]}", "1: 'tags' of 'x': is a list of two or more"),
+        (
+            "x: {rule.sequence: [{tags: [a]}, {within: 1}, {react: /x}]}",
+            "1: 'tags' of 'x': expected a list of two or more",
+        ),
         (
             "x: {rule.share: [{tag: a}, {of: {count: 5}}, {above: 120%}, {within: 1}, {react: /x}]}",
-            "1: 'above' of 'x': is a share",
+            "1: 'above' of 'x': expected a share",
         ),
         ("x: {rule.when: [{register: r}, {above: 1}, {react: /x}]}", "1: 'register' of 'x': there is no register 'r'"),
-        ("x: {register.mean: [{tag: a}]}", "1: 'x' needs 'value': the path of what is kept"),
+        ("x: {register.mean: [{tag: a}]}", "1: 'x' needs 'value': the path of the collected value"),
     ] {
         let (_, errors) = parse(text);
         assert_eq!(errors.len(), 1, "{text}");
@@ -299,9 +305,9 @@ fn rules_that_cannot_be_understood_are_told_and_the_others_are_used() {
 }
 
 proptest! {
-    /// Against a count that looks at everything anew each time.
+    /// Compares with a count that evaluates all events anew each time.
     #[test]
-    fn counting_is_as_a_naive_count_with_and_without_restarts(steps in prop::collection::vec((0u64..20, 0u8..3), 0..60)) {
+    fn counts_match_a_naive_count_with_and_without_restarts(steps in prop::collection::vec((0u64..20, 0u8..3), 0..60)) {
         let rule = "x: {rule.count: [{tag: a}, {by: k}, {count: 3}, {within: 30}, {react: /x}]}";
         let mut second = 0;
         let mut events = Vec::new();
@@ -320,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_kept_is_read_back_or_refused(packed: Vec<u8>) {
+    fn stored_state_is_parsed_or_refused(packed: Vec<u8>) {
         if let Ok(value) = msgpack::unpack(&packed) {
             let _ = key_state::KeyState::from_value(&value);
         }

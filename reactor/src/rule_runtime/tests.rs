@@ -1,7 +1,7 @@
 use super::*;
 use crate::clock::tests::{Hands, JUMPS};
 
-/// A runtime with clocks that are moved by hand, without a store.
+/// A runtime without a store, whose clocks are set by the test.
 struct Fixture {
     hands: Hands,
     runtime: RuleRuntime,

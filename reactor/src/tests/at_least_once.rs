@@ -1,4 +1,4 @@
-//! Slow, hung and cancelled reactions: nothing is passed before it has ended, and nothing waits for ever.
+//! Slow, hung and cancelled reactions: the cursor never passes unfinished work, and nothing waits for ever.
 
 use std::time::Instant;
 
@@ -9,13 +9,13 @@ const SOON: Duration = Duration::from_millis(50);
 const BLOCK: &str = "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {runner.test.block: []}";
 const BLOCKED_RENDER: &str = "a: {runner.test.arg: [{n: \"{{ salt['test.fun']('block') }}\"}]}";
 
-/// The entries `slow` and `go`, with files of these contents.
+/// Creates the entries `slow` and `go`, with files of these contents.
 fn entries(folder: &Path, slow: &str) -> Map {
     let (slow, go) = (write(folder, "slow.sls", slow), write(folder, "go.sls", NUMBER));
     map! {"reactor" => map! {"slow" => slow, "go" => go}}
 }
 
-/// The next event that a reactor would read if it started now.
+/// Returns the next event that a reactor would read if it started now.
 fn cursor(bus: &Bus) -> u64 {
     bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap().position()
 }
@@ -45,7 +45,7 @@ async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
     let second = fire(&running, "slow", 2).await;
     assert_eq!(next_name(&mut running).await, (first, "runner.test.arg".into()));
     assert_eq!(next_name(&mut running).await, (first, "runner.test.block".into()));
-    // The only worker is blocked: other keys go on because it is detached, and the same key waits.
+    // The only worker is blocked: other keys continue because it is detached, and the same key waits.
     for n in 3..6 {
         let seq = fire(&running, "go", n).await;
         assert_eq!(next_name(&mut running).await, (seq, "runner.test.arg".into()));
@@ -75,7 +75,7 @@ async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
 
 #[tokio::test]
 async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
-    // What blocks, and the reaction that the dead letter is for: the whole file if it was not rendered.
+    // The SLS that blocks, and the label of the dead letter: none, for the whole file, if it was not rendered.
     for (sls, label) in [(BLOCK, Some("b: runner.test.block")), (BLOCKED_RENDER, None)] {
         let folder = tempfile::tempdir().unwrap();
         let opts = entries(folder.path(), sls);
@@ -92,7 +92,7 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         let failed = running.reactor.dead_letters();
         let letters: Vec<_> = failed.iter().map(|one| (one.event.seq(), one.label.as_deref())).collect();
         assert_eq!(letters, [(seq, label)]);
-        // Its thread is still blocked: the cursor passes, and other events are worked on.
+        // Its thread is still blocked: the cursor passes, and other events are processed.
         until(|| cursor(&running.bus) > seq).await;
         let go = fire(&running, "go", 2).await;
         while next_name(&mut running).await.0 != go {}
@@ -133,7 +133,7 @@ async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one()
     let mut running = start_with(folder.path(), &opts, change);
     fire(&running, "slow", 0).await;
     let (mut done, fired) = (0, 500);
-    // Fifty works for the five that may wait; events are read in batches, so it may be a few more.
+    // Fifty works for the five that may wait; events are read in batches, so there may be a few more.
     for n in 0..300 {
         fire(&running, "go", n).await;
     }

@@ -101,7 +101,7 @@ async fn a_loop_is_stopped_and_reported() {
     let mut done = 0;
     let message = loop {
         tokio::select! {
-            // What each reaction leads to is the same event again.
+            // Each reaction leads to the same event again.
             reaction = running.reactions.recv() => {
                 let (_, cause) = reaction.unwrap();
                 done += 1;
@@ -115,7 +115,7 @@ async fn a_loop_is_stopped_and_reported() {
     };
     assert_eq!(done, 4);
     assert!(message.starts_with("4 reactions lead from one to the next up to this event"), "{message}");
-    // Other events go on.
+    // Other events are still processed.
     running.bus.fire("go", &map! {"n" => 99}).await.unwrap();
     assert_eq!(numbers(&mut running, 1).await, [99]);
 }

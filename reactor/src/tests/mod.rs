@@ -1,4 +1,4 @@
-//! The reactor with a recording dispatch: which reactions it dispatches, in which order, and that none is lost.
+//! The reactor with a recording dispatch: which reactions it dispatches, in which order, without losing one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ mod reactions;
 mod skipped;
 mod views;
 
-/// How often a function fails, and its error.
+/// The number of failures of a function, and its error.
 type Failing = Arc<Mutex<HashMap<&'static str, (usize, DispatchError)>>>;
 
-/// Threads wait here until it is opened.
+/// Blocks threads until it is opened.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, parking_lot::Condvar)>);
 
@@ -83,7 +83,8 @@ impl Dispatch for Recorder {
     }
 }
 
-/// `salt://` is a folder. The function `test.fun` blocks its thread at the gate if it is called with `block`.
+/// Serves `salt://` from a directory. The function `test.fun` blocks its thread at the gate if it is called with
+/// `block`.
 #[derive(Clone)]
 struct Served(PathBuf, Gate);
 
@@ -131,16 +132,16 @@ fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
     start_with(folder, &opts, |_| ())
 }
 
-/// The proof that the thread of a test may block.
+/// Returns the proof that the thread of a test may block.
 fn thread() -> MayBlock {
     MayBlock::own_thread(Handle::current())
 }
 
-/// A reactor with these options of the configuration, and changes to its own.
+/// Starts a reactor with these options of the configuration, and changes to its own.
 fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
     let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
     let (handle, kept) = (Handle::current(), store.clone());
-    // Not within the runtime, as this is no async function.
+    // Outside of the runtime, as this is a synchronous function.
     let opening = std::thread::spawn(move || {
         let _runtime = handle.enter();
         let disk = Executor::new("disk", 2, 16);
@@ -194,7 +195,7 @@ async fn next(running: &mut Running) -> (Reaction, Cause) {
     tokio::time::timeout(Duration::from_secs(20), running.reactions.recv()).await.unwrap().unwrap()
 }
 
-/// The `n` of each reaction until all of these have come, in order of arrival.
+/// Returns the `n` of each reaction until this many have arrived, in order of arrival.
 async fn numbers(running: &mut Running, count: usize) -> Vec<i64> {
     let mut numbers = Vec::new();
     for _ in 0..count {

@@ -91,7 +91,7 @@ async fn prior_dispatches_are_recovered_after_a_restart() {
     let reactor: Value = map! {"go" => file}.into();
     let (jid, job) = ("20261120235852025555", "20261120235852025556");
     let mut running = start(folder.path(), &reactor);
-    // As if the first two reactions had been done, and the process had died before it could remember that.
+    // As if the first two reactions had been carried out, and the process had died before the cursor was committed.
     running.reactor.set_leader(false);
     running.shutdown.cancel();
     running.task.await.unwrap();

@@ -85,23 +85,27 @@ fn every_form_of_a_reaction_is_read() {
 #[test]
 fn errors_name_file_and_line() {
     for (text, line, message) in [
-        ("- a", 1, "a reactor SLS renders to a mapping of ids to reactions, this renders to something of type list"),
+        ("- a", 1, "the rendered SLS is invalid: expected a mapping of ids to reactions, got list"),
         ("\na:\n  local.test.ping: []", 3, "'local.test.ping' needs a target: add `- tgt: '*'` or another one"),
         (
             "a:\n  remote.test.ping: []",
             2,
-            "'remote' in 'remote.test.ping' is not a type of reaction: local, runner, wheel and caller are",
+            "'remote' in 'remote.test.ping' is not a type of reaction: expected local, runner, wheel or caller",
         ),
         (
             "a:\n  local.ping: []",
             2,
             "'local.ping' is not a reaction: write type.module.function, such as local.state.apply",
         ),
-        ("a: 5", 1, "the body of 'a' is `type.module.function:` with a list of arguments below it, not of type int"),
+        (
+            "a: 5",
+            1,
+            "the body of 'a' is invalid: expected `type.module.function:` with a list of arguments below it, got int",
+        ),
         (
             "a:\n  runner.x.y: 5",
             2,
-            "below 'runner.x.y' stands a list of arguments, such as `- tgt: '*'`, not of type int",
+            "the body of 'runner.x.y' is invalid: expected a list of arguments, such as `- tgt: '*'`, got int",
         ),
         (
             "a:\n  runner.x.y: [{args: [1]}, {arg: [2]}]",
@@ -119,8 +123,8 @@ fn errors_name_file_and_line() {
 fn an_invalid_configuration_is_an_error() {
     for (option, message) in [
         (Value::from("/none"), "'reactor' names the file /none: No such file or directory (os error 2)"),
-        (list!["x"], "'reactor' is a list of `tag pattern: [SLS files]`, entry 1 is of type str"),
-        (list![map! {"a" => list![5]}], "'reactor': the files of 'a' are a list of paths, got 5"),
+        (list!["x"], "'reactor' is invalid: expected a list of `tag pattern: [SLS files]`, entry 1 is of type str"),
+        (list![map! {"a" => list![5]}], "'reactor': the files of 'a' are invalid: expected a list of paths, got 5"),
     ] {
         assert_eq!(Entries::from_config(&option).unwrap_err().to_string(), message);
     }

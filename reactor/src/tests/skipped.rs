@@ -1,8 +1,8 @@
-//! Reactions that do not happen: `explain` and `history` give the cause of each.
+//! Skipped reactions: `explain` and `history` show the cause of each.
 
 use super::*;
 
-/// A reactor with an entry for each cause, and a rule over time.
+/// Starts a reactor with an entry for each cause, and a rule over time.
 fn running(folder: &Path) -> Running {
     let file = |name: &str, text: &str| Value::from(write(folder, name, text));
     let reactor = list![
@@ -31,7 +31,7 @@ impl Running {
         self.bus.fire(tag, &map! {"n" => n, "id" => "web1"}).await.unwrap()
     }
 
-    /// Waits until the reactor has handled an event, and explains it: the lines below it.
+    /// Waits until the reactor has handled an event, and returns the lines below it in `explain`.
     async fn explain(&self, seq: u64) -> Vec<String> {
         while self.bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap().position() <= seq {
             tokio::task::yield_now().await;
@@ -53,7 +53,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn each_reaction_that_does_not_happen_has_its_cause() {
+async fn each_skipped_reaction_has_its_cause() {
     let folder = tempfile::tempdir().unwrap();
     let mut running = running(folder.path());
     // The first event of each limit has its reaction.
@@ -95,10 +95,10 @@ async fn each_reaction_that_does_not_happen_has_its_cause() {
         let lines = running.explain(*seq).await;
         assert!(lines.len() == 1 && lines[0].contains(cause.as_str()), "{cause}: {lines:?}");
     }
-    // The recorder publishes no events of the reactions that it is given.
+    // The recorder publishes no events of dispatched reactions.
     let lines = running.explain(second_of_burst).await;
     assert!(lines.len() == 1 && lines[0].contains("matches, but no result is recorded"), "{lines:?}");
-    // Events that no entry matches are in the history of their tag alone.
+    // Events that no entry matches are only in the history of their tag.
     let all = running.history(None);
     let of = |seq: u64| all.iter().find(|(known, _)| *known == seq).map(|(_, outcomes)| outcomes.clone());
     for (seq, cause) in &expected {
@@ -114,7 +114,7 @@ async fn each_reaction_that_does_not_happen_has_its_cause() {
 }
 
 #[tokio::test]
-async fn a_reactor_that_is_off_says_so() {
+async fn a_reactor_that_is_off_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let running = running(folder.path());
     running.reactor.set_leader(false);
@@ -125,7 +125,7 @@ async fn a_reactor_that_is_off_says_so() {
 }
 
 #[tokio::test]
-async fn an_event_that_has_left_the_journal_names_those_that_it_holds() {
+async fn the_error_of_a_removed_event_names_the_range_of_the_journal() {
     let folder = tempfile::tempdir().unwrap();
     let running = running(folder.path());
     let seq = running.fire("go/1", 1).await;

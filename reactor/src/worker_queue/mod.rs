@@ -159,7 +159,7 @@ impl<H: Handler> WorkerQueue<H> {
 
     /// Queues work behind all work of the same key. Blocks while the queue is full.
     pub async fn push(&self, key: u64, work: H::Work) {
-        // Nobody closes the semaphore.
+        // The semaphore is never closed.
         let Ok(permit) = self.shared.room.acquire().await else { return };
         // Released when the work has ended.
         permit.forget();

@@ -1,9 +1,9 @@
 use super::*;
 
-/// What the handler of a test did, by key and number.
+/// The actions of a test's handler, by key and number.
 type Log = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Works of key 0 block their threads until the gate lets them through, whatever is cancelled.
+/// Works of key 0 block their threads until the gate is opened, regardless of cancellation.
 #[derive(Clone, Default)]
 struct Recorder {
     done: Log,
@@ -132,7 +132,7 @@ async fn overdue_work_is_given_up_and_its_thread_replaced() {
     until(|| progress.lock().reached() == 3).await;
     assert_eq!((recorder.done(0).len(), recorder.done(1)), (0, vec![2]));
     assert_eq!(queue.shared.queues.lock().detached, 2);
-    // The lost threads come back; nothing is ended twice.
+    // The lost threads return; nothing is ended twice.
     recorder.open(2);
     until(|| queue.shared.queues.lock().detached == 0).await;
     put(&queue, &progress, &[(1, 3)]).await;

@@ -8,7 +8,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use super::Table;
 
-/// Changes that are applied together or not at all.
+/// Changes that are applied atomically.
 #[derive(Debug, Default)]
 pub struct Batch {
     changes: Vec<Change>,

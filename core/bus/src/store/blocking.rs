@@ -1,4 +1,4 @@
-//! What waits for the disk: reads, and writes that wait for room in the queue.
+//! Blocking operations: reads, and writes that wait for room in the queue.
 
 use std::ops::{Bound, Deref};
 
@@ -7,7 +7,7 @@ use redb::ReadableTable;
 use super::engine::ReadTable;
 use super::{Batch, Pair, Store, StoreError, Table, Ticket};
 
-/// A store with the operations that wait for the disk: see [`Store::blocking`].
+/// A store with its blocking operations: see [`Store::blocking`].
 #[derive(Debug, Clone)]
 pub struct BlockingStore(pub(super) Store);
 
@@ -31,13 +31,13 @@ impl BlockingStore {
         self.read(table, |table| Ok(table.get(key)?.map(|value| value.value().to_vec())))
     }
 
-    /// Returns up to `limit` pairs in rising order of their keys, from `start` on.
+    /// Returns up to `limit` pairs in ascending order of their keys, from `start` on.
     pub fn scan(&self, table: Table, start: &[u8], limit: usize) -> Result<Vec<Pair>, StoreError> {
         Ok(self.scan_page(table, start, limit, usize::MAX)?.0)
     }
 
-    /// Returns up to `limit` pairs in rising order of their keys, from `start` on, as many as fit into `bytes` but at
-    /// least one, and whether there are more.
+    /// Returns up to `limit` pairs in ascending order of their keys, from `start` on, as many as fit into `bytes` but
+    /// at least one, and whether there are more.
     pub fn scan_page(
         &self,
         table: Table,
@@ -63,7 +63,7 @@ impl BlockingStore {
         })
     }
 
-    /// Returns all pairs whose keys have this prefix, in rising order.
+    /// Returns all pairs whose keys have this prefix, in ascending order.
     pub fn scan_prefix(&self, table: Table, prefix: &[u8]) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
             let mut found = Vec::new();
@@ -78,7 +78,7 @@ impl BlockingStore {
         })
     }
 
-    /// Returns up to `limit` pairs in falling order of their keys, from the last one on.
+    /// Returns up to `limit` pairs in descending order of their keys, from the last one on.
     pub fn scan_back(&self, table: Table, limit: usize) -> Result<Vec<Pair>, StoreError> {
         self.read(table, |table| {
             let pairs = table.iter()?.rev().take(limit);

@@ -1,4 +1,4 @@
-//! The file below the store: how it is opened, checked and moved aside.
+//! The store's file: opening, checking, and moving it aside.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use redb::backends::FileBackend;
 use redb::{Builder, Database, DatabaseError};
 
-/// How many damaged stores are kept beside the store.
+/// The maximum number of damaged stores that are kept.
 const DAMAGED: usize = 5;
-/// How many bytes must fit on the disk before a failed store is tried again.
+/// The number of bytes that must fit on the disk before a failed store is retried.
 const PROBE: usize = 1 << 20;
 
-/// Opens the file of a store. Tests put one in its place that fails on demand.
+/// Opens the file of a store. Tests replace it by one that fails on demand.
 pub(super) trait Disk: Send + Sync {
     /// Opens the database; `create` allows a missing or empty file, which becomes an empty database.
     fn open(&self, builder: &Builder, create: bool) -> Result<Database, DatabaseError>;
 
-    /// Checks that the disk takes data, without touching the store.
+    /// Checks that the disk accepts data, without touching the store.
     fn probe(&self) -> io::Result<()>;
 
     /// Returns the path of the file.
@@ -29,7 +29,7 @@ pub(super) trait Disk: Send + Sync {
 pub(super) struct FileDisk(pub PathBuf);
 
 impl FileDisk {
-    /// Opens the file for its owner alone, whatever the umask.
+    /// Opens the file with mode 0600, regardless of the umask.
     pub(super) fn file(&self, create: bool) -> io::Result<File> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(&self.0)?;
@@ -72,8 +72,8 @@ impl Disk for FileDisk {
     }
 }
 
-/// Moves a damaged store aside, to the first free name of `.damaged`, `.damaged.1`, ...; with all of them taken, the
-/// oldest one is replaced. Returns the new path.
+/// Moves a damaged store to the first free name of `.damaged`, `.damaged.1`, ...; if all are taken, replaces the
+/// oldest. Returns the new path.
 pub(super) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     let names: Vec<PathBuf> = (0..DAMAGED)
         .map(|number| {
@@ -92,7 +92,7 @@ pub(super) fn move_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside.clone())
 }
 
-/// Returns how many bytes a file takes on its disk; 0 if that cannot be read.
+/// Returns the allocated size of a file in bytes; 0 on error.
 pub(super) fn allocated(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |data| data.blocks() * 512)
 }

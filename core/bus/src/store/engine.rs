@@ -1,5 +1,5 @@
-//! The database below the store: every error and panic of redb becomes a `StoreError` here, and a database that redb
-//! has given up after an I/O error is opened anew.
+//! The database: converts every error and panic of redb into a `StoreError`, and reopens a database that redb has
+//! closed after an I/O error.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ pub(super) type ReadTable = redb::ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// Why an operation failed.
 pub(super) enum Failure {
-    /// The database takes nothing more until it is opened anew.
+    /// The database must be reopened.
     Broken(String),
     /// A page is damaged.
     Damaged(String),
@@ -50,17 +50,17 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 pub(super) struct Engine {
     pub disk: Box<dyn Disk>,
     cache: usize,
-    /// Nothing while the database is being opened anew.
+    /// `None` while the database is being reopened.
     database: RwLock<Option<Database>>,
-    /// Counts how often the database was opened anew: an error of an earlier one says nothing about this one.
+    /// The number of times that the database was reopened: errors of an earlier generation are stale.
     generation: AtomicU64,
     replaced: AtomicU64,
-    /// The last damage that was logged: the same one is met again and again.
+    /// The last damage that was logged, to log repeated errors once.
     damage: Mutex<String>,
 }
 
 impl Engine {
-    /// Opens the database. Returns whether it had to be repaired.
+    /// Opens the database. Returns whether it was repaired.
     pub fn open(disk: Box<dyn Disk>, cache: usize) -> Result<(Self, bool), (DatabaseError, Box<dyn Disk>)> {
         match open(&*disk, cache, true) {
             Ok((database, repaired)) => {
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// Closes the database and opens it anew. Until that is done, reads fail at once.
+    /// Closes and reopens the database. Meanwhile, reads fail at once.
     pub fn reopen(&self) -> Result<(), DatabaseError> {
         self.close();
         let (database, _) = open(&*self.disk, self.cache, false)?;
@@ -80,7 +80,7 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::reopen`], and checks all pages. Fails with damage that cannot be repaired.
+    /// As [`Engine::reopen`], and checks all pages. Fails if the damage cannot be repaired.
     pub fn reopen_checked(&self) -> Result<(), DatabaseError> {
         self.close();
         let (mut database, repaired) = open(&*self.disk, self.cache, false)?;
@@ -92,13 +92,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Moves the file aside. Returns where it is now.
+    /// Moves the file aside. Returns its new path.
     pub fn move_aside(&self) -> std::io::Result<PathBuf> {
         self.close();
         disk::move_aside(self.disk.path())
     }
 
-    /// Begins an empty database in place of one that was moved aside; what an earlier attempt has left is removed.
+    /// Creates an empty database after the file was moved aside; removes the remains of an earlier attempt.
     pub fn create(&self) -> Result<(), String> {
         self.close();
         match std::fs::remove_file(self.disk.path()) {
@@ -129,20 +129,20 @@ impl Engine {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// Returns how often the database was opened anew.
+    /// Returns how often the database was reopened.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Reads from a table; one that does not exist yet reads as the default. The outer error is that of a database
-    /// that must be opened anew, with its generation.
+    /// Reads from a table; a missing one reads as the default. The outer error is that of a database that must be
+    /// reopened, with its generation.
     pub fn read<T: Default>(
         &self,
         table: Table,
         read: impl FnOnce(ReadTable) -> Result<T, StorageError>,
     ) -> Result<Result<T, StoreError>, (String, u64)> {
         let guard = self.database.read();
-        let Some(database) = guard.as_ref() else { return Ok(Err(self.unavailable("it is being opened anew"))) };
+        let Some(database) = guard.as_ref() else { return Ok(Err(self.unavailable("it is being reopened"))) };
         let attempt = || -> Result<T, redb::Error> {
             match database.begin_read()?.open_table(table.definition()) {
                 Ok(table) => Ok(read(table)?),
@@ -162,10 +162,10 @@ impl Engine {
         }
     }
 
-    /// Applies batches in one transaction, which is on disk when this returns.
+    /// Applies batches in one transaction, which is flushed to disk on return.
     pub fn commit(&self, batches: &[Batch]) -> Result<(), Failure> {
         let guard = self.database.read();
-        let Some(database) = guard.as_ref() else { return Err(Failure::Broken("it could not be opened".into())) };
+        let Some(database) = guard.as_ref() else { return Err(Failure::Broken("opening it failed".into())) };
         let attempt = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             batch::apply(&transaction, batches)?;
@@ -177,7 +177,7 @@ impl Engine {
         }
     }
 
-    /// The error for operations while the store has failed.
+    /// Returns the error for operations while the store has failed.
     pub fn unavailable(&self, reason: &str) -> StoreError {
         StoreError::Unavailable { path: self.disk.path().to_owned(), reason: reason.to_owned() }
     }
@@ -197,7 +197,7 @@ impl Engine {
     }
 }
 
-/// Opens the database of a disk. Returns whether it had to be repaired.
+/// Opens the database of a disk. Returns whether it was repaired.
 fn open(disk: &dyn Disk, cache: usize, create: bool) -> Result<(Database, bool), DatabaseError> {
     let repaired = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&repaired);
@@ -213,7 +213,7 @@ fn corrupted(panic: &(dyn Any + Send)) -> DatabaseError {
     StorageError::Corrupted(text_of(panic).to_owned()).into()
 }
 
-/// Returns whether a database cannot be opened because its file is damaged: not because of the disk or another process.
+/// Whether a database cannot be opened because its file is damaged, not because of the disk or another process.
 pub(super) fn is_damage(error: &DatabaseError) -> bool {
     match error {
         DatabaseError::DatabaseAlreadyOpen => false,

@@ -13,7 +13,7 @@ use super::disk::{Disk, FileDisk};
 use super::queue::QueueLimits;
 use super::{Opened, Store};
 
-/// The errors that a disk gives from now on.
+/// The errors that a disk returns from now on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Errors {
     /// The error number of writes.
@@ -24,11 +24,11 @@ pub struct Errors {
     pub sync: Option<i32>,
 }
 
-/// Sets what a disk does.
+/// Controls the faults of a disk.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Mutex<Errors>>, Arc<Stall>);
 
-/// Lets a disk stand still.
+/// Stalls a disk.
 #[derive(Debug, Default)]
 struct Stall {
     gate: Mutex<()>,
@@ -42,14 +42,14 @@ impl Faults {
         *self.0.lock() = errors;
     }
 
-    /// Lets the next write wait until the guard is dropped.
+    /// Stalls the next write until the guard is dropped.
     pub fn stall(&self) -> parking_lot::MutexGuard<'_, ()> {
         let guard = self.1.gate.lock();
         *self.1.state.lock() = (true, false);
         guard
     }
 
-    /// Waits until a write waits.
+    /// Waits until a write is stalled.
     pub fn wait_for_stall(&self) {
         let mut state = self.1.state.lock();
         while !state.1 {
@@ -157,7 +157,7 @@ pub fn open(path: &Path, cache: usize) -> (Store, Opened, Faults) {
     open_with(path, cache, 16_384)
 }
 
-/// Opens such a store with a queue of this many batches.
+/// As [`open`], with a queue of this many batches.
 pub fn open_with(path: &Path, cache: usize, batches: usize) -> (Store, Opened, Faults) {
     let faults = Faults::default();
     let disk = Box::new(FaultyDisk(FileDisk(path.to_owned()), faults.clone()));

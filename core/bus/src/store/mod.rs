@@ -1,12 +1,13 @@
 //! The one embedded store on disk: journal, job cache, minion data, durable cursors.
 //!
-//! One thread owns all writing and puts whatever has been queued since its last commit into the next one
-//! (group commit), so that durability costs one disk flush for many writers. Readers never wait for it.
-//! Tables are named by their owner and hold bytes; keys sort as bytes.
+//! One thread does all writing and commits everything queued since its last commit together (group commit), so that
+//! durability costs one disk flush for many writers. Readers never wait for it. Tables are named by their owner and
+//! hold bytes; keys sort as bytes.
 //!
-//! Reads wait for the disk: [`BlockingStore`] has them, which threads get that may block.
+//! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
-//! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and recovery), `engine` (redb,
+//! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and
+//! recovery), `engine` (redb, with its errors and panics), `disk` (the file).
 //! with its errors and panics), `disk` (the file).
 
 mod batch;
@@ -38,10 +39,10 @@ use disk::{Disk, FileDisk};
 use engine::{Engine, Failure, ReadTable};
 use queue::{Queue, QueueLimits};
 
-/// The layout of the stored data; raised when it changes, with a step that migrates older stores.
+/// The version of the layout; increased with each change, together with a migration of older stores.
 pub const SCHEMA: u64 = 1;
 
-/// How often, and after which time, a store that is in use is tried again.
+/// The number of attempts, and the pause between them, to open a store that is in use.
 const RETRIES: u32 = 10;
 const RETRY: Duration = Duration::from_millis(20);
 
@@ -60,7 +61,7 @@ impl Table {
 /// A key and its value.
 pub type Pair = (Vec<u8>, Vec<u8>);
 
-/// Why the store cannot be used.
+/// Why an operation of the store failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// The file cannot be opened or created.
@@ -71,11 +72,13 @@ pub enum StoreError {
         /// The cause.
         reason: String,
     },
-    /// Another process has it open.
+    /// Another process has opened it.
     #[error("the store {0} is in use by another process: is another master running?")]
     InUse(PathBuf),
-    /// A newer Brine wrote it.
-    #[error("the store {path} has layout {found}, this Brine knows layouts up to {SCHEMA}: run the newer Brine")]
+    /// A newer version of Brine wrote it.
+    #[error(
+        "the store {path} has layout {found}: this version of Brine supports layouts up to {SCHEMA}; run the newer version"
+    )]
     TooNew {
         /// The path of the store.
         path: PathBuf,
@@ -109,7 +112,7 @@ pub enum StoreError {
         /// The error of the database.
         reason: String,
     },
-    /// More is queued than the disk has taken.
+    /// The queue of writes is full.
     #[error("writing to the store failed: its queue is full; try again")]
     Busy,
     /// The store has been closed.
@@ -117,14 +120,14 @@ pub enum StoreError {
     Closed,
 }
 
-/// Whether the store can be written.
+/// Whether the store accepts writes.
 #[derive(Debug, Clone)]
 pub enum Health {
-    /// It can.
+    /// It does.
     Well,
-    /// It can, but was damaged beyond repair: it is at this path now, and an empty one has taken its place.
+    /// It does, but was damaged beyond repair: it was moved to this path and replaced by an empty one.
     Replaced(PathBuf),
-    /// Writes are refused because of this error until the disk takes them again.
+    /// Writes are refused because of this error until the disk recovers.
     Failed(StoreError),
 }
 
@@ -133,18 +136,18 @@ pub enum Health {
 pub struct Ticket(oneshot::Receiver<Result<(), StoreError>>);
 
 impl Ticket {
-    /// Waits until the write is on disk.
+    /// Waits until the write is flushed to disk.
     pub async fn durable(self) -> Result<(), StoreError> {
         self.0.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// Waits until the write is on disk, on a thread that may block.
+    /// Waits until the write is flushed to disk, on a thread that may block.
     pub fn durable_blocking(self) -> Result<(), StoreError> {
         self.0.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 }
 
-/// The state in which opening found the store.
+/// The state of the store when it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
     /// The store did not exist, or was empty, and has been created.
@@ -153,7 +156,7 @@ pub enum Opened {
     Clean,
     /// The last stop was not clean; the store has been repaired.
     Repaired,
-    /// The file was damaged: it has been moved aside (to the same name with `.damaged` behind it) and an empty one
+    /// The file was damaged: it has been moved aside (to the same name with `.damaged` appended) and an empty one
     /// created.
     Replaced,
 }
@@ -181,7 +184,7 @@ impl Drop for WriterThread {
     fn drop(&mut self) {
         self.inner.queue.close();
         if let Some(thread) = self.thread.lock().take() {
-            // The writer has logged its failures; nothing more can be done here.
+            // The writer has logged its failures.
             _ = thread.join();
         }
     }
@@ -194,8 +197,8 @@ impl std::fmt::Debug for Store {
 }
 
 impl Store {
-    /// Opens the store at this path, creating it if there is none and repairing it after an unclean stop. `cache` is
-    /// how many bytes of pages are kept in memory.
+    /// Opens the store at this path, creating it if it does not exist and repairing it after an unclean stop. `cache`
+    /// is the size of the page cache in bytes.
     pub fn open(path: &Path, cache: usize) -> Result<(Self, Opened), StoreError> {
         Self::open_on(Box::new(FileDisk(path.to_owned())), cache, QueueLimits::default())
     }
@@ -205,7 +208,7 @@ impl Store {
         let failed = |reason: String| StoreError::Open { path: path.clone(), reason };
         let length = std::fs::metadata(&path).ok().map(|data| data.len());
         if length == Some(0) {
-            tracing::warn!(path = %path.display(), "the store is an empty file: events and jobs of before are not in it");
+            tracing::warn!(path = %path.display(), "the store is an empty file: earlier events and jobs are lost");
         }
         let (engine, opened) = match open_patiently(disk, cache) {
             Ok((engine, _)) if length.is_none_or(|length| length == 0) => (engine, Opened::New),
@@ -238,12 +241,12 @@ impl Store {
         self.inner.engine.disk.path()
     }
 
-    /// Returns how many bytes the store takes on its disk.
+    /// Returns the allocated size of the store on disk, in bytes.
     pub fn disk_bytes(&self) -> u64 {
         disk::allocated(self.path())
     }
 
-    /// Watches whether the store can be written.
+    /// Watches whether the store accepts writes.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.inner.health.subscribe()
     }
@@ -253,8 +256,8 @@ impl Store {
         self.inner.engine.replaced()
     }
 
-    /// Queues changes; they are applied in the order of these calls. Never waits: with a full queue the write is
-    /// refused with `StoreError::Busy`. For callers that wait for the ticket, so that their number is a bound.
+    /// Queues changes; they are applied in the order of these calls. Never blocks: if the queue is full the write is
+    /// refused with `StoreError::Busy`. For callers that wait for the ticket, so that their number is bounded.
     pub fn write(&self, batch: Batch) -> Ticket {
         Ticket(self.inner.queue.try_push(batch))
     }
@@ -264,15 +267,15 @@ impl Store {
         Ticket(self.inner.queue.push_when_room(batch).await)
     }
 
-    /// The operations that wait for the disk, for a thread that may. What keeps them is itself reached through
-    /// [`Blocking`](brine_runtime::executors::Blocking), or belongs to such threads.
+    /// Returns the blocking operations, for a thread that may block. Owners of the result are themselves wrapped in
+    /// [`Blocking`](brine_runtime::executors::Blocking), or belong to such threads.
     pub fn blocking(&self, _: &MayBlock) -> BlockingStore {
         BlockingStore(self.clone())
     }
 }
 
-/// Opens the database; one that was closed a moment ago stays locked for as long as a process that is just being
-/// started holds its parent's files.
+/// Opens the database, retrying while it is locked: after closing, a child process between fork and exec may still hold
+/// the file.
 fn open_patiently(
     mut disk: Box<dyn Disk>,
     cache: usize,
@@ -287,7 +290,7 @@ fn open_patiently(
     Engine::open(disk, cache)
 }
 
-/// Checks the layout, and writes it into a new store.
+/// Checks the version of the layout, and writes it into a new store.
 fn check_schema(engine: &Engine) -> Result<(), StoreError> {
     let path = engine.disk.path().to_owned();
     let read = |table: ReadTable| Ok(table.get(&b"schema"[..])?.map(|value| value.value().to_vec()));

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, oneshot};
 use super::{Batch, StoreError};
 use crate::metrics;
 
-/// Bounds of the queue. One batch is always taken, however large.
+/// The limits of the queue. One batch is always accepted, however large.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QueueLimits {
     pub batches: usize,
@@ -30,7 +30,7 @@ pub(super) enum Next {
     Batches(Vec<Waiting>),
     /// A reader met an error, or the deadline has passed.
     Check,
-    /// No batch will come any more.
+    /// The queue was closed.
     Closed,
 }
 
@@ -85,10 +85,10 @@ impl Queue {
         metrics::STORE_REFUSED.add(1);
         if !std::mem::replace(&mut state.refusing, true) {
             let (batches, bytes) = (state.waiting.len(), state.bytes);
-            tracing::error!(batches, bytes, "writes are refused: the queue of the store is full; the disk is too slow");
+            tracing::error!(batches, bytes, "writes refused: the queue of the store is full; the disk is too slow");
         }
         let (done, result) = oneshot::channel();
-        // The receiver is right here.
+        // The receiver is still alive.
         _ = done.send(Err(StoreError::Busy));
         result
     }
@@ -118,7 +118,7 @@ impl Queue {
         }
     }
 
-    /// Reports an error of a reader that only the writer can repair, and the generation of the database that it met.
+    /// Reports a reader's error that only the writer can repair, with the generation of the database.
     pub fn suspect(&self, reason: String, generation: u64) {
         self.state.lock().suspect = Some((reason, generation));
         self.arrived.notify_one();
@@ -129,7 +129,7 @@ impl Queue {
         self.state.lock().suspect.take()
     }
 
-    /// Lets the writer end once the queue is empty.
+    /// Closes the queue: the writer ends once it is empty.
     pub fn close(&self) {
         self.state.lock().closing = true;
         self.arrived.notify_all();

@@ -1,4 +1,4 @@
-//! The store as its users see it, also on disks that fail.
+//! The store as its users see it, also on failing disks.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn one(key: &str, value: &[u8]) -> Batch {
     batch
 }
 
-/// Waits until the store is as `well` says.
+/// Waits until the store's health is `well`.
 fn wait_for_health(store: &Store, well: bool) {
     let mut health = store.health();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -153,7 +153,7 @@ fn a_full_store_can_be_read() {
     put(&store, &[("a", "1")]);
     faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
     store.write(one("b", b"1")).durable_blocking().unwrap_err();
-    // Opening it anew writes, too, which a full disk allows where nothing grows: here it does not.
+    // Reopening writes, too, which a full disk allows if nothing grows: here it does not.
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     let mut errors = 0;
     while let Err(error) = store.get(THINGS, b"a") {
@@ -194,14 +194,14 @@ fn the_queue_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _, faults) = faults::open_with(&folder.path().join("brine.redb"), 1 << 20, 4);
     let store = BlockingStore(store);
-    // The disk takes its time while the writer holds the first batch.
+    // The disk is slow while the writer holds the first batch.
     let stalled = faults.stall();
     let mut tickets = vec![store.write(one("first", b"1"))];
     faults.wait_for_stall();
     tickets.extend((0..4).map(|n| store.write(one(&n.to_string(), b"1"))));
     let error = store.write(one("more", b"1")).durable_blocking().unwrap_err();
     assert!(matches!(error, StoreError::Busy), "{error}");
-    // Who may block waits for room.
+    // Threads that may block wait for room.
     let blocked = store.clone();
     let waiting = std::thread::spawn(move || blocked.write_blocking(one("blocked", b"1")).durable_blocking());
     let later = store.clone();
@@ -218,7 +218,7 @@ fn the_queue_is_bounded() {
     assert_eq!(keys(later.scan(THINGS, b"", 99).unwrap()), ["0", "1", "2", "3", "blocked", "first", "later"]);
 }
 
-/// Returns a store with 200 rows of a page each, its file, and the directory of that.
+/// Returns a store with 200 rows of a page each, its file, and its directory.
 fn with_large_rows() -> (tempfile::TempDir, PathBuf, BlockingStore) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
@@ -232,7 +232,7 @@ fn with_large_rows() -> (tempfile::TempDir, PathBuf, BlockingStore) {
 #[test]
 fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
     let (_folder, path, store) = with_large_rows();
-    // In debug builds redb looks at all pages when it opens a file, so the damage comes later.
+    // In debug builds redb checks all pages when it opens a file, so the damage comes later.
     damage(&path, "<00100>".repeat(50).as_bytes());
     let before = crate::metrics::STORE_DAMAGED.get();
     let error = store.scan(THINGS, b"", 1000).unwrap_err();
@@ -265,7 +265,7 @@ fn a_write_that_meets_a_damaged_page_has_the_file_moved_aside() {
     assert_eq!((opened, keys(store.scan(THINGS, b"", 9).unwrap())), (Opened::Clean, vec!["new".to_owned()]));
 }
 
-/// Overwrites the beginnings of the pages in which these bytes are.
+/// Overwrites the beginning of each page that contains these bytes.
 pub(crate) fn damage(path: &Path, bytes: &[u8]) {
     use std::os::unix::fs::FileExt;
     let content = std::fs::read(path).unwrap();

@@ -1,7 +1,7 @@
-//! The writer thread: commits what is queued, and brings the store back after an I/O error.
+//! The writer thread: commits the queue, and recovers the store after an I/O error.
 //!
-//! After an error all writes are refused at once. The database is opened anew, so that reads work again, and tried
-//! with growing pauses until the disk takes writes; nobody has to restart the process. After a write that met a damaged
+//! After an error all writes are refused at once. The database is reopened, so that reads work again, and retried with
+//! growing pauses until the disk accepts writes; the process need not be restarted. After a write that met a damaged
 //! page all pages are checked; a file that cannot be repaired is moved aside, as at the start.
 
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::queue::{Next, Queue, Waiting};
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
 
-/// The first pause before a failed store is tried again; it doubles up to the longest one.
+/// The first pause before a failed store is retried; it doubles up to the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A store that has been well for this long begins with the first pause again.
+/// A store without failures for this long resets the pause.
 const CALM: Duration = Duration::from_secs(60);
 
 pub(super) struct Writer<'a> {
@@ -29,20 +29,20 @@ pub(super) struct Writer<'a> {
     pub refused: AtomicU64,
 }
 
-/// What is known of a failed store.
+/// The state of a failed store.
 struct Fault {
     error: StoreError,
     since: Instant,
     next_try: Instant,
-    /// The database takes nothing until it is opened anew.
+    /// The database must be reopened.
     broken: bool,
     /// A write met a damaged page.
     damaged: bool,
-    /// The file is moved aside whatever a check of its pages says.
+    /// The file must be moved aside regardless of a check of its pages.
     hopeless: bool,
-    /// Where the file is that an empty one replaces.
+    /// The new path of the damaged file.
     aside: Option<PathBuf>,
-    /// The empty one has not been created yet.
+    /// The empty store has not been created yet.
     creating: bool,
 }
 
@@ -99,7 +99,7 @@ impl Writer<'_> {
         let failure = match self.engine.commit(&batches) {
             Ok(()) => {
                 for sender in done {
-                    // The writer of the batch may not be interested.
+                    // The caller may ignore the result.
                     _ = sender.send(Ok(()));
                 }
                 return None;
@@ -109,7 +109,7 @@ impl Writer<'_> {
         let error = self.error(&failure);
         self.refuse(batches.into_iter().zip(done).collect(), &error);
         if let Failure::Refused(reason) = &failure {
-            tracing::error!(reason, "writes are refused: one of them is not possible");
+            tracing::error!(reason, "writes refused: one of them is invalid");
             return None;
         }
         Some(failure)
@@ -127,12 +127,12 @@ impl Writer<'_> {
         metrics::STORE_REFUSED.add(waiting.len() as u64);
         self.refused.fetch_add(waiting.len() as u64, Ordering::Relaxed);
         for (_, sender) in waiting {
-            // A writer that does not wait for the result is covered by the counter and the log line of the failure.
+            // If the caller ignores the result, the counter and the log line of the failure cover it.
             _ = sender.send(Err(error.clone()));
         }
     }
 
-    /// Notes that the store has failed.
+    /// Records that the store has failed.
     fn fail(&self, failure: &Failure, pauses: &mut Pauses) -> Fault {
         let error = match failure {
             Failure::Damaged(reason) => self.engine.damaged(None, reason.clone()),
@@ -140,7 +140,7 @@ impl Writer<'_> {
         };
         metrics::STORE_FAILURES.add(1);
         metrics::STORE_FAILED.set(1);
-        tracing::error!(%error, "the store has failed: writes are refused until the disk takes them again");
+        tracing::error!(%error, "the store has failed: writes are refused until the disk recovers");
         self.health.send_replace(Health::Failed(error.clone()));
         let since = Instant::now();
         let damaged = matches!(failure, Failure::Damaged(_));
@@ -157,7 +157,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tries to bring the store back. Returns the fault if that failed.
+    /// Tries to recover the store. Returns the fault if that failed.
     fn recover(&self, mut fault: Fault, pauses: &mut Pauses) -> Option<Fault> {
         match self.attempt(&mut fault) {
             Ok(()) => {
@@ -174,21 +174,21 @@ impl Writer<'_> {
                 None
             }
             Err(reason) => {
-                tracing::debug!(reason, "the store cannot be used yet");
+                tracing::debug!(reason, "the store is not usable yet");
                 fault.next_try = Instant::now() + pauses.take();
                 Some(fault)
             }
         }
     }
 
-    /// Opens the database anew where needed, and writes to it.
+    /// Reopens the database if necessary, and writes to it.
     fn attempt(&self, fault: &mut Fault) -> Result<(), String> {
         if fault.broken {
             self.reopen(fault)?;
             fault.broken = false;
         }
-        // Reads work from here on. Each attempt to write that fails means opening the database once more, which takes
-        // seconds for a large one: the disk is tried without it first.
+        // Reads work from here on. Each failed write requires reopening the database once more, which takes seconds for
+        // a large one: the disk is probed first.
         self.engine.disk.probe().map_err(|error| error.to_string())?;
         let mut batch = Batch::new();
         batch.put(META, *b"recovered", jiff::Timestamp::now().to_string().into_bytes());
@@ -205,7 +205,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Opens the database anew; one that is damaged beyond repair is replaced.
+    /// Reopens the database; replaces one that is damaged beyond repair.
     fn reopen(&self, fault: &mut Fault) -> Result<(), String> {
         if fault.creating {
             return self.create(fault);
@@ -220,7 +220,7 @@ impl Writer<'_> {
                 Err(error) => return Err(error.to_string()),
             }
         };
-        // A full or read-only disk takes no empty store, and the file stays where it is.
+        // A full or read-only disk cannot hold an empty store, and the file stays in place.
         self.engine.disk.probe().map_err(|error| error.to_string())?;
         let aside = self.engine.move_aside().map_err(|error| error.to_string())?;
         metrics::STORE_REPLACED.add(1);

@@ -1,7 +1,7 @@
-//! Salt's `gitfs` backend: branches and tags of repositories as environments, by the program git.
+//! Salt's `gitfs` backend: serves branches and tags of repositories as environments, using the program git.
 //!
-//! Each remote is a bare repository in the cache. When an environment is asked for the first time after it has changed,
-//! its commit is unpacked into a folder of its own, which never changes again; the rest of the file server sees folders.
+//! Each remote is a bare repository in the cache. The first request for an environment after a change unpacks its
+//! commit into a directory of its own, which never changes again; the rest of the file server serves directories.
 
 mod repository;
 
@@ -18,26 +18,26 @@ use parking_lot::RwLock;
 use repository::pairs;
 pub use repository::{GitError, OwnOptions, Repository, Tree, named_with_options};
 
-/// How a part of a repository becomes an environment; what is not said is as for the remote.
+/// Maps a part of a repository to an environment; unset fields default to the remote's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Mapping {
     /// The branch, tag or commit.
     reference: Option<String>,
-    /// The folder of the repository that is served.
+    /// The directory of the repository that is served.
     root: Option<String>,
-    /// The folder of the environment that it is in.
+    /// The path below `salt://` where it appears.
     mountpoint: Option<String>,
 }
 
-/// A repository, and how it becomes environments.
+/// A repository with its mapping to environments.
 #[derive(Debug)]
 struct Remote {
     repository: Repository,
-    /// The branch that is the environment `base`.
+    /// The branch that becomes the environment `base`.
     base: String,
     all: Mapping,
     environments: IndexMap<String, Mapping>,
-    /// Whether branches and tags are environments without being named.
+    /// Whether all branches and tags become environments.
     maps_all: bool,
     kinds: Vec<String>,
 }
@@ -49,7 +49,7 @@ pub struct Gitfs {
     cache: PathBuf,
     allowed: Vec<String>,
     denied: Vec<String>,
-    /// The trees of each environment, with the numbers of their remotes.
+    /// The trees of each environment, with the index of their remote.
     environments: RwLock<IndexMap<String, Vec<(usize, Tree)>>>,
 }
 
@@ -82,7 +82,7 @@ impl Remote {
         })
     }
 
-    /// The environments that these references make, as commit, root and mountpoint.
+    /// Returns the environments of these references, as commit, root and mountpoint.
     fn trees(&self, number: usize, references: &IndexMap<String, String>) -> IndexMap<String, (usize, Tree)> {
         let mut trees = IndexMap::new();
         let mut add = |environment: &str, commit: &str| {
@@ -112,8 +112,8 @@ impl Remote {
 }
 
 impl Gitfs {
-    /// The repositories that a configuration names, kept below `cachedir`; nothing if `gitfs` is not one of its
-    /// `fileserver_backend`s.
+    /// Creates the configured remotes with their cache below `cachedir`; `None` if `fileserver_backend` does not list
+    /// `gitfs`.
     pub fn of(options: &Map, cachedir: &Path) -> Result<Option<Self>, GitError> {
         if !super::backends(options).iter().any(|name| name == "gitfs") {
             return Ok(None);
@@ -130,8 +130,8 @@ impl Gitfs {
         }))
     }
 
-    /// Fetches all remotes. One that cannot be reached keeps what it had, and is told of in the log. Says whether
-    /// something has changed.
+    /// Fetches all remotes; logs an unreachable one and continues to serve its last state. Returns whether anything
+    /// changed.
     pub fn update(&self) -> bool {
         let mut environments: IndexMap<String, Vec<(usize, Tree)>> = IndexMap::new();
         for (number, remote) in self.remotes.iter().enumerate() {
@@ -156,12 +156,13 @@ impl Gitfs {
         (self.allowed.is_empty() || fits(&self.allowed)) && !fits(&self.denied)
     }
 
-    /// The environments.
+    /// Returns the environments.
     pub fn envs(&self) -> Vec<String> {
         self.environments.read().keys().cloned().collect()
     }
 
-    /// The folders of an environment, in the order of the remotes. Those that cannot be unpacked are told of in the log.
+    /// Returns the directories of an environment, in the order of the remotes. Logs and omits those that fail to
+    /// unpack.
     pub fn roots_of(&self, saltenv: &str) -> Vec<PathBuf> {
         let trees = self.environments.read().get(saltenv).cloned().unwrap_or_default();
         let unpacked = |(number, tree): &(usize, Tree)| {
@@ -169,13 +170,13 @@ impl Gitfs {
             remote
                 .repository
                 .unpacked(tree)
-                .inspect_err(|error| tracing::error!(saltenv, %error, "an environment of gitfs cannot be served"))
+                .inspect_err(|error| tracing::error!(saltenv, %error, "serving an environment of gitfs failed"))
                 .ok()
         };
         trees.iter().filter_map(unpacked).collect()
     }
 
-    /// Removes what was unpacked of commits that are no longer served.
+    /// Removes the unpacked directories of commits that are no longer served.
     pub fn clean(&self) {
         for (number, remote) in self.remotes.iter().enumerate() {
             let environments = self.environments.read();
@@ -184,7 +185,7 @@ impl Gitfs {
         }
     }
 
-    /// Removes all that is kept.
+    /// Removes the whole cache.
     pub fn clear(&self) -> io::Result<()> {
         self.environments.write().clear();
         match fs::remove_dir_all(&self.cache) {
@@ -204,7 +205,7 @@ mod tests {
     use crate::{Options, Roots};
     use brine_value::{list, map};
 
-    /// A repository with a branch `master` of two files, a branch `dev`, and a tag `v1` with a message.
+    /// Creates a repository with a branch `master` of two files, a branch `dev`, and an annotated tag `v1`.
     fn repository() -> TempDir {
         let folder = tempfile::tempdir().unwrap();
         sh(

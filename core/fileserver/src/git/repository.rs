@@ -1,4 +1,4 @@
-//! A repository in the cache, kept by the program git: fetched, looked at, and unpacked.
+//! A cached repository, managed by the program git: fetching, listing references, unpacking.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,67 +14,67 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-/// What is wrong with a remote or its options.
+/// An error of a remote or its options.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// The options make no sense.
+    /// The options are invalid.
     #[error("a git remote: {0}")]
     Options(String),
-    /// Git was not started.
-    #[error("git cannot be run for the remote {remote}: {source}")]
+    /// Git failed to start.
+    #[error("running git for the remote {remote} failed: {source}")]
     Start {
-        /// Which remote.
+        /// The remote.
         remote: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Git ended with an error.
-    #[error("the git remote {remote} cannot be used: {told}")]
+    /// Git exited with an error.
+    #[error("the git remote {remote} failed: {output}")]
     Git {
-        /// Which remote.
+        /// The remote.
         remote: String,
-        /// What git said.
-        told: String,
+        /// Git's error output.
+        output: String,
     },
-    /// A folder of the cache cannot be made or written.
+    /// A directory of the cache cannot be created or written.
     #[error("{path}: {source}")]
     Cache {
-        /// Which one.
+        /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// The options of one remote: its own ones, and those for all.
+/// The options of one remote: its own, and the defaults for all.
 pub struct OwnOptions<'a> {
-    /// Those of the remote itself.
+    /// The remote's own options.
     pub own: Map,
-    /// Those of the configuration.
+    /// The configuration.
     pub all: &'a Map,
-    /// How the names of those for all begin: `gitfs_`, `git_pillar_`.
+    /// The prefix of the defaults' names: `gitfs_`, `git_pillar_`.
     pub prefix: &'a str,
 }
 
 impl OwnOptions<'_> {
-    /// Returns an option: the remote's, else that for all.
+    /// Returns an option: the remote's, else the default.
     pub fn get(&self, name: &str) -> Option<Value> {
         let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
         self.own.get(name).or_else(all).filter(|value| !value.is_nil()).cloned()
     }
 
-    /// Returns an option as text that is not empty.
+    /// Returns an option as a non-empty string.
     pub fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(|value| value.to_string()).filter(|text| !text.is_empty())
     }
 
-    /// Returns an option as a truth value.
+    /// Returns an option as a boolean.
     pub fn flag(&self, name: &str, default: bool) -> bool {
         self.get(name).and_then(|value| bool::from_value(&value)).unwrap_or(default)
     }
 }
 
-/// A remote as it is written: its name, or its name with options.
+/// Parses a remote from the configuration: a name, or a name with options.
 pub fn named_with_options(value: &Value) -> Option<(String, Map)> {
     match value {
         Value::Map(map) => map.first().map(|(name, own)| (name.to_string(), pairs(own))),
@@ -82,7 +82,7 @@ pub fn named_with_options(value: &Value) -> Option<(String, Map)> {
     }
 }
 
-/// A list of one-key mappings, or one mapping.
+/// Merges a list of one-key mappings, or returns the mapping.
 pub fn pairs(value: &Value) -> Map {
     match value {
         Value::Map(map) => map.clone(),
@@ -93,7 +93,7 @@ pub fn pairs(value: &Value) -> Map {
     }
 }
 
-/// A commit, the folder of it that is served, and the folder that it is in.
+/// A commit, its served directory, and the mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// The commit's full hash.
@@ -103,7 +103,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// The tree of a commit below `root`, served below `mountpoint`.
+    /// Creates the tree of a commit below `root`, served below `mountpoint`.
     pub fn new(commit: &str, root: &str, mountpoint: &str) -> Self {
         Tree {
             commit: commit.to_owned(),
@@ -119,14 +119,14 @@ pub struct Repository {
     url: String,
     checks_certificate: bool,
     key: Option<String>,
-    /// Where it is kept.
+    /// The directory of the repository.
     place: PathBuf,
-    /// Held while a tree is unpacked or the cache is changed.
+    /// Held while a tree is unpacked or the cache changes.
     working: Mutex<()>,
 }
 
 impl Repository {
-    /// A repository that is kept below `cache`. Two of one URL are told apart by their option `name`.
+    /// Creates a repository cached below `cache`. The option `name` distinguishes remotes of the same URL.
     pub fn new(url: &str, options: &OwnOptions<'_>, cache: &Path) -> Result<Self, GitError> {
         let mut url = url.to_owned();
         if let (Some(user), Some((protocol, rest))) = (options.text("user"), url.split_once("://")) {
@@ -134,7 +134,7 @@ impl Repository {
             url = format!("{protocol}://{user}:{password}@{rest}");
         }
         if url.starts_with('-') {
-            return Err(GitError::Options(format!("{url} is no URL")));
+            return Err(GitError::Options(format!("{url} is not a URL")));
         }
         let name = options.own.get("name").map(ToString::to_string).unwrap_or_default();
         Ok(Repository {
@@ -146,7 +146,7 @@ impl Repository {
         })
     }
 
-    /// Where it is kept.
+    /// Returns the directory of the repository.
     pub fn place(&self) -> &Path {
         &self.place
     }
@@ -155,7 +155,7 @@ impl Repository {
         self.place.join("repository")
     }
 
-    /// The remote as it may be told: without a password.
+    /// Returns the remote's URL for messages: without a password.
     pub fn told(&self) -> String {
         match (self.url.split_once("://"), self.url.rsplit_once('@')) {
             (Some((protocol, _)), Some((_, place))) => format!("{protocol}://{place}"),
@@ -180,13 +180,13 @@ impl Repository {
         let start = |source| GitError::Start { remote: self.told(), source };
         let output = processes::output(command.args(words)).map_err(start)?;
         if !output.status.success() {
-            let told = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.told());
-            return Err(GitError::Git { remote: self.told(), told });
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.told());
+            return Err(GitError::Git { remote: self.told(), output: stderr });
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Brings what the remote has now.
+    /// Fetches the remote's current references.
     pub fn fetch(&self) -> Result<(), GitError> {
         let _working = self.working.lock();
         let bare = self.bare();
@@ -208,7 +208,7 @@ impl Repository {
         self.git(&words).map(|_| ())
     }
 
-    /// The commits of branches and tags, by name; of the same name the branch counts.
+    /// Returns the commits of branches and tags by name; a branch takes precedence over a tag.
     pub fn references(&self, kinds: &[String]) -> Result<IndexMap<String, String>, GitError> {
         let format = "--format=%(refname) %(objectname) %(*objectname)";
         let listed = self.git(&["for-each-ref", format, "refs/heads", "refs/tags"])?;
@@ -216,7 +216,7 @@ impl Repository {
         for line in listed.lines() {
             let mut words = line.split(' ');
             let (Some(name), Some(object)) = (words.next(), words.next()) else { continue };
-            // What a tag with a message means is behind it.
+            // An annotated tag is followed by its peeled commit.
             let commit = words.next().filter(|peeled| !peeled.is_empty()).unwrap_or(object);
             let (kind, name) = match (name.strip_prefix("refs/heads/"), name.strip_prefix("refs/tags/")) {
                 (Some(branch), _) => ("branch", branch),
@@ -230,7 +230,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// The folder with a tree, which is made if it is not there.
+    /// Returns the directory of a tree, unpacking it if necessary.
     pub fn unpacked(&self, tree: &Tree) -> Result<PathBuf, GitError> {
         let parts = hex(Sha256::digest(format!("{}\n{}", tree.root, tree.mountpoint)));
         let name = format!("{}-{}", tree.commit, &parts[..16]);
@@ -249,7 +249,7 @@ impl Repository {
         let draft = self.place.join(format!("{name}.{}", std::process::id()));
         let Some(mountpoint) = files::relative_path(&tree.mountpoint).or(tree.mountpoint.is_empty().then(PathBuf::new))
         else {
-            return Err(GitError::Options(format!("the mountpoint {} is no folder of salt://", tree.mountpoint)));
+            return Err(GitError::Options(format!("the mountpoint {} is not a path below salt://", tree.mountpoint)));
         };
         let folder = draft.join(mountpoint);
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
@@ -259,22 +259,22 @@ impl Repository {
             let mut tar = Command::new("tar");
             tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&folder);
             let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&folder))?;
-            let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            if output.status.success() { Ok(()) } else { Err(GitError::Git { remote: self.told(), told }) }
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            if output.status.success() { Ok(()) } else { Err(GitError::Git { remote: self.told(), output: stderr }) }
         });
         _ = fs::remove_file(&archive);
         if let Err(error) = done {
             _ = fs::remove_dir_all(&draft);
             return Err(error);
         }
-        // Another process may have been quicker.
+        // Another process may have unpacked it first.
         if fs::rename(&draft, &target).is_err() {
             _ = fs::remove_dir_all(&draft);
         }
         Ok(target)
     }
 
-    /// Removes what was unpacked of other commits.
+    /// Removes the unpacked directories of other commits.
     pub fn keep_only(&self, commits: &BTreeSet<String>) {
         let _working = self.working.lock();
         for entry in fs::read_dir(&self.place).into_iter().flatten().flatten() {

@@ -1,25 +1,25 @@
-//! Shell globs as Python's `fnmatch` reads them: over the whole text, `*` crosses `/`, `[!x]`
-//! negates, a lone `[` is itself, braces and backslashes are plain.
+//! Shell globs with the semantics of Python's `fnmatch`: matched against the whole text; `*` matches `/`, `[!x]`
+//! negates, a lone `[` is literal, as are braces and backslashes.
 
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSetBuilder};
 use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-/// One compiled glob.
+/// A compiled glob.
 #[derive(Debug, Clone)]
 pub struct Glob {
     text: String,
     regex: Regex,
 }
 
-/// A glob that cannot be compiled.
+/// A glob that fails to compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the pattern '{pattern}' cannot be used: {reason}")]
 pub struct GlobError {
-    /// The pattern as it was written.
+    /// The pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 
@@ -41,19 +41,19 @@ impl Glob {
         self.regex.is_match(text)
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// Whether the pattern means more than itself.
+/// Whether the pattern contains wildcards.
 pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Whether the whole text matches the pattern. For patterns that are used once; a pattern that
-/// cannot be compiled matches only itself.
+/// Whether the whole text matches the pattern. For patterns that are used once; one that fails to compile matches only
+/// itself.
 pub fn fnmatch(pattern: &str, text: &str) -> bool {
     if !is_pattern(pattern) {
         return pattern == text;
@@ -64,19 +64,19 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
 /// Many globs compiled into one: the cost of a match does not grow with those that do not match.
 #[derive(Debug, Clone, Default)]
 pub struct GlobSet {
-    /// Those of plain characters and `*`, which are most: these are looked up.
+    /// Globs of literals and `*`, which are most: matched by lookup.
     plain: globset::GlobSet,
     plain_places: Vec<usize>,
-    /// Those with `?` and classes, which mean characters where `globset` means bytes.
+    /// Globs with `?` and classes, which match characters where `globset` matches bytes.
     others: RegexSet,
     other_places: Vec<usize>,
 }
 
-/// How much memory the compiled patterns of a set may take.
+/// The maximum memory of the compiled patterns of a set, in bytes.
 const SET_SIZE: usize = 256 << 20;
 
 impl GlobSet {
-    /// Compiles all patterns; a match is told by the pattern's place.
+    /// Compiles all patterns; matches are reported by the pattern's index.
     pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
         let (mut plain, mut others) = (GlobSetBuilder::new(), Vec::new());
         let (mut plain_places, mut other_places) = (Vec::new(), Vec::new());
@@ -104,7 +104,7 @@ impl GlobSet {
         self.plain.is_match(text) || self.others.is_match(text)
     }
 
-    /// The places of all patterns that match the whole text, rising.
+    /// Returns the indexes of all patterns that match the whole text, ascending.
     pub fn matches(&self, text: &str) -> Vec<usize> {
         let mut places: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_places[i]).collect();
         if !self.other_places.is_empty() {
@@ -115,7 +115,7 @@ impl GlobSet {
     }
 }
 
-/// What a pattern consists of.
+/// A part of a pattern.
 enum Part {
     /// `*`
     Any,
@@ -132,7 +132,7 @@ enum Part {
 fn parts(pattern: &str) -> Vec<Part> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut parts = Vec::new();
-    // Once no class ends, none that starts later does.
+    // If one class is not closed, no later one is.
     let mut may_close = true;
     let mut i = 0;
     while i < chars.len() {
@@ -156,7 +156,7 @@ fn parts(pattern: &str) -> Vec<Part> {
     parts
 }
 
-/// Where the class that starts at `start` ends: at the first `]` that is not its first character.
+/// Returns the end of the class that starts at `start`: the first `]` that is not its first character.
 fn class_end(chars: &[char], start: usize) -> Option<usize> {
     let mut at = start + 1;
     if chars.get(at) == Some(&'!') {
@@ -168,7 +168,7 @@ fn class_end(chars: &[char], start: usize) -> Option<usize> {
     chars[at.min(chars.len())..].iter().position(|c| *c == ']').map(|found| at + found)
 }
 
-/// Reads what stands between brackets. A range whose end is before its start has nothing in it.
+/// Parses the content of a class. A reversed range is empty.
 fn class(text: &[char]) -> Part {
     let (negated, mut text) = match text {
         ['!', rest @ ..] => (true, rest),
@@ -190,7 +190,7 @@ fn class(text: &[char]) -> Part {
     }
 }
 
-/// The same for `globset`, if its bytes and our characters come to the same.
+/// Converts to a `globset` pattern, if matching bytes is equivalent to matching characters.
 fn plain_glob(parts: &[Part]) -> Option<String> {
     let mut out = String::new();
     for part in parts {
@@ -204,7 +204,7 @@ fn plain_glob(parts: &[Part]) -> Option<String> {
     Some(out)
 }
 
-/// The same as a regular expression.
+/// Converts to a regular expression.
 fn regex(parts: &[Part]) -> String {
     let mut out = String::from("\\A");
     for part in parts {
@@ -214,7 +214,7 @@ fn regex(parts: &[Part]) -> String {
             Part::Plain(c) => out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
             Part::Class { negated, ranges } => match (negated, ranges.as_slice()) {
                 (true, []) => out.push('.'),
-                // What is nothing at all cannot be written as a class of nothing.
+                // Regular expressions have no empty class.
                 (false, []) => out.push_str("[^\\x{0}-\\x{10FFFF}]"),
                 (negated, ranges) => {
                     out.push_str(if *negated { "[^" } else { "[" });
@@ -230,8 +230,8 @@ fn regex(parts: &[Part]) -> String {
     out
 }
 
-/// The existing paths that a glob names, sorted; one that is not absolute is looked for below `folder`. `*` does not
-/// cross `/` here, and hidden files are named only by a pattern that starts with a dot, as in a shell.
+/// Returns the existing paths that match a glob, sorted; a relative glob is resolved below `folder`. As in a shell, `*`
+/// does not match `/` here, and only patterns that start with a dot match hidden files.
 pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_owned() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -296,7 +296,7 @@ mod tests {
         }
     }
 
-    /// What `glob/record` recorded.
+    /// The behaviour recorded by `glob/record`.
     #[test]
     fn odd_patterns_mean_what_they_mean_to_python() {
         #[derive(serde::Deserialize)]
@@ -312,9 +312,9 @@ mod tests {
             let matching = |fits: &dyn Fn(usize, &str) -> bool| -> Vec<usize> {
                 (0..recorded.texts.len()).filter(|i| fits(*i, &recorded.texts[*i])).collect()
             };
-            let told = |places: &[usize]| places.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
+            let texts = |places: &[usize]| places.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
             let alone = matching(&|_, text| fnmatch(pattern, text));
-            assert_eq!(told(&alone), told(expected), "{pattern:?}");
+            assert_eq!(texts(&alone), texts(expected), "{pattern:?}");
             assert_eq!(matching(&|i, _| in_set[i].contains(&place)), *expected, "{pattern:?} in a set");
         }
     }

@@ -1,4 +1,4 @@
-//! What Salt 3008 gave for each of these texts.
+//! Compares with the recorded behaviour of Salt 3008.
 
 use brine_value::{list, map};
 
@@ -15,7 +15,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn plain_words_mean_what_yaml_1_1_says() {
+fn plain_scalars_resolve_by_yaml_1_1() {
     for (words, value) in [
         ("yes Yes YES on On ON true True TRUE", Value::Bool(true)),
         ("no No NO off Off OFF false False FALSE", Value::Bool(false)),
@@ -51,7 +51,7 @@ fn plain_words_mean_what_yaml_1_1_says() {
 }
 
 #[test]
-fn words_that_look_like_something_else_are_text() {
+fn scalars_that_resemble_other_types_are_strings() {
     let words = "y n Y N tRue oN None 08 09 012345678 0o755 00:11:22:33:44:55 1:60 01:05 1e3 1.0e3 1e+3 1.2.3 \
                  -.5 +.5 -.nan ._5 0b 0x 0b12 _1 2024-01-02 2024-1-2T3:04:05.6Z . .. -- + yes! <x a=b";
     for word in words.split_whitespace() {
@@ -158,7 +158,7 @@ fn merge_keys_come_first_and_lose_to_own_ones() {
 }
 
 #[test]
-fn what_salt_refuses_is_refused_in_its_words() {
+fn errors_use_salts_messages() {
     for (text, expected) in [
         ("a: 1\na: 2", "line 2, column 1: found conflicting ID 'a'"),
         ("a:\n- {b: 1, b: 1}", "line 2, column 10: found conflicting ID 'b'"),
@@ -204,8 +204,8 @@ fn what_salt_refuses_is_refused_in_its_words() {
 }
 
 #[test]
-fn errors_stand_where_salt_tells() {
-    for (text, told) in [
+fn error_positions_match_salt() {
+    for (text, expected) in [
         ("a: [,]", "while parsing a flow node\ndid not find expected node content\n  @ 1, 5"),
         ("[a\n ", "while parsing a flow sequence\n  @ 1, 1\ndid not find expected ',' or ']'\n  @ 3, 1"),
         ("{\n ", "while parsing a flow node\ndid not find expected node content\n  @ 3, 1"),
@@ -226,19 +226,19 @@ fn errors_stand_where_salt_tells() {
         ),
     ] {
         let places = load(text).unwrap_err().python_text();
-        assert_eq!(places.replace("in \"<unicode string>\", line ", "@ ").replace(" column", ""), told, "{text}");
+        assert_eq!(places.replace("in \"<unicode string>\", line ", "@ ").replace(" column", ""), expected, "{text}");
     }
 }
 
 #[test]
-fn what_salt_reads_of_odd_texts() {
+fn odd_texts_parse_as_in_salt() {
     assert_eq!(load("\u{feff}a: 1\nb: 2\n"), Ok(map! {"a" => 1, "b" => 2}.into()));
     assert_eq!(load("!!value x: 1"), Ok(map! {"x" => 1}.into()));
     assert!(load("0b_").is_err());
 }
 
 #[test]
-fn the_salt_text_tells_places_as_salt_does() {
+fn salt_text_shows_positions_as_salt_does() {
     insta::assert_snapshot!(load("a: 1\na: 2").unwrap_err().salt_text(), @r#"
     while constructing a mapping
       in "<unicode string>", line 1, column 1
@@ -255,7 +255,7 @@ fn the_salt_text_tells_places_as_salt_does() {
 }
 
 #[test]
-fn the_snippet_points_at_the_place() {
+fn the_snippet_points_at_the_position() {
     insta::assert_snapshot!(load("ok: 1\n\tdé: x: y\n").unwrap_err().snippet(), @r"
     	dé: x: y
     ^
@@ -267,7 +267,7 @@ fn the_snippet_points_at_the_place() {
 }
 
 #[test]
-fn every_key_and_item_has_a_place() {
+fn every_key_and_item_has_a_position() {
     let located = load_located("a: &a\n  x: 1\nb:\n  - {c: 2, 3: 4}\n  - <<: *a\n    y: 5\n").unwrap();
     for (path, place) in [
         (&[][..], Some((1, 1))),
@@ -300,7 +300,7 @@ fn aliases_and_depth_are_bounded() {
 }
 
 #[test]
-fn the_yaml_outputter_s_golden_text_comes_out() {
+fn dump_matches_the_golden_yaml_output() {
     let value = map! {"local" => map! {
         "str" => "text", "int" => 42, "float" => 1.5, "none" => Value::Nil, true => true, "empty" => "",
         "elist" => list![], "edict" => map! {}, "list" => list![1, "two", list![3, 4], map! {"k" => "v"}],
@@ -388,15 +388,15 @@ fn long_lines_are_folded_near_80_columns() {
     assert_eq!(dump(&map! {"a" => map! {"b" => 1}}.into(), wide), "a:\n    b: 1\n");
 }
 
-/// What `scalars/record` recorded: word, type, text.
+/// The words recorded by `scalars/record`: word, type, text.
 #[test]
-fn plain_words_mean_what_they_mean_to_salt() {
+fn plain_scalars_resolve_as_in_salt() {
     let recorded: Vec<[String; 3]> = serde_json::from_str(include_str!("../scalars/scalars.json")).unwrap();
     assert!(recorded.len() > 2000);
     for [word, kind, text] in recorded {
         let read = load(&format!("[{word}]")).map(|list| list.as_list().unwrap()[0].clone());
         if kind == "error" {
-            // Salt does not get over such a word; here it is refused, or text.
+            // Salt crashes on such a word; here it is refused, or a string.
             assert!(read.is_err() || read == Ok(word.as_str().into()), "{word}");
             continue;
         }

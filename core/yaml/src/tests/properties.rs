@@ -30,7 +30,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![".*", "[ \\n\\ta:#'\"-]{0,12}", "[0-9:_.+-]{0,8}", "([a-z]{1,9} ){0,40}"]
 }
 
-/// Pieces that YAML has a meaning for, in any order.
+/// Pieces with a meaning in YAML, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back_the_same(value in value(), flow: bool, indent in 2..8u8) {
+    fn dumped_values_load_unchanged(value in value(), flow: bool, indent in 2..8u8) {
         let text = dump(&value, Style { flow, indent, ..Style::BLOCK });
         prop_assert_eq!(load(&text), Ok(value), "{}", text);
     }

@@ -1,4 +1,4 @@
-//! Whether untrusted text is read by YAML as nothing but a part of the scalar that it stands in.
+//! Decides whether YAML parses untrusted text as nothing but a part of its scalar.
 
 /// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,23 +10,23 @@ pub(crate) enum Style {
     Block,
 }
 
-/// Where a scalar stands.
+/// The position of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub style: Style,
-    /// Whether it is inside of brackets or braces.
+    /// Whether it is in a flow collection.
     pub in_flow: bool,
-    /// Whether it goes over several lines.
+    /// Whether it spans several lines.
     pub several_lines: bool,
 }
 
-/// A part of a scalar: the template's, or that of a word.
+/// A part of a scalar: from the template, or of a placeholder.
 pub(super) struct Part<'t> {
     pub text: &'t str,
     pub word: Option<usize>,
 }
 
-/// The first word whose text does not fit, and the cause.
+/// Returns the first placeholder whose text does not fit, and the cause.
 pub(super) fn misfit(parts: &[Part<'_>], place: Place) -> Option<(usize, &'static str)> {
     for (at, part) in parts.iter().enumerate() {
         let Some(number) = part.word else { continue };
@@ -39,7 +39,7 @@ pub(super) fn misfit(parts: &[Part<'_>], place: Place) -> Option<(usize, &'stati
     None
 }
 
-/// Line ends, and what YAML refuses or reads as one.
+/// Line ends, and characters that YAML refuses or treats as a line end.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -48,7 +48,7 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-/// Why a text does not fit between these characters. Nothing stands before or after it at the edges of the scalar.
+/// Returns why a text does not fit between these characters; `None` is the edge of the scalar.
 fn cause(text: &str, before: Option<char>, after: Option<char>, place: Place) -> Option<&'static str> {
     if text.contains(is_control) {
         return Some("a line break or a control character");
@@ -61,7 +61,7 @@ fn cause(text: &str, before: Option<char>, after: Option<char>, place: Place) ->
         Style::Plain => return plain(text, before, after, place),
         _ => {}
     }
-    // Line ends inside of quotes take the blanks around them along.
+    // Line folding in quoted scalars removes the blanks around a line end.
     let folds = place.several_lines && place.style != Style::Block;
     (folds && (starts_blank || ends_blank)).then_some("a blank at its edge")
 }

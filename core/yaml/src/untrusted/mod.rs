@@ -1,9 +1,9 @@
-//! Untrusted text in an SLS: text from an event on its way through one render.
+//! Untrusted text in an SLS: text from an event, tracked through one render.
 //!
-//! While a guarded template renders, an opaque word stands in the output wherever text from the event was printed. The
-//! YAML is parsed with these words in place, so that its structure comes from the template alone; `fits` then refuses
-//! text that YAML would have read as more than the text of its scalar. The words stay in the parsed data until the
-//! caller has looked at what it is for ([`Words::parts`]), and [`Words::resolve`] puts the text in their place.
+//! A guarded template prints an opaque placeholder (a *word*) wherever text from the event was printed. The YAML is
+//! parsed with these placeholders, so that its structure comes from the template alone; `fits` then refuses text that
+//! YAML would parse as more than the text of its scalar. The placeholders stay in the parsed data until the caller has
+//! checked their use ([`Words::parts`]); [`Words::resolve`] replaces them by the text.
 
 mod fits;
 
@@ -15,13 +15,13 @@ use parking_lot::Mutex;
 
 pub(super) use fits::{Place, Style};
 
-/// How many bytes of untrusted text one render may print, in all.
+/// The maximum number of bytes of untrusted text in one render.
 const MOST_BYTES: usize = 64 << 20;
 
-/// What one word costs beside its text.
+/// The cost of one placeholder beside its text.
 const WORD_COST: usize = 128;
 
-/// The place in a template that printed untrusted text.
+/// The position in a template that printed untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The name of the template.
@@ -56,11 +56,11 @@ impl UntrustedError {
 pub enum Kind {
     /// Text.
     Text,
-    /// A number, a truth value or nothing: YAML resolves its text.
+    /// A number, boolean or null: YAML resolves its text.
     Typed,
-    /// The output of an encoder such as `yaml_encode`: alone, it is a node of its own.
+    /// The output of an encoder such as `yaml_encode`: alone, it is a node.
     Yaml,
-    /// The same of `json`.
+    /// The output of `json`.
     Json,
 }
 
@@ -77,15 +77,15 @@ struct Table {
     bytes: usize,
 }
 
-/// The words of one render, and the untrusted text that each stands for.
+/// The placeholders of one render, with the untrusted text of each.
 #[derive(Debug, Clone)]
 pub struct Words {
-    /// How each word begins: letters by chance, which no sender can know.
+    /// The prefix of each placeholder: random letters that no sender can know.
     prefix: Arc<str>,
     table: Arc<Mutex<Table>>,
 }
 
-/// The character behind the number in a word.
+/// The character behind the number in a placeholder.
 const END: char = 'q';
 
 /// A part of a text.
@@ -102,7 +102,7 @@ pub enum Part<'t> {
     },
 }
 
-/// A piece of a text: the template's, or the word with this number.
+/// A piece of a text: from the template, or the placeholder with this number.
 enum Piece<'t> {
     Own(&'t str),
     Word(usize),
@@ -115,9 +115,9 @@ impl Default for Words {
 }
 
 impl Words {
-    /// Creates an empty table with a prefix of its own.
+    /// Creates an empty table with a random prefix.
     pub fn new() -> Self {
-        // A letter that is no escape in YAML and begins no number, then letters alone.
+        // A letter that is neither an escape in YAML nor the start of a number, then letters alone.
         let mut prefix = String::from("q");
         let mut random = rand::random::<u128>();
         for _ in 0..24 {
@@ -127,18 +127,18 @@ impl Words {
         Words { prefix: prefix.into(), table: Arc::default() }
     }
 
-    /// Whether nothing untrusted was printed.
+    /// Whether no untrusted text was printed.
     pub fn is_empty(&self) -> bool {
         self.table.lock().words.is_empty()
     }
 
-    /// Whether there is a word in this text.
+    /// Whether this text contains a placeholder.
     pub fn touches(&self, text: &str) -> bool {
-        // Most texts of a file are shorter than a word.
+        // Most texts of a file are shorter than a placeholder.
         text.len() > self.prefix.len() && text.contains(&*self.prefix)
     }
 
-    /// Adds a text and returns the word that stands for it, or nothing if the render has printed too much.
+    /// Adds a text and returns its placeholder, or `None` if the render exceeds its limit.
     pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
         let mut table = self.table.lock();
         let bytes = table.bytes.checked_add(text.len())?.checked_add(WORD_COST)?;
@@ -153,7 +153,7 @@ impl Words {
         Some(word)
     }
 
-    /// The pieces of a text.
+    /// Splits a text into pieces.
     fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
         let count = self.table.lock().words.len();
         let (mut pieces, mut own, mut at) = (Vec::new(), 0, 0);
@@ -192,7 +192,7 @@ impl Words {
         pieces.into_iter().map(part).collect()
     }
 
-    /// Replaces the words in a text by what they stand for.
+    /// Replaces the placeholders in a text by their text.
     pub fn reveal(&self, text: &str) -> String {
         if !self.touches(text) {
             return text.to_owned();
@@ -206,17 +206,17 @@ impl Words {
         pieces.iter().map(text).collect()
     }
 
-    /// Counts text that a template captures to what the render may print; whether that fits.
+    /// Counts captured template output towards the limit of the render. Returns whether it fits.
     pub fn spend(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
         table.bytes = table.bytes.saturating_add(bytes);
         table.bytes <= MOST_BYTES
     }
 
-    /// Replaces all words in a value.
+    /// Replaces all placeholders in a value.
     ///
     /// # Errors
-    /// The key of a mapping that is there twice once its words are replaced.
+    /// A mapping key that is a duplicate after the replacement.
     pub fn resolve(&self, value: Value) -> Result<Value, String> {
         Ok(match value {
             Value::Str(text) if self.touches(text.as_str()) => self.reveal(text.as_str()).into(),
@@ -228,7 +228,7 @@ impl Words {
         })
     }
 
-    /// Whether there is a word in a value.
+    /// Whether a value contains a placeholder.
     fn are_in(&self, value: &Value) -> bool {
         match value {
             Value::Str(text) => self.touches(text.as_str()),
@@ -238,10 +238,10 @@ impl Words {
         }
     }
 
-    /// As [`Words::resolve`], of a mapping.
+    /// As [`Words::resolve`], for a mapping.
     ///
     /// # Errors
-    /// A key that is there twice once its words are replaced.
+    /// A key that is a duplicate after the replacement.
     pub fn resolve_map(&self, map: Map) -> Result<Map, String> {
         if !map.iter().any(|(key, value)| self.are_in(key) || self.are_in(value)) {
             return Ok(map);
@@ -258,10 +258,10 @@ impl Words {
         Ok(resolved)
     }
 
-    /// What a scalar with words in it becomes.
+    /// Resolves a scalar that contains placeholders.
     ///
     /// # Errors
-    /// Text that YAML would have read as more than the text of this scalar.
+    /// Text that YAML would parse as more than the text of this scalar.
     pub(super) fn scalar(&self, text: &str, place: Place, tagged: bool) -> Result<Scalar, UntrustedError> {
         let pieces = self.pieces(text);
         {
@@ -302,7 +302,7 @@ impl Words {
         Ok(Scalar::Resolved(self.reveal(text)))
     }
 
-    /// The data of an encoded value, its texts as words of their own.
+    /// Decodes the data of an encoded value; its strings become placeholders.
     fn node(&self, text: &str, kind: Kind, origin: &Origin) -> Result<Value, UntrustedError> {
         let value = match kind {
             Kind::Json => json::from_json(text).map_err(|error| error.to_string()),
@@ -329,7 +329,7 @@ impl Words {
         })
     }
 
-    /// The error for a word in a part of the text that is no content, such as an alias or a tag.
+    /// Returns the error for a placeholder outside of content, such as in an alias or a tag.
     pub(super) fn no_content(&self, text: &str) -> Option<UntrustedError> {
         let part = self.parts(text).into_iter().find_map(|part| match part {
             Part::Untrusted { origin, .. } => Some(origin),
@@ -339,11 +339,11 @@ impl Words {
     }
 }
 
-/// What a scalar with words in it is.
+/// The result of resolving a scalar with placeholders.
 pub(super) enum Scalar {
-    /// Text, with its words.
+    /// A string with its placeholders.
     Text,
-    /// Text that is still to be resolved as YAML resolves it, without words.
+    /// Plain text without placeholders, to be resolved by YAML's rules.
     Resolved(String),
     /// Data.
     Node(Value),
@@ -360,7 +360,7 @@ fn refused(origin: &Origin, cause: &str) -> UntrustedError {
     )
 }
 
-/// The error for a template that prints too much.
+/// Builds the error for a template that exceeds the limit.
 pub fn too_much(origin: &Origin) -> UntrustedError {
     let message = format!(
         "render failed: at `{}` the template has printed more than {MOST_BYTES} bytes from the event",

@@ -1,11 +1,11 @@
-//! The request client: many requests at a time, each matched to its reply.
+//! The request client: concurrent requests, each matched to its reply.
 //!
 //! Brine's servers take all requests over one connection: a request carries a number in front of the empty frame, the
-//! server sends it back, and replies come in any order. Other servers get one request a connection at a time: not all of
-//! them take what stands in front, and their replies do not name their request.
+//! server returns it, and replies come in any order. Other servers get one request per connection at a time: not all of
+//! them accept further frames in front, and their replies do not identify the request.
 //!
-//! Every connection has a task that reads it for as long as it lives, with or without a request in progress: it answers
-//! heartbeats and notices when the server closes the connection.
+//! A task reads each connection for its whole life, with or without a request in progress: it answers heartbeats and
+//! notices when the server closes the connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,19 +23,19 @@ use super::{Endpoint, Reader, TransportError, Writer};
 type Reply = oneshot::Sender<Result<Bytes, TransportError>>;
 type Queue = mpsc::Sender<(Bytes, Reply)>;
 
-/// The maximum number of connections without a request that are kept for the next requests.
+/// The maximum number of idle connections kept for further requests.
 const IDLE: usize = 8;
-/// The maximum number of connections with a request in progress, one each; further requests wait. A minion runs 256 jobs
-/// at a time, and what they wait for may need requests of its own.
+/// The maximum number of connections with a request in progress, one each; further requests wait. A minion runs 256
+/// jobs concurrently, and these may depend on requests of their own.
 const CONNECTIONS: usize = 512;
 /// The maximum number of requests that wait to be written to a shared connection.
 const QUEUED: usize = 256;
-/// How many connections a request tries that end before anything was sent over them.
+/// The number of connections that a request tries if they end before anything was sent.
 const TRIES: usize = 3;
-/// The maximum time for a message to be read or written once it has begun.
+/// The timeout for reading or writing a message once it has begun.
 const MESSAGE_TIME: Duration = Duration::from_secs(60);
 
-/// The outcome of the first connection, once there is one.
+/// The outcome of the first connection.
 type Attempt = watch::Receiver<Option<Result<(), TransportError>>>;
 
 /// The connections, by the kind of the server.
@@ -48,20 +48,20 @@ enum Pool {
     Connecting(Attempt),
     /// One connection for all requests.
     Shared(Queue),
-    /// One connection for each request: those that have none in progress.
+    /// One connection for each request: the idle ones.
     Single(Vec<Queue>),
 }
 
-/// What the pool offers to a request.
+/// The pool's offer for a request.
 enum Offer {
     Shared(Queue),
-    /// A connection of its own, from the pool or new.
+    /// A connection for this request alone, from the pool or new.
     Single,
     /// The connection that is being opened.
     Wait(Attempt),
 }
 
-/// A client of a request server. Connects when it is first used, and again after the connection has ended.
+/// A client of a request server. Connects on first use, and again after the connection has ended.
 #[derive(Clone)]
 pub struct RequestClient(Arc<Client>);
 
@@ -91,9 +91,9 @@ impl RequestClient {
     /// Sends a request and returns its reply.
     ///
     /// # Errors
-    /// [`TransportError::Unanswered`] if the connection ended after the request was sent: whether the server has carried
-    /// it out is unknown, and only the caller knows whether it may be repeated. A request that was not sent yet goes over
-    /// another connection.
+    /// [`TransportError::Unanswered`] if the connection ended after the request was sent: whether the server has
+    /// carried it out is unknown, and only the caller knows whether it may be repeated. An unsent request is retried
+    /// over another connection.
     pub async fn request(&self, request: impl Into<Bytes>, timeout: Duration) -> Result<Bytes, TransportError> {
         let request = request.into();
         let exchange = async {
@@ -108,8 +108,8 @@ impl RequestClient {
         tokio::time::timeout(timeout, exchange).await.map_err(timed_out)?
     }
 
-    /// Takes a connection, and opens one if none is free. Requests that come before the kind of the server is known wait
-    /// for the same first connection and share its failure.
+    /// Takes a connection, and opens one if none is idle. Requests that arrive before the kind of the server is known
+    /// wait for the same first connection and share its failure.
     async fn lease(&self) -> Result<Lease, TransportError> {
         loop {
             match self.offer() {
@@ -121,7 +121,7 @@ impl RequestClient {
                     }
                 }
                 Offer::Single => {
-                    // Never closed.
+                    // The semaphore is never closed.
                     let permit =
                         Arc::clone(&self.0.permits).acquire_owned().await.map_err(|_| TransportError::Closed)?;
                     if let Some(lease) = self.single(permit).await? {
@@ -137,14 +137,14 @@ impl RequestClient {
         match &*pool {
             Pool::Shared(queue) if !queue.is_closed() => return Offer::Shared(queue.clone()),
             Pool::Single(_) => return Offer::Single,
-            // The sender goes with the outcome; without one, the runtime of the attempt has ended.
+            // The sender is dropped with the outcome; without one, the runtime of the attempt has ended.
             Pool::Connecting(attempt) if attempt.has_changed().is_ok() => return Offer::Wait(attempt.clone()),
             _ => {}
         }
         let (outcome, attempt) = watch::channel(None);
         *pool = Pool::Connecting(attempt.clone());
         let this = self.clone();
-        // A task of its own: the attempt goes on for the others when a waiting request is given up.
+        // In a task of its own: the attempt continues for others if the caller is cancelled.
         supervisor::spawn("connecting", async move {
             let connected = this.connect().await;
             let mut pool = this.0.pool.lock();
@@ -162,11 +162,11 @@ impl RequestClient {
         Offer::Wait(attempt)
     }
 
-    /// Takes a connection for one request, or nothing if the server turns out to share one.
+    /// Takes a connection for one request, or `None` if the server turns out to share one.
     async fn single(&self, permit: OwnedSemaphorePermit) -> Result<Option<Lease>, TransportError> {
         let idle = match &mut *self.0.pool.lock() {
             Pool::Single(idle) => {
-                // The others of a server that has gone went the same way.
+                // The other connections of a server that has gone have ended as well.
                 idle.retain(|queue| !queue.is_closed());
                 idle.pop()
             }
@@ -185,7 +185,7 @@ impl RequestClient {
         Ok(Some(Lease { queue, single: Some((Arc::clone(&self.0), permit)) }))
     }
 
-    /// Opens a connection and returns it with whether it takes any number of requests.
+    /// Connects. Returns the connection and whether it takes any number of requests.
     async fn connect(&self) -> Result<(Queue, bool), TransportError> {
         let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
         let any_order = reader.any_order();
@@ -195,16 +195,15 @@ impl RequestClient {
     }
 }
 
-/// A connection that a request goes over. One that is given up with a request in progress ends, and with it the reply,
-/// unless it is shared.
+/// The connection of one request. If the request is cancelled, the connection ends, unless it is shared.
 struct Lease {
     queue: Queue,
-    /// The pool that a connection for one request returns to.
+    /// The pool that an unshared connection returns to.
     single: Option<(Arc<Client>, OwnedSemaphorePermit)>,
 }
 
 impl Lease {
-    /// Sends a request and returns its reply; nothing if the connection ended before the request was sent.
+    /// Sends a request and returns its reply; `None` if the connection ended before the request was sent.
     async fn exchange(self, request: &Bytes) -> Option<Result<Bytes, TransportError>> {
         let (reply, answer) = oneshot::channel();
         self.queue.send((request.clone(), reply)).await.ok()?;
@@ -219,10 +218,10 @@ impl Lease {
     }
 }
 
-/// The requests that wait for a reply, by their number; of a connection for one request, the number is always the same.
+/// The requests without a reply by number; always the same number on an unshared connection.
 type Waiting = Mutex<HashMap<u32, Reply>>;
 
-/// Serves one connection until it ends or nobody holds its queue any more.
+/// Serves one connection until it ends or its queue is dropped.
 async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, any_order: bool) {
     let waiting = Waiting::default();
     let connection = Connection::new(reader, writer, Some(MESSAGE_TIME));
@@ -233,14 +232,14 @@ async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, 
     };
     let reason = ended.err().unwrap_or(TransportError::Closed);
     tracing::debug!(%reason, "a request connection ended");
-    // Requests that are still in the queue were not sent: their callers see them dropped.
+    // Queued requests were not sent: their callers see them dropped.
     for (_, reply) in waiting.lock().drain() {
-        // A caller may have given up.
+        // The caller may have been cancelled.
         _ = reply.send(Err(TransportError::Unanswered { reason: Arc::new(reason.clone()) }));
     }
 }
 
-/// The requests as they are written.
+/// Writes the requests.
 struct Asking<'a> {
     requests: mpsc::Receiver<(Bytes, Reply)>,
     waiting: &'a Waiting,
@@ -251,7 +250,7 @@ struct Asking<'a> {
 impl Source for Asking<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         let Some(mut request) = self.requests.recv().await else { return Ok(false) };
-        // Requests that were given up would stay here for ever if the server never answered.
+        // Cancelled requests would stay for ever if the server never answered.
         self.waiting.lock().retain(|_, reply| !reply.is_closed());
         loop {
             let (content, reply) = request;
@@ -287,10 +286,10 @@ async fn take_replies(mut incoming: Incoming, waiting: &Waiting, any_order: bool
             _ => return Err(TransportError::Malformed("a reply has other frames than its request")),
         };
         match waiting.lock().remove(&number) {
-            // A caller may have given up.
+            // The caller may have been cancelled.
             Some(waiter) => _ = waiter.send(Ok(reply.clone())),
             None if any_order => {}
-            // It could be taken for the reply to the next request.
+            // It could be mistaken for the reply to the next request.
             None => return Err(TransportError::Malformed("a reply came without a request")),
         }
     }

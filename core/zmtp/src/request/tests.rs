@@ -23,7 +23,7 @@ async fn accept(listener: &Listener, kind: SocketType) -> (Reader, Writer) {
     zmtp::accept(accepted.read, accepted.write, kind, Limits::default(), None).await.unwrap()
 }
 
-/// The next request: all its frames.
+/// Returns the next request with all its frames.
 async fn request(reader: &mut Reader) -> Vec<Bytes> {
     match reader.read().await.unwrap() {
         Message::Frames(frames) => frames,
@@ -39,8 +39,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Echoes requests and sends heartbeats as libzmq does with these times: a peer that does not answer is disconnected.
-/// Returns how many heartbeats were answered.
+/// Echoes requests and sends heartbeats at these intervals as libzmq does: disconnects a peer that does not answer.
+/// Returns the number of answered heartbeats.
 async fn heartbeating(mut reader: Reader, mut writer: Writer, answered: watch::Sender<usize>) {
     const INTERVAL: Duration = Duration::from_millis(100);
     const TIMEOUT: Duration = Duration::from_millis(300);
