@@ -1,4 +1,4 @@
-//! `hashutil`: digests and encodings of texts.
+//! `hashutil`: digests and encodings of strings.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -32,7 +32,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The digest of a text: md5, sha256 or sha512.
+/// Return the digest of a string: md5, sha256 or sha512.
 ///
 /// CLI Example:
 ///
@@ -42,7 +42,7 @@ pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksu
     hash(instr.to_string().as_bytes(), &checksum)
 }
 
-/// The digest of a file's content.
+/// Return the digest of a file's content.
 ///
 /// CLI Example:
 ///
@@ -55,7 +55,7 @@ pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] 
     hash(&read(&infile)?, &checksum)
 }
 
-/// The MD5 digest of a text.
+/// Return the MD5 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -65,7 +65,7 @@ pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "md5")
 }
 
-/// The SHA-256 digest of a text.
+/// Return the SHA-256 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -75,7 +75,7 @@ pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha256")
 }
 
-/// The SHA-512 digest of a text.
+/// Return the SHA-512 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -85,7 +85,7 @@ pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha512")
 }
 
-/// A text as base64.
+/// Encode a string as base64.
 ///
 /// CLI Example:
 ///
@@ -95,7 +95,7 @@ pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
     Ok(STANDARD.encode(instr.to_string()).into())
 }
 
-/// A text as base64, with a line end.
+/// Encode a string as base64, with a newline at the end.
 ///
 /// CLI Example:
 ///
