@@ -105,7 +105,7 @@ pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
     Ok(in_lines(instr.to_string().as_bytes()).into())
 }
 
-/// The text that base64 of several lines stands for.
+/// Decode base64 of several lines into a string.
 ///
 /// CLI Example:
 ///
@@ -115,7 +115,7 @@ pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
     Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
 }
 
-/// The text that base64 stands for.
+/// Decode base64 into a string.
 ///
 /// CLI Example:
 ///
@@ -126,7 +126,7 @@ pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
     Ok(String::from_utf8_lossy(&bytes).into_owned().into())
 }
 
-/// The content of a file as base64, in lines.
+/// Encode the content of a file as base64, in lines.
 ///
 /// CLI Example:
 ///
@@ -136,7 +136,7 @@ pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
     Ok(in_lines(&read(&fname)?).into())
 }
 
-/// Writes what base64 stands for into a file.
+/// Decode base64 into a file.
 ///
 /// CLI Example:
 ///
@@ -148,7 +148,7 @@ pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> 
     Ok(true.into())
 }
 
-/// The HMAC of a text with SHA-256, in hex.
+/// Return the HMAC of a string with SHA-256, in hex.
 ///
 /// CLI Example:
 ///
@@ -158,7 +158,7 @@ pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -
     Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
 }
 
-/// Whether a text in base64 is the HMAC of another one with SHA-256.
+/// Return whether a base64 string is the HMAC of another string with SHA-256.
 ///
 /// CLI Example:
 ///
@@ -169,7 +169,7 @@ pub fn hmac_signature(_context: &Context, string: String, shared_secret: String,
     Ok(constant_time_eq(made, challenge_hmac).into())
 }
 
-/// Whether a text is signed as GitHub signs what it sends: `sha256=` and the HMAC in hex.
+/// Return whether a string has this GitHub signature: `sha256=` and the HMAC in hex.
 ///
 /// CLI Example:
 ///
@@ -202,7 +202,7 @@ fn digest_named(name: &str) -> Result<Digest, CallError> {
     Digest::named(name).ok_or_else(|| CallError::Execution(format!("Hash func '{name}' is not supported.")))
 }
 
-/// Base64 in lines of 76 signs, each with its end.
+/// Returns base64 in lines of 76 characters, each with a newline.
 fn in_lines(bytes: &[u8]) -> String {
     bytes.chunks(57).map(|line| STANDARD.encode(line) + "\n").collect()
 }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_and_files_are_those_of_salt() {
+    fn signatures_and_files_match_salts() {
         let context = testing::context(&[]);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data").display().to_string();

@@ -1,7 +1,7 @@
-//! `pkg`: the packages of this host.
+//! `pkg`: packages of this host.
 //!
-//! `manager.rs` says what a package manager can do; apt, dnf, zypper, apk and pacman are behind it, one file or folder
-//! each. What calls and states share stands in `work.rs`, which versions are good in `versions.rs`.
+//! `manager.rs` defines the interface of package managers; apt, dnf, zypper, apk and pacman implement it, one file
+//! or directory each. Code shared by functions and states is in `work.rs`, version requirements in `versions.rs`.
 
 mod apk;
 mod apt;
