@@ -12,8 +12,8 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 /// Execution functions of `mine`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush]);
 
-/// Call a function and send its return to the mine, under its own name or, with `mine_function`, under this name
-/// for the return of that function. `allow_tgt` (of type `allow_tgt_type`) selects the minions that may read it.
+/// Call a function and send its return to the mine under `name`, which is the function unless `mine_function` names
+/// another one. `allow_tgt` (of type `allow_tgt_type`) selects the minions that may read it.
 /// Returns false if there is no such function or it fails.
 ///
 /// CLI Example:

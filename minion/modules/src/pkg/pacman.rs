@@ -169,7 +169,7 @@ impl Packages for Pacman {
         Ok(complaints(&pacman(context, &words, &arguments(&names)?, options)?))
     }
 
-    /// By database, whether it has something new.
+    /// Returns by database whether it was updated.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
         let output = pacman(context, &["-Sy"], &[], options)?;
         if output.retcode != 0 {
@@ -206,7 +206,7 @@ mod tests {
     use crate::testing::{self, Scripted};
 
     #[test]
-    fn pacmans_lists_are_read() {
+    fn output_of_pacman_is_parsed() {
         let text = "brine-one 1.1-1\nbrine-two 1:1.0-1\ndownloading core.db...\nno pair at all\n";
         let expected = [("brine-one", "1.1-1"), ("brine-two", "1:1.0-1")];
         assert_eq!(pairs(text), expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refreshed_is_read() {
+    fn refreshed_databases_are_parsed() {
         let text = ":: Synchronizing package databases...\n case downloading...\n core is up to date\ndownloading extra.db...\n";
         assert_eq!(refreshed(text), map! {"case" => true, "core" => false, "extra" => true});
     }
 
-    /// What pacman 6.0 says, shortened.
+    /// Transcripts of pacman 6.0, shortened.
     #[test]
     fn packages_are_managed() {
         let script = "

@@ -1,4 +1,4 @@
-//! `saltutil`: running jobs, and modules from the master. `refresh` refreshes what the minion keeps.
+//! `saltutil`: running jobs, and modules of the master. `refresh.rs` refreshes pillar, grains and caches.
 
 pub(crate) mod orchestration;
 pub mod refresh;
@@ -57,7 +57,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The jobs that run now, this one aside.
+/// Return the running jobs, except this one.
 ///
 /// CLI Example:
 ///
@@ -67,7 +67,7 @@ pub fn running(context: &Context) -> CallResult {
     Ok(others(context).into_iter().map(|job| job.told).collect())
 }
 
-/// The jobs that run now and call a function that matches.
+/// Return the running jobs whose function matches a glob.
 ///
 /// CLI Example:
 ///
@@ -78,7 +78,7 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
     Ok(matching.map(|job| job.told).collect())
 }
 
-/// One job, if it runs.
+/// Return a job, if it is running.
 ///
 /// CLI Example:
 ///
@@ -90,7 +90,7 @@ pub fn find_job(context: &Context, jid: Value) -> CallResult {
     Ok(found.map(|job| job.told).unwrap_or_default().into())
 }
 
-/// What a job returned, if this minion still has it.
+/// Return the return of a job, if it is in this minion's job cache.
 ///
 /// CLI Example:
 ///
@@ -104,7 +104,7 @@ pub fn find_cached_job(context: &Context, jid: Value) -> CallResult {
     }
 }
 
-/// Sends a signal to a job: its processes and their children.
+/// Send a signal to the processes of a job.
 ///
 /// CLI Example:
 ///
@@ -114,7 +114,7 @@ pub fn signal_job(context: &Context, jid: Value, sig: i32) -> CallResult {
     signal(context, &jid, sig)
 }
 
-/// Ends a job: its processes and their children get a SIGTERM.
+/// Terminate a job: send SIGTERM to its processes.
 ///
 /// CLI Example:
 ///
@@ -124,7 +124,7 @@ pub fn term_job(context: &Context, jid: Value) -> CallResult {
     signal(context, &jid, Signal::SIGTERM as i32)
 }
 
-/// Ends a job at once: its processes and their children get a SIGKILL.
+/// Kill a job: send SIGKILL to its processes.
 ///
 /// CLI Example:
 ///
@@ -134,8 +134,7 @@ pub fn kill_job(context: &Context, jid: Value) -> CallResult {
     signal(context, &jid, Signal::SIGKILL as i32)
 }
 
-/// What was brought over from the master's `_modules` and its like: nothing, functions are part of the
-/// minion.
+/// Sync custom modules from the master: an empty result, because functions are part of the minion.
 ///
 /// CLI Example:
 ///
@@ -145,7 +144,7 @@ pub fn sync_all(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(Value::Map(KINDS.iter().map(|kind| ((*kind).into(), list![])).collect()))
 }
 
-/// As `sync_all`, of `_beacons` alone.
+/// Sync `_beacons`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -155,7 +154,7 @@ pub fn sync_beacons(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_clouds` alone.
+/// Sync `_clouds`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -165,7 +164,7 @@ pub fn sync_clouds(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_engines` alone.
+/// Sync `_engines`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -175,7 +174,7 @@ pub fn sync_engines(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_executors` alone.
+/// Sync `_executors`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -185,7 +184,7 @@ pub fn sync_executors(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_grains` alone.
+/// Sync `_grains`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -195,7 +194,7 @@ pub fn sync_grains(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_log_handlers` alone.
+/// Sync `_log_handlers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -205,7 +204,7 @@ pub fn sync_log_handlers(_context: &Context, #[keywords] _kwargs: Map) -> CallRe
     Ok(list![])
 }
 
-/// As `sync_all`, of `_matchers` alone.
+/// Sync `_matchers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -215,7 +214,7 @@ pub fn sync_matchers(_context: &Context, #[keywords] _kwargs: Map) -> CallResult
     Ok(list![])
 }
 
-/// As `sync_all`, of `_modules` alone.
+/// Sync `_modules`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -225,7 +224,7 @@ pub fn sync_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_output` alone.
+/// Sync `_output`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -235,7 +234,7 @@ pub fn sync_output(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_pillar` alone.
+/// Sync `_pillar`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -245,7 +244,7 @@ pub fn sync_pillar(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_proxymodules` alone.
+/// Sync `_proxymodules`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -255,7 +254,7 @@ pub fn sync_proxymodules(_context: &Context, #[keywords] _kwargs: Map) -> CallRe
     Ok(list![])
 }
 
-/// As `sync_all`, of `_renderers` alone.
+/// Sync `_renderers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -265,7 +264,7 @@ pub fn sync_renderers(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_resources` alone.
+/// Sync `_resources`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -275,7 +274,7 @@ pub fn sync_resources(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_returners` alone.
+/// Sync `_returners`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -285,7 +284,7 @@ pub fn sync_returners(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_sdb` alone.
+/// Sync `_sdb`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -295,7 +294,7 @@ pub fn sync_sdb(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_serializers` alone.
+/// Sync `_serializers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -305,7 +304,7 @@ pub fn sync_serializers(_context: &Context, #[keywords] _kwargs: Map) -> CallRes
     Ok(list![])
 }
 
-/// As `sync_all`, of `_states` alone.
+/// Sync `_states`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -315,7 +314,7 @@ pub fn sync_states(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_utils` alone.
+/// Sync `_utils`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -325,7 +324,7 @@ pub fn sync_utils(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_wrapper` alone.
+/// Sync `_wrapper`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -335,7 +334,7 @@ pub fn sync_wrapper(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_tops` alone.
+/// Sync `_tops`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -345,7 +344,7 @@ pub fn sync_tops(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_thorium` alone.
+/// Sync `_thorium`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -355,7 +354,7 @@ pub fn sync_thorium(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_output`.
+/// Sync `_output`, as `sync_output`.
 ///
 /// CLI Example:
 ///
@@ -365,7 +364,7 @@ pub fn sync_outputters(_context: &Context, #[keywords] _kwargs: Map) -> CallResu
     Ok(list![])
 }
 
-/// What Salt brings over from a master.
+/// Types of modules that Salt syncs from a master.
 const KINDS: &[&str] = &[
     "beacons",
     "clouds",
@@ -397,7 +396,7 @@ fn find(context: &Context, jid: &Value) -> Option<Arc<Job>> {
     context.minion.jobs.lock().get(&jid.to_string()).cloned()
 }
 
-/// What ends a job ends it whether it is in a command or in a function of ours.
+/// Sends a signal to a job, whether it runs a command or a function.
 fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> {
     let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("there is no signal {sig}")))?;
     let Some(job) = find(context, jid) else { return Ok("".into()) };
@@ -418,7 +417,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn there_is_nothing_to_bring_over() {
+    fn sync_functions_return_nothing() {
         let context = testing::context(&[]);
         let all = context.call("saltutil.sync_all", Args::default()).unwrap();
         assert_eq!((all.get("modules"), all.get("grains")), (Some(&list![]), Some(&list![])));
@@ -427,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_run_are_found_and_ended() {
+    fn running_jobs_are_found_and_killed() {
         let context = testing::context(&[]);
         let other = Job::local(&Jid::new(), "test.sleep", &Args::positional([600.into()]));
         let jid = Value::from(other.jid.as_str());
