@@ -8,7 +8,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, list, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `acl`.

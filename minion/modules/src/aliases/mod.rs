@@ -12,7 +12,6 @@ use brine_system::files;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `aliases`.

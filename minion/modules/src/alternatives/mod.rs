@@ -11,7 +11,6 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `alternatives`.

@@ -10,7 +10,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS],
     states: &[state::conf::FUNCTIONS, state::module::FUNCTIONS, state::site::FUNCTIONS],

@@ -23,7 +23,6 @@ pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `archive`.

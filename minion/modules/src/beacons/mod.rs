@@ -15,7 +15,6 @@ use crate::file::diff::unified;
 /// Seconds until a reply times out.
 const TIMEOUT: u64 = 60;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `beacons`.

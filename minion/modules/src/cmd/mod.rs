@@ -22,7 +22,6 @@ pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `cmd`.

@@ -6,7 +6,6 @@ use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `config`.

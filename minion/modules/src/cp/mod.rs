@@ -22,7 +22,6 @@ use crate::file;
 use crate::file::state::Choice;
 use copies::{content, copied, folder_for, last_name, within, write};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `cp`.

@@ -13,7 +13,6 @@ use brine_value::Value;
 use super::cmd::{self, Scratch};
 pub use tab::{Job, Tab, Wanted, When};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 

@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 /// Held while the file is read and rewritten: jobs run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `data`.

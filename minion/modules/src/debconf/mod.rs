@@ -10,7 +10,6 @@ use brine_value::{Map, Value, list, map};
 
 use super::cmd::{Scratch, script_content};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 

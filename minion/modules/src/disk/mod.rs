@@ -6,7 +6,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `disk`.

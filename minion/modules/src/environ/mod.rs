@@ -9,7 +9,6 @@ use brine_function::{CallResult, Function, function, registry};
 use brine_host::environment::{all, set, variable};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `environ`.

@@ -9,7 +9,6 @@ use brine_context::{Context, MasterEvent, Room};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `event`.

@@ -33,7 +33,6 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[
         FUNCTIONS,

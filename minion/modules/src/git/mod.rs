@@ -20,7 +20,6 @@ use crate::user::names;
 use command::{command, flag, options};
 pub use repository::{Git, GitError, strings, with_login};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS, config::FUNCTIONS],
     states: &[state::FUNCTIONS],

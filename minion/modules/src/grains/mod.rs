@@ -11,7 +11,6 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_yaml::{Style, entry_at, traverse};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `grains`.

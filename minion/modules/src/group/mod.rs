@@ -11,7 +11,6 @@ use brine_value::{Map, Value};
 
 use super::user::{describe_group, local_program, names};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `group`.

@@ -8,7 +8,6 @@ use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `hashutil`.

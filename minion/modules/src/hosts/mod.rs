@@ -10,7 +10,6 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `hosts`.

@@ -12,7 +12,6 @@ use brine_host::web;
 use brine_value::json::from_json;
 use brine_value::{FromValue, Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `http`.

@@ -10,7 +10,6 @@ use brine_value::{Map, Value};
 
 pub use text::{Form, Ini, Section};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ini`.

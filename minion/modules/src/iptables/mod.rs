@@ -14,7 +14,6 @@ use brine_system::files;
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `iptables`.

@@ -5,7 +5,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_state::Source;
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `jinja`.

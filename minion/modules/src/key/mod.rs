@@ -8,7 +8,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `key`.

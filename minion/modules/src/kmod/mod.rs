@@ -12,7 +12,6 @@ use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `kmod`.

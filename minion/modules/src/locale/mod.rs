@@ -15,7 +15,6 @@ use brine_value::{Map, Value};
 use super::cmd;
 use super::service::Init;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `locale`.

@@ -4,7 +4,6 @@ use brine_context::{Context, Room};
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `log`.

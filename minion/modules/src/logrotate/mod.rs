@@ -10,7 +10,6 @@ use brine_value::Value;
 
 pub use conf::number;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `logrotate`.

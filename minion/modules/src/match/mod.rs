@@ -7,7 +7,6 @@ use brine_sls::pillar::merge_deep;
 use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `match`.

@@ -6,7 +6,6 @@ use brine_value::{Map, Value, map};
 
 use super::config;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mine`.

@@ -16,7 +16,6 @@ use brine_yaml::Style;
 
 use fstab::{Entry, How};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mount`.

@@ -16,7 +16,6 @@ mod subnet;
 
 use subnet::Subnet;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, routes::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `network`.

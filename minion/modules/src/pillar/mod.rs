@@ -16,7 +16,6 @@ use super::grains::choose;
 
 const MASK: &str = "**********";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pillar`.

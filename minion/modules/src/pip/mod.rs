@@ -19,7 +19,6 @@ use super::cmd;
 use super::user::names;
 use crate::pip::versions::compare;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pip`.

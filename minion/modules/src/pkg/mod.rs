@@ -31,7 +31,6 @@ pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
 pub use work::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[apt::keys::FUNCTIONS, holds::FUNCTIONS, queries::FUNCTIONS, repositories::FUNCTIONS, work::FUNCTIONS],
     states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],

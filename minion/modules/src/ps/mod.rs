@@ -13,7 +13,6 @@ use nix::unistd::Pid;
 pub mod host;
 pub(crate) mod state;
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS, host::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 

@@ -10,7 +10,6 @@ use brine_value::{Map, Value, map};
 /// Poll interval for returns of a job.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `publish`.

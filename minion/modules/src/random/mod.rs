@@ -12,7 +12,6 @@ use rand::seq::IndexedRandom;
 /// Maximum length of a string.
 const MAX_LENGTH: usize = 1 << 20;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `random`.

@@ -13,7 +13,6 @@ use brine_ids::Jid;
 use brine_value::{Map, Value, list, msgpack};
 use nix::sys::signal::Signal;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS, orchestration::FUNCTIONS, refresh::FUNCTIONS],
     states: &[state::FUNCTIONS],

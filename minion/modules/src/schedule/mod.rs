@@ -49,7 +49,6 @@ const SHOWN: &[&str] = &[
     "run_after_skip_range",
 ];
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `schedule`.

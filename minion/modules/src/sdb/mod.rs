@@ -14,7 +14,6 @@ use brine_yaml::entry_at;
 
 use super::random;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `sdb`.

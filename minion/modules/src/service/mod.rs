@@ -97,7 +97,6 @@ impl Init {
     }
 }
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 

@@ -11,7 +11,6 @@ use rand::distr::{Alphanumeric, SampleString};
 /// Hash of a user without a password.
 pub const DEFAULT_HASH: &str = "!";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `shadow`.

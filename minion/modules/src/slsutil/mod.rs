@@ -10,7 +10,6 @@ mod banner;
 
 use banner::Banner;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `slsutil`.

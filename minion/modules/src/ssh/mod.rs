@@ -16,7 +16,6 @@ use indexmap::IndexMap;
 use super::cmd;
 use authorized::{Done, Key};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
 

@@ -14,7 +14,6 @@ use brine_sls::compile::{Chunk, HighData, Low, Step};
 use brine_state::{NoPillar, Options, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[
         FUNCTIONS,

@@ -13,7 +13,6 @@ use nix::sys::statvfs::statvfs;
 pub mod master;
 pub mod tables;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `status`.

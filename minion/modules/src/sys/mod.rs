@@ -5,7 +5,6 @@ use brine_function::{CallResult, Function, Param, ParamKind, Registry, function,
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `sys`.

@@ -11,7 +11,6 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, list, map, python};
 use sha2::{Digest, Sha256};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `test`.

@@ -16,7 +16,6 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// Link to the system's time zone.
 const LOCAL: &str = "/etc/localtime";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `timezone`.

@@ -10,7 +10,6 @@ use brine_host::accounts::{Account, Accounts, GroupEntry};
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `user`.

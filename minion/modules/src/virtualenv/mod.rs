@@ -10,7 +10,6 @@ use brine_value::{Map, Value, map};
 
 use super::cmd;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `virtualenv`.
