@@ -151,11 +151,11 @@ fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), Call
             && Entry::parse(line).is_some_and(|entry| entry.alias == alias && Some(entry.target) == target)
     };
     if let Some(line) = line.filter(|line| !is_read_back(line)) {
-        let told = format!(
-            "'{line}' is no line of {}: no `:` or `#` in a name, no `#` or line end behind it",
+        let message = format!(
+            "line of {} is invalid: expected no `:` or `#` in the alias, no `#` or newline in the target, got '{line}'",
             file(context).display()
         );
-        return Err(CallError::Execution(told));
+        return Err(CallError::Execution(message));
     }
     let _changing = CHANGING.lock();
     let text = with(&read(context)?, alias, target);

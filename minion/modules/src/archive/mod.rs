@@ -363,7 +363,7 @@ fn expand(sources: &Value) -> Vec<String> {
 /// Splits options into arguments.
 pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
     brine_host::process::split(options)
-        .ok_or_else(|| CallError::Execution(format!("the options '{options}' have a quote that is not closed")))
+        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))
 }
 
 /// Returns the first files, followed by a note on the number omitted.

@@ -190,7 +190,7 @@ pub fn get_template(
     let found = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
     let Some(text) = found.and_then(|found| std::fs::read_to_string(found).ok()) else { return Ok("".into()) };
     if template != "jinja" {
-        tracing::error!(template, "this template engine is not there: jinja is");
+        tracing::error!(template, "unknown template engine: expected jinja");
         return Ok("".into());
     }
     let mut variables = kwargs;
@@ -201,7 +201,7 @@ pub fn get_template(
     let text = match Source::new(context, context.pillar()).render_template(&path, &text, &variables, environment) {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(path, error, "a template cannot be rendered");
+            tracing::error!(path, error, "rendering a template failed");
             return Ok("".into());
         }
     };
@@ -252,7 +252,7 @@ pub fn cache_file(
     let saltenv = environment(context, saltenv);
     let found = file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?;
     if found.is_none() {
-        tracing::error!(path, saltenv, "there is no such file to keep in the cache");
+        tracing::error!(path, saltenv, "caching a file failed: no such file");
     }
     Ok(told(found))
 }

@@ -157,12 +157,12 @@ fn stored(context: &Context) -> Result<Map, CallError> {
     let packed = match std::fs::read(&path) {
         Ok(packed) => packed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(error) => return Err(CallError::Execution(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => return Err(CallError::Execution(format!("reading {} failed: {error}", path.display()))),
     };
     msgpack::unpack_map(&packed).or_else(|error| {
         let aside = path.with_extension("damaged");
         std::fs::rename(&path, &aside).map_err(CallError::execution)?;
-        tracing::error!(path = %aside.display(), %error, "the values of `data` cannot be read: they are moved aside");
+        tracing::error!(path = %aside.display(), %error, "the stored values of `data` are invalid and were renamed");
         Ok(Map::new())
     })
 }

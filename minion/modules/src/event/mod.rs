@@ -92,14 +92,14 @@ pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEO
     // A running minion accepts the event at once.
     _ = timeout;
     let Some(data) = data.as_map() else {
-        tracing::warn!(tag, "an event's data is a mapping, this is of type {}", data.type_name());
+        tracing::warn!(tag, "event data is invalid: expected a mapping, got {}", data.type_name());
         return Ok(false.into());
     };
     let mut data = data.clone();
     data.extend(context.job.causes());
     let fired = context.minion.local.fire(&tag, &data);
     if let Err(error) = &fired {
-        tracing::warn!(tag, %error, "an event could not be fired");
+        tracing::warn!(tag, %error, "publishing an event failed");
     }
     Ok(fired.is_ok().into())
 }

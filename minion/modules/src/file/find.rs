@@ -237,7 +237,7 @@ impl Action {
                 let is_folder = status.is_dir() && !path.is_symlink();
                 let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
                 if let Err(error) = &removed {
-                    tracing::error!(path = %full, %error, "file.find cannot delete it");
+                    tracing::error!(path = %full, %error, "file.find failed to delete a file");
                 }
                 Ok(removed.is_ok().then(|| full.into()))
             }
@@ -254,7 +254,7 @@ impl Action {
                 Ok(Some(match ended {
                     Ok(output) => format!("{command}:\n{}\n", output.stdout).into(),
                     Err(error) => {
-                        tracing::error!(command, %error, "the command of a search cannot be run");
+                        tracing::error!(command, %error, "file.find failed to run a command");
                         format!("{full}: Failed").into()
                     }
                 }))

@@ -184,7 +184,7 @@ pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallRe
         Some(pair) => pair,
         None => (
             hash_kind(&file_hash).ok_or_else(|| {
-                CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash"))
+                CallError::Execution(format!("hash is invalid: expected hex digits or type=hash, got {file_hash}"))
             })?,
             file_hash.as_str(),
         ),

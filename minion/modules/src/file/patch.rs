@@ -29,8 +29,8 @@ pub fn patch(
     #[default] options: String,
     #[default(false)] dry_run: bool,
 ) -> CallResult {
-    let options =
-        split(&options).ok_or_else(|| CallError::Execution(format!("a quote in '{options}' is not closed")))?;
+    let options = split(&options)
+        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))?;
     let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
     context.job.retcode.store(output.retcode, Ordering::Relaxed);
     Ok(cmd::all(output).into())

@@ -102,7 +102,7 @@ pub fn makedirs_perms(
 ) -> CallResult {
     let folder = expand(&name);
     if folder.exists() {
-        return Err(CallError::Execution(format!("{name} exists already")));
+        return Err(CallError::Execution(format!("{name} already exists")));
     }
     make_folders(context, &folder, &user, &group, &mode)?;
     Ok(Value::Nil)

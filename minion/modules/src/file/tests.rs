@@ -58,7 +58,7 @@ fn files_are_queried_and_changed() {
         ("check_hash", &["F/d/t", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"], "true"),
         ("check_hash", &["F/d/t", "sha1=da39a3ee5e6b4b0d3255bfef95601890afd80709"], "true"),
         ("check_hash", &["F/d/t", "md5:00000000000000000000000000000000"], "false"),
-        ("check_hash", &["F/d/t", "abc"], "ERROR: abc is no hash of a known kind: write kind=hash"),
+        ("check_hash", &["F/d/t", "abc"], "ERROR: hash is invalid: expected hex digits or type=hash, got abc"),
         ("remove", &["F/d"], "true"),
         ("remove", &["F/d"], "false"),
         ("remove", &["/"], "ERROR: Refusing to remove /"),

@@ -166,7 +166,7 @@ pub fn setvals(
     if refresh_pillar && context.minion.upstream.has_master() {
         // The grains are set; a failed pillar refresh does not undo that.
         if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
-            tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+            tracing::warn!(jid = context.job.jid, %error, "refreshing the pillar after a change of grains failed");
         }
     }
     Ok(grains.into())

@@ -179,7 +179,7 @@ fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Va
     let wanted = wanted.map_or_else(|| "auto".to_owned(), ToString::to_string);
     let found = ["xml", "json", "yaml"].into_iter().find(|name| kind.contains(name)).unwrap_or("plain");
     let wanted = if wanted == "auto" { found } else { &wanted };
-    let text = body.as_str().ok_or_else(|| "the body is no text".to_owned())?;
+    let text = body.as_str().ok_or_else(|| "the body is not a string".to_owned())?;
     match wanted {
         "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
         "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),

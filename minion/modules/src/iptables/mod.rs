@@ -178,7 +178,7 @@ pub fn save(
         .unwrap_or_default()
         .iter()
         .filter_map(|filter| {
-            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "a filter is left out")).ok()
+            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "invalid filter is ignored")).ok()
         })
         .collect();
     let is_kept = |line: &&str| !filters.iter().any(|filter| filter.is_match(line).unwrap_or(false));
@@ -341,8 +341,8 @@ struct Tables<'c> {
 impl<'c> Tables<'c> {
     fn new(context: &'c Context, family: &str) -> Result<Self, CallError> {
         let name = if is_ipv6(family) { "ip6tables" } else { "iptables" };
-        let program = which(name)
-            .ok_or_else(|| CallError::Execution(format!("the program {name} is not there: install iptables")))?;
+        let program =
+            which(name).ok_or_else(|| CallError::Execution(format!("program {name} not found: install iptables")))?;
         Ok(Tables { context, program: program.to_string_lossy().into_owned() })
     }
 

@@ -118,7 +118,7 @@ pub fn gen_locale(
         Path::new(folder).join(&place).exists()
     };
     if !is_known {
-        tracing::error!(jid = context.job.jid, locale = whole, "this system does not know of such a locale");
+        tracing::error!(jid = context.job.jid, locale = whole, "unknown locale");
         return Ok(false.into());
     }
     let list = Path::new("/etc/locale.gen");

@@ -40,7 +40,7 @@ pub fn until(
         let variables = map! {"m_ret" => given?};
         let told = source
             .render_template("condition", &text, &variables, &context.saltenv)
-            .map_err(|error| CallError::Execution(format!("the condition {condition} cannot be read: {error}")))?;
+            .map_err(|error| CallError::Execution(format!("condition {condition} is invalid: {error}")))?;
         if told == "met" {
             return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
         }
@@ -172,7 +172,11 @@ impl Operator {
                 Value::Str(text) => text.contains(&expected.to_string()),
                 Value::List(items) => items.contains(expected),
                 Value::Map(map) => map.contains_key(expected),
-                other => return Err(CallError::Execution(format!("{other} has no parts that could be looked at"))),
+                other => {
+                    return Err(CallError::Execution(format!(
+                        "{other} is not a container: contains needs a string, list or mapping"
+                    )));
+                }
             },
             Operator::Function(function) => {
                 context.call.call(function, Args::positional([given, expected.clone()]))?.is_truthy()
@@ -187,7 +191,7 @@ fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, CallError> {
         (Value::Str(a), Value::Str(b)) => Ok(Some(a.cmp(b))),
         _ => match (a.as_f64(), b.as_f64()) {
             (Some(a), Some(b)) => Ok(a.partial_cmp(&b)),
-            _ => Err(CallError::Execution(format!("{a} and {b} have no order"))),
+            _ => Err(CallError::Execution(format!("{a} and {b} cannot be compared"))),
         },
     }
 }

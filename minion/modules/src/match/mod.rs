@@ -207,7 +207,7 @@ fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) 
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
         Ok(target) => target.matches(&OwnFacts::of(context)),
         Err(error) => {
-            tracing::debug!(%error, "a target cannot be read");
+            tracing::debug!(%error, "target is invalid");
             false
         }
     }

@@ -127,7 +127,7 @@ fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map
             ),
         },
         Err(error) => {
-            tracing::error!(function, %error, "a function of the mine could not be called");
+            tracing::error!(function, %error, "calling a mine function failed");
             None
         }
     }

@@ -193,7 +193,7 @@ fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallErro
     };
     if let Some(unknown) = by.iter().find(|field| !ALL.contains(field)) {
         let known = ALL.join(", ");
-        return Err(CallError::Execution(format!("match_on has no field '{unknown}': there are {known}")));
+        return Err(CallError::Execution(format!("match_on is invalid: expected {known}, got '{unknown}'")));
     }
     let is_same = |fields: &[&str], have: &Entry| fields.iter().all(|field| have.same(entry, field) == Some(true));
     let (mut edited, mut done) = (String::new(), Done::New);

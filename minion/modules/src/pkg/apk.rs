@@ -125,7 +125,7 @@ impl Packages for Apk {
             let mut fields = output.stdout.lines().filter_map(|line| line.split_once(" = "));
             fields.find_map(|(key, value)| (key == name).then(|| value.trim().to_owned()))
         };
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         field("pkgname").zip(field("pkgver")).ok_or_else(told)
     }
 

@@ -122,7 +122,7 @@ impl Packages for Pacman {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = pacman(context, &["-Qp"], std::slice::from_ref(&path), &Options::default())?;
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         pairs(&output.stdout).pop_first().ok_or_else(told)
     }
 

@@ -75,7 +75,7 @@ pub fn swap_memory(_context: &Context) -> CallResult {
 #[function]
 pub fn disk_usage(_context: &Context, path: String) -> CallResult {
     let status = statvfs(path.as_str())
-        .map_err(|error| CallError::Execution(format!("the file system of '{path}' cannot be asked: {error}")))?;
+        .map_err(|error| CallError::Execution(format!("reading the file system of '{path}' failed: {error}")))?;
     let size = status.fragment_size();
     let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
     Ok(map! {
@@ -85,7 +85,7 @@ pub fn disk_usage(_context: &Context, path: String) -> CallResult {
 }
 
 fn unclear(path: &str) -> CallError {
-    CallError::Execution(format!("{path} cannot be understood"))
+    CallError::Execution(format!("{path} is invalid"))
 }
 
 fn is_one_processor(line: &str) -> bool {

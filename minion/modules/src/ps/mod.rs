@@ -67,7 +67,7 @@ pub fn pkill(
     #[default(false)] full: bool,
 ) -> CallResult {
     if pattern.is_empty() {
-        return Err(CallError::Execution("the pattern is empty: that would be every process of the host".into()));
+        return Err(CallError::Execution("the pattern is empty and would match every process".into()));
     }
     let signal = signal_of(signal)?;
     let own = std::process::id();
@@ -94,7 +94,7 @@ fn numbers() -> Vec<u32> {
 }
 
 fn signal_of(number: i32) -> Result<Signal, CallError> {
-    Signal::try_from(number).map_err(|_| CallError::Execution(format!("there is no signal {number}")))
+    Signal::try_from(number).map_err(|_| CallError::Execution(format!("unknown signal {number}")))
 }
 
 fn send(pid: u32, signal: Signal) -> bool {

@@ -45,7 +45,10 @@ pub fn get_str(
     let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
     let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
     if from.is_empty() || length > MAX_LENGTH {
-        return Err(CallError::Execution(format!("{length} characters of {} cannot be made", from.len())));
+        return Err(CallError::Execution(format!(
+            "length or characters are invalid: expected at most {MAX_LENGTH} characters from a set that is not empty, got {length} from {}",
+            from.len()
+        )));
     }
     let mut random = rand::rng();
     Ok((0..length).filter_map(|_| from.choose(&mut random)).collect::<String>().into())
@@ -64,7 +67,9 @@ pub fn rand_int(
     #[default] seed: Value,
 ) -> CallResult {
     let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
-    let span = span.ok_or_else(|| CallError::Execution(format!("there is no number from {start} to {end}")))?;
+    let span = span.ok_or_else(|| {
+        CallError::Execution(format!("range is invalid: expected start <= end, got {start} to {end}"))
+    })?;
     let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
     Ok((start + i64::from(below)).into())
 }

@@ -397,13 +397,13 @@ fn find(context: &Context, jid: &Value) -> Option<Arc<Job>> {
 
 /// Sends a signal to a job, whether it runs a command or a function.
 fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> {
-    let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("there is no signal {sig}")))?;
+    let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("unknown signal {sig}")))?;
     let Some(job) = find(context, jid) else { return Ok("".into()) };
     let groups = job.children.signal(signal);
     if matches!(signal, Signal::SIGTERM | Signal::SIGKILL | Signal::SIGINT | Signal::SIGQUIT) {
         job.cancel.cancel();
     }
-    tracing::info!(jid = job.jid, %signal, groups, "a job is signalled");
+    tracing::info!(jid = job.jid, %signal, groups, "sending a signal to a job");
     Ok(format!("Signal {sig} sent to job {} at pid {}", job.jid, job.pid).into())
 }
 

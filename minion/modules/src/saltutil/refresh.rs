@@ -175,7 +175,7 @@ fn notify_daemon(context: &Context, tag: &str) {
     if let LocalBus::Sockets { .. } = context.minion.local
         && let Err(error) = context.minion.local.fire(tag, &Map::new())
     {
-        tracing::debug!(tag, %error, "no minion was told to refresh");
+        tracing::debug!(tag, %error, "no running minion to notify of the refresh");
     }
 }
 

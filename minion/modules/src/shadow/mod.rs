@@ -306,7 +306,7 @@ pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<Strin
         None => (None, salt.as_str()),
     };
     let params = rounds.map_or(Ok(sha_crypt::Params::RECOMMENDED), sha_crypt::Params::new);
-    let params = params.map_err(|problem| CallError::Execution(format!("a password cannot be hashed: {problem}")))?;
+    let params = params.map_err(|problem| CallError::Execution(format!("hashing a password failed: {problem}")))?;
     let (password, bytes) = (password.as_bytes(), text.as_bytes());
     let (kind, hash) = match algorithm {
         "sha512" => ("6", encoded(&sha_crypt::sha512_crypt(password, bytes, params))),

@@ -344,7 +344,7 @@ fn below(path: &str) -> String {
 }
 
 fn unknown(serializer: &str) -> CallError {
-    CallError::Execution(format!("Unknown serializer '{serializer}': there are json, yaml and python"))
+    CallError::Execution(format!("Unknown serializer '{serializer}': expected json, yaml or python"))
 }
 
 #[cfg(test)]

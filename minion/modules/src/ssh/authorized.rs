@@ -249,7 +249,7 @@ impl File {
             return Ok(Done::Absent);
         }
         if let Err(error) = self.write(&edited(&text, key, "")) {
-            tracing::warn!(%error, "a key was not removed");
+            tracing::warn!(%error, "removing a key failed");
             return Ok(Done::Kept);
         }
         Ok(Done::Removed)

@@ -294,7 +294,7 @@ fn own(path: &Path, user: &Account) {
     if nix::unistd::geteuid().is_root()
         && let Err(error) = std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))
     {
-        tracing::warn!(path = %path.display(), user = user.name, %error, "cannot be given to its user");
+        tracing::warn!(path = %path.display(), user = user.name, %error, "changing the owner failed");
     }
 }
 

@@ -61,7 +61,7 @@ pub fn sls(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if sync_mods.is_truthy() {
-        tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
+        tracing::debug!("sync_mods is ignored: Brine has no custom modules");
     }
     let refusals = disabled::refusals(context, &names(&mods));
     if !refusals.is_empty() {

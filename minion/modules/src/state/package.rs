@@ -50,7 +50,7 @@ pub fn pkg(
 
 /// Returns Salt's result for a rejected package. The reason is logged.
 fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError> {
-    tracing::error!(package = %path.display(), "a package of states is not run: {why}");
+    tracing::error!(package = %path.display(), "package of states rejected: {why}");
     context.set_retcode(1);
     Ok(Value::map())
 }
@@ -61,7 +61,7 @@ fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError
         return brine_state::errors(context, refusal);
     }
     let low = read(folder, "lowstate.json")?
-        .ok_or_else(|| CallError::Execution("there is no lowstate.json in the package".into()))?;
+        .ok_or_else(|| CallError::Execution("the package has no lowstate.json".into()))?;
     let pillar = mapping(folder, "pillar.json")?.unwrap_or_default();
     let own_grains = mapping(folder, "roster_grains.json")?.map(Arc::new);
     let minion = masterless::with_roots(&context.minion, environments(folder)?).map_err(CallError::execution)?;
@@ -125,11 +125,11 @@ fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallE
     if let Some(folder) = into {
         command.arg("--directory").arg(folder);
     }
-    let output =
-        processes::output(&mut command).map_err(|error| CallError::Execution(format!("tar cannot be run: {error}")))?;
+    let output = processes::output(&mut command)
+        .map_err(|error| CallError::Execution(format!("running tar failed: {error}")))?;
     if !output.status.success() {
         let told = String::from_utf8_lossy(&output.stderr);
-        return Err(CallError::Execution(format!("{} cannot be unpacked: {}", path.display(), told.trim())));
+        return Err(CallError::Execution(format!("unpacking {} failed: {}", path.display(), told.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -92,7 +92,7 @@ fn apply(context: &Context, mods: &Value, mut keyword: Map) -> Result<Value, Cal
 }
 
 fn no_request(name: &str) -> CallError {
-    CallError::Execution(format!("there is no request '{name}': see state.check_request"))
+    CallError::Execution(format!("unknown request '{name}': see state.check_request"))
 }
 
 fn path(context: &Context) -> PathBuf {

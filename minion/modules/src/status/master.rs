@@ -59,7 +59,7 @@ pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
 fn tell(context: &Context, master: &str, what: &str) {
     let tag = format!("__master_{what}");
     if let Err(error) = context.minion.local.fire(&tag, &map! {"master" => master}) {
-        tracing::debug!(tag, %error, "no minion was told of its master");
+        tracing::debug!(tag, %error, "publishing an event on the state of the master failed");
     }
 }
 

@@ -94,7 +94,7 @@ pub fn nproc(_context: &Context) -> CallResult {
 pub fn uptime(context: &Context) -> CallResult {
     let text = read("/proc/uptime")?;
     let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
-    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime cannot be understood".into()))?;
+    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime is invalid".into()))?;
     let mut told = up_for(seconds, Timestamp::now());
     if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
         told.insert("users".into(), who.stdout.split('\n').count().into());
@@ -126,7 +126,7 @@ pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
                 (Some(status.blocks_available() * status.block_size()), Some(status.blocks() * status.block_size()))
             }
             Err(error) => {
-                tracing::warn!(path, %error, "a file system cannot be asked for its usage");
+                tracing::warn!(path, %error, "reading the usage of a file system failed");
                 (None, None)
             }
         };
@@ -169,7 +169,7 @@ pub fn version(_context: &Context) -> CallResult {
 
 /// Reads a file of the kernel.
 pub(super) fn read(path: &str) -> Result<String, CallError> {
-    std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("{path} cannot be read: {error}")))
+    std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("reading {path} failed: {error}")))
 }
 
 /// Parses an integer, or returns the string.

@@ -260,7 +260,9 @@ pub fn random_hash(
 ) -> CallResult {
     let kind = hash_type.as_deref().unwrap_or("sha256");
     if kind != "sha256" {
-        return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
+        return Err(CallError::Execution(format!(
+            "hash type is invalid: expected sha256 or another hash, got '{kind}'"
+        )));
     }
     let number = rand::random_range(0..=size).to_string();
     Ok(brine_digest::hex(Sha256::digest(number)).into())
@@ -375,7 +377,7 @@ pub fn raise_exception(
             Err(CallError::Exception(format!("{}: {message}", name.rsplit('.').next().unwrap_or(name))))
         }
         name => {
-            tracing::error!("there is no exception {name}");
+            tracing::error!("unknown exception {name}");
             Ok(false.into())
         }
     }

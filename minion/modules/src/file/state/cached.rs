@@ -125,7 +125,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         Ok(content) => content,
         Err(Problem::Differs(error)) => return StateReturn::failed(name, error),
         Err(problem) => {
-            tracing::error!(name, ?problem, "a file cannot be cached");
+            tracing::error!(name, ?problem, "caching a file failed");
             let comment = format!("Failed to cache {name}, check minion log for more information");
             return StateReturn::failed(name, comment);
         }

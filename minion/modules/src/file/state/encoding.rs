@@ -7,7 +7,7 @@ pub(super) fn encode(text: &[u8], encoding: &str, errors: &str) -> Result<Vec<u8
         "utf8" => return Ok(text.to_vec()),
         "ascii" | "usascii" => 0x80,
         "latin1" | "iso88591" | "l1" => 0x100,
-        _ => return Err(format!("the encoding '{encoding}' is not known: use utf-8, latin-1 or ascii")),
+        _ => return Err(format!("encoding is invalid: expected utf-8, latin-1 or ascii, got '{encoding}'")),
     };
     let text = String::from_utf8_lossy(text);
     let mut encoded = Vec::with_capacity(text.len());
@@ -16,7 +16,7 @@ pub(super) fn encode(text: &[u8], encoding: &str, errors: &str) -> Result<Vec<u8
             (Ok(byte), _) if u32::from(byte) < limit => encoded.push(byte),
             (_, "ignore") => {}
             (_, "replace") => encoded.push(b'?'),
-            _ => return Err(format!("'{character}' is no character of the encoding '{encoding}'")),
+            _ => return Err(format!("encoding '{encoding}' has no character '{character}'")),
         }
     }
     Ok(encoded)

@@ -39,7 +39,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
         && path.is_file()
         && let Err(error) = wanted.attributes.clone().and_then(|attributes| attributes.apply(path))
     {
-        tracing::error!(name, error, "mode or owner of a file cannot be changed");
+        tracing::error!(name, error, "setting the mode or owner of a file failed");
     }
     if !path.is_file() {
         return StateReturn::failed(name, format!("{name}: file not found"));

@@ -116,7 +116,8 @@ pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<
             ));
         }
     }
-    let words = split(&wanted.options).ok_or_else(|| format!("a quote in '{}' is not closed", wanted.options))?;
+    let words =
+        split(&wanted.options).ok_or_else(|| format!("options are invalid: unclosed quote in '{}'", wanted.options))?;
     let invalid =
         |option| format!("Invalid format for '{option}' CLI option. Consider using the 'strip' option for this state.");
     let (mut kept, mut refused, mut strip) = (Vec::new(), Vec::new(), wanted.strip);

@@ -70,11 +70,8 @@ fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a 
     };
     // Salt keeps one week more than requested.
     let count = if rule == "first_of_week" { count.saturating_add(1) } else { count };
-    let unknown = || {
-        format!(
-            "{rule} is no rule: most_recent, first_of_hour, first_of_day, first_of_week, first_of_month and first_of_year are"
-        )
-    };
+    let unknown =
+        || format!("rule is invalid: expected most_recent or first_of_ hour, day, week, month or year, got {rule}");
     let mut periods: BTreeMap<Period, Vec<&Backup>> = BTreeMap::new();
     for backup in backups {
         periods.entry(backup.period(rule).ok_or_else(unknown)?).or_default().push(backup);

@@ -143,7 +143,7 @@ pub(super) fn unset(
         match place.call(context, "git.config_unset", args) {
             Ok(_) => {}
             Err(CallError::Execution(error)) => {
-                tracing::error!(key = %found, error, "a key of git's configuration cannot be unset");
+                tracing::error!(key = %found, error, "unsetting a key of git's configuration failed");
                 failed.push(found.to_string());
             }
             Err(error) => return Err(error),

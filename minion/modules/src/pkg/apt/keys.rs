@@ -66,7 +66,7 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
     match done {
         Ok(()) => Ok(true.into()),
         Err(CallError::Execution(error)) => {
-            tracing::error!(jid = context.job.jid, error, "a key of a repository cannot be added");
+            tracing::error!(jid = context.job.jid, error, "adding a signing key of a repository failed");
             Ok(false.into())
         }
         Err(error) => Err(error),
@@ -233,7 +233,7 @@ fn binary(context: &Context, key: &[u8]) -> Result<Vec<u8>, CallError> {
     let command = ["gpg", "--yes", "--output", &path(&target), "--dearmor", &path(&readable)];
     let output = run(context, &strings(&command), &[])?;
     if output.retcode != 0 {
-        return Err(CallError::Execution(format!("the key cannot be read by gpg: {}", output.stderr)));
+        return Err(CallError::Execution(format!("gpg failed to read the key: {}", output.stderr)));
     }
     std::fs::read(target.path()).map_err(CallError::execution)
 }

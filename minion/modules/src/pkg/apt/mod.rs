@@ -104,7 +104,7 @@ impl Packages for Apt {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = run(context, &words(&["dpkg-deb", "--showformat=${Package} ${Version}", "--show", &path]), &[])?;
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(told)?;
         Ok((name.to_owned(), version.to_owned()))
     }

@@ -121,7 +121,7 @@ pub fn list(context: &Context, options: &Options) -> Result<Listed, CallError> {
     let words = ["-qa", "--nodigest", "--nosignature", "--queryformat", FORMAT];
     let output = run(context, &command(&words, options), &[])?;
     if output.retcode != 0 {
-        return Err(CallError::Execution(format!("rpm cannot list the packages: {}", output.stderr)));
+        return Err(CallError::Execution(format!("rpm failed to list packages: {}", output.stderr)));
     }
     Ok(lines(&output.stdout, &own_arch(context)))
 }
@@ -132,7 +132,7 @@ pub fn of_file(context: &Context, path: &Path) -> Result<(String, String), CallE
     let words = ["-qp", "--nodigest", "--nosignature", "--queryformat", FORMAT, &path];
     let output = run(context, &command(&words, &Options::default()), &[])?;
     let found = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
-    let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+    let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
     found.map(|(name, installed)| (name, installed.version)).ok_or_else(told)
 }
 

@@ -83,7 +83,7 @@ impl Call {
             if output.retcode != LOCKED || cancelled_within(&context.job.cancel, WAIT) {
                 return Ok(output);
             }
-            tracing::info!(jid = context.job.jid, "another zypper is at work: waiting for it");
+            tracing::info!(jid = context.job.jid, "waiting for another zypper process");
         }
         run(context, &command, env)
     }
