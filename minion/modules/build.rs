@@ -1,4 +1,4 @@
-//! Collects the rooms of the modules that `src/lib.rs` declares, so that a module is one line there.
+//! Collects the `ROOM` of every module that `src/lib.rs` declares, so that adding a module takes one line there.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Salt's modules, one directory each: `mod.rs` has the execution functions, `state.rs` or `state/` the state functions;
-//! backends, tests and transcripts stand beside them.
+//! Salt's modules, one directory each: `mod.rs` has the execution functions, `state.rs` or `state/` the state
+//! functions; backends, tests and transcripts are in the same directory.
 //!
 //! A new module is a directory with a `ROOM`, and its line here: `build.rs` collects the rooms from these lines.
 
@@ -87,7 +87,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn what_a_host_has_decides() {
+    fn availability_depends_on_the_host() {
         for (grains, module, reason) in [
             (map! {"os_family" => "RedHat"}, "debconf", Some("debconf state only runs on Debian systems")),
             (map! {"kernel" => "Linux"}, "service", None),

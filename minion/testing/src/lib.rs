@@ -1,7 +1,7 @@
-//! What the unit tests of the minion's crates share: a minion with files in memory and no master, transcripts in the place
-//! of programs, a web server.
+//! Fixtures for unit tests of the minion's crates: a minion with files in memory and no master, programs from
+//! transcripts, a web server.
 //!
-//! Only tests depend on this crate. A crate names its rooms once, by [`with_rooms!`].
+//! Only tests depend on this crate. A crate names its modules' `ROOMS` once, with [`with_rooms!`].
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 #![warn(clippy::self_named_module_files)]
@@ -44,7 +44,7 @@ macro_rules! with_rooms {
             minion_with(files, Arc::new(Alone::default()))
         }
 
-        /// Creates a minion with these files under `salt://` whose events for the master go there.
+        /// Creates a minion with these files under `salt://` that sends its events to this master.
         #[allow(dead_code)]
         pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
             $crate::minion(&$rooms, files, upstream)
@@ -106,14 +106,14 @@ impl FileClient for Files {
     }
 }
 
-/// A master that remembers the events it gets.
+/// A master that records the events it receives.
 #[derive(Default)]
 pub struct Alone {
-    /// What was fired, in order.
+    /// Recorded events, in order.
     pub fired: Mutex<Vec<MasterEvent>>,
     /// Whether there is no master.
     pub masterless: bool,
-    /// Whether the master is of a line that shows pillar values.
+    /// Whether the master's release does not mask pillar values.
     pub shows_pillar: bool,
 }
 
@@ -136,7 +136,7 @@ impl Upstream for Alone {
     }
 }
 
-/// Creates a minion with these rooms and files under `salt://` whose events for the master go there.
+/// Creates a minion with these rooms and files under `salt://` that sends its events to this master.
 pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     Arc::new(Minion {

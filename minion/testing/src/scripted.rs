@@ -1,4 +1,4 @@
-//! Programs for unit tests: they say what a transcript has for them.
+//! Programs for unit tests, whose output comes from a transcript.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use brine_value::{Map, Value};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
-/// Programs that say what a transcript has for them, in its order; the last answer to a command stays.
+/// Programs that output the next answer of a transcript for each command; the last answer is repeated.
 pub struct Scripted {
     answers: Mutex<Vec<(String, Output)>>,
     ran: Mutex<Vec<String>>,
 }
 
 impl Scripted {
-    /// Reads a transcript: `$ command`, or its beginning and ` ...`; then what it says behind `| `, what it complains of
-    /// behind `! `, and its status, if that is not 0, behind `= `.
+    /// Parses a transcript: `$ command`, or a prefix and ` ...`; then the standard output after `| `, the standard
+    /// error after `! `, and a non-zero exit status after `= `.
     pub fn new(transcript: &str) -> Arc<Self> {
         let mut answers: Vec<(String, Output)> = Vec::new();
         let push = |text: &mut String, line: &str| {
@@ -44,14 +44,14 @@ impl Scripted {
         Arc::new(Scripted { answers: Mutex::new(answers), ran: Mutex::default() })
     }
 
-    /// The commands that were run since this was asked for, a line each.
+    /// Returns the commands run since the last call, one per line.
     pub fn ran(&self) -> String {
         std::mem::take(&mut *self.ran.lock()).join("\n")
     }
 }
 
 impl Programs for Scripted {
-    /// A program is there if the transcript has it.
+    /// A program exists if the transcript has it.
     fn find(&self, name: &str) -> Option<PathBuf> {
         let answers = self.answers.lock();
         answers.iter().any(|(line, _)| line.split(' ').next() == Some(name)).then(|| PathBuf::from(name))
@@ -83,7 +83,7 @@ impl Programs for Scripted {
     }
 }
 
-/// Gives a minion that nobody shares yet these grains and programs.
+/// Sets the grains and programs of a minion that is not shared yet.
 pub fn use_programs(mut minion: Arc<Minion>, grains: Map, programs: Arc<Scripted>) -> Arc<Minion> {
     if let Some(own) = Arc::get_mut(&mut minion) {
         own.grains = Arc::new(RwLock::new(Arc::new(grains)));
@@ -92,7 +92,7 @@ pub fn use_programs(mut minion: Arc<Minion>, grains: Map, programs: Arc<Scripted
     minion
 }
 
-/// What functions answer, a line each.
+/// Returns the results of functions, one per line.
 pub fn answers(context: &Context, calls: &[(&str, Value, Map)]) -> String {
     let answer = |(function, positional, keyword): &(&str, Value, Map)| {
         let positional = positional.as_list().unwrap_or_default().to_vec();

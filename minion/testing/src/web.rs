@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// A web server that answers what it is asked with a status, a content type and a body. Gives its port.
+/// Starts a web server that answers each request with a status, a content type and a body, and returns its port.
 pub fn server(answer: impl Fn(&str) -> (&'static str, &'static str, String) + Send + 'static) -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! `acl`: who else may do what with a file, by the programs `getfacl` and `setfacl`.
+//! `acl`: access control lists of files, with `getfacl` and `setfacl`.
 
 pub(crate) mod state;
 
@@ -8,13 +8,12 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, list, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `acl`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);
 
-/// The version of getfacl.
+/// Return the version of getfacl.
 ///
 /// CLI Example:
 ///
@@ -25,8 +24,8 @@ pub fn version(context: &Context) -> CallResult {
     Ok(output.stdout.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
 }
 
-/// What users and groups may do with files, and with `recursive` with all below: by file its owner, and by name the
-/// permissions and their number.
+/// Return the access control lists of files, and with `recursive` of everything below them: by file, the owner and
+/// for each name the permissions as letters and as octal number.
 ///
 /// CLI Example:
 ///
@@ -38,7 +37,7 @@ pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
     Ok(parse(&output.stdout).into())
 }
 
-/// Takes all entries but those of owner, group and others from files.
+/// Remove all entries from files, except those of the owner, the group and others.
 ///
 /// CLI Example:
 ///
@@ -48,7 +47,7 @@ pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
     changed(context, &kwargs, &["-b".into()], &files(&args)?)
 }
 
-/// Says what a user or group may do with files; `d:user` and `default:user` are for what is made in a folder later.
+/// Set the permissions of a user or group on files; `d:user` and `default:user` set the defaults of a directory.
 ///
 /// CLI Example:
 ///
@@ -66,7 +65,7 @@ pub fn modfacl(
     changed(context, &kwargs, &["-m".into(), entry], &files(&args)?)
 }
 
-/// Takes the entry of a user or group from files.
+/// Remove the entry of a user or group from files.
 ///
 /// CLI Example:
 ///
@@ -108,7 +107,7 @@ fn called(
     run(context, &words, &[])
 }
 
-/// Calls setfacl. What it complains of is an error with `raise_err`, and logged without.
+/// Runs setfacl. Its error output is an error with `raise_err`, and is logged otherwise.
 fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -> Result<Value, CallError> {
     let output = called(context, "setfacl", &[], kwargs, what, files)?;
     if output.retcode != 0 {
@@ -121,7 +120,7 @@ fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -
     Ok(true.into())
 }
 
-/// A kind of entry as setfacl takes it.
+/// Returns an entry type in the form that setfacl takes.
 fn short(kind: &str) -> String {
     let (default, kind) = match kind.split_once(':') {
         Some(("d" | "default", kind)) => ("d:", kind),
@@ -137,7 +136,7 @@ fn short(kind: &str) -> String {
     format!("{default}{kind}")
 }
 
-/// What getfacl says, by file.
+/// Parses the output of getfacl, by file.
 fn parse(text: &str) -> Map {
     let mut all = Map::new();
     let mut file = String::new();
@@ -166,7 +165,7 @@ fn parse(text: &str) -> Map {
     all
 }
 
-/// Adds an entry of a list, `default:user:joe:rwx`, to those of its file. One without a name is the owner's.
+/// Adds an entry such as `default:user:joe:rwx` to its file. An entry without a name is the owner's.
 fn add(entry: &mut Map, line: &str) {
     let parts: Vec<&str> = line.split(':').collect();
     let (is_default, parts) = match parts.split_first() {
@@ -203,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_getfacl_says_is_read() {
+    fn output_of_getfacl_is_parsed() {
         let text = "# file: /srv\n# owner: root\n# group: staff\n# flags: -s-\nuser::rwx\nuser:joe:rw-\t#effective:r--\n\
                     group::r-x\nmask::r-x\nother::---\ndefault:user::rwx\ndefault:group:www:r-x\n\n";
         let entry = |name: &str, letters: &str, octal: i64| {

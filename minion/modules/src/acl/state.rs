@@ -1,4 +1,4 @@
-//! `acl`: who else may do what with a file, as states.
+//! `acl`: states of access control lists of files.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use brine_value::{Value, map, python};
 /// State functions of `acl`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("acl", [present, absent, list_present, list_absent]);
 
-/// A user or group may do this with a file, and with `recurse` with all below; with `force` nobody else's entries are
-/// left where something is changed.
+/// Ensure that a user or group has these permissions on a file, and with `recurse` on everything below it; with
+/// `force`, a change also removes all other entries.
 #[function]
 pub fn present(
     context: &StateContext,
@@ -26,7 +26,7 @@ pub fn present(
     granted(context, &Wanted { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
 }
 
-/// A user or group has no entry of its own for a file.
+/// Ensure that a user or group has no entry of its own for a file.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -40,7 +40,7 @@ pub fn absent(
     taken(context, &Wanted { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
 }
 
-/// As `present`, for several users or groups.
+/// Ensure that several users or groups have these permissions, as `present`.
 #[function]
 pub fn list_present(
     context: &StateContext,
@@ -57,7 +57,7 @@ pub fn list_present(
     granted(context, &Wanted { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
 }
 
-/// As `absent`, for several users or groups.
+/// Ensure that several users or groups have no entries of their own, as `absent`.
 #[function]
 pub fn list_absent(
     context: &StateContext,
@@ -69,10 +69,10 @@ pub fn list_absent(
     taken(context, &Wanted { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
 }
 
-/// Entries of a file.
+/// Desired entries of a file.
 struct Wanted<'w> {
     name: &'w str,
-    /// `user`, `group` and so on, perhaps behind `d:` or `default:`.
+    /// `user`, `group` and so on, optionally prefixed with `d:` or `default:`.
     kind: &'w str,
     names: &'w [String],
     perms: &'w str,
@@ -80,17 +80,17 @@ struct Wanted<'w> {
     force: bool,
 }
 
-/// How names are told: where something is changed, and where it is new and done.
+/// How names are reported: in changes, and when an entry is new and applied.
 struct Told {
     names: String,
     one: String,
 }
 
-/// The entries of one kind as they are: by file what each name may do, as a number.
+/// Current entries of one type: by file, the permissions of each name as an integer.
 type Entries = Vec<(String, Vec<(String, i64)>)>;
 
 impl Wanted<'_> {
-    /// The kind without what says that it is for later, and whether that is so.
+    /// Returns the type without its `default` prefix, and whether it had one.
     fn plain_kind(&self) -> (&str, bool) {
         match self.kind.split_once(':') {
             Some(("d" | "default", kind)) => (kind, true),
@@ -98,7 +98,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// The entries of the file itself first; nothing if it has none of this kind.
+    /// Returns the entries of each file, the named file first, or `None` if that has none of this type.
     fn entries(&self, context: &StateContext) -> Result<Option<Entries>, CallError> {
         let args = Args { positional: vec![self.name.into()], keyword: map! {"recursive" => self.recurse} };
         let all = context.call.call("acl.getfacl", args)?;
@@ -120,7 +120,7 @@ impl Wanted<'_> {
         let mut entries = vec![(self.name.to_owned(), mine)];
         for (path, file) in all.as_map().into_iter().flatten() {
             let path = path.to_string();
-            // What is for later is for what is made in a folder.
+            // Default entries apply to directories only.
             if path != self.name && (!is_default || Path::new(&path).is_dir()) {
                 entries.push((path, of(file).unwrap_or_default()));
             }
@@ -128,7 +128,7 @@ impl Wanted<'_> {
         Ok(Some(entries))
     }
 
-    /// The name under which an entry is listed: without one it is the owner's.
+    /// Returns the name under which an entry is listed; an empty name is the owner's.
     fn listed_as(&self, context: &StateContext, name: &str) -> Result<String, CallError> {
         if !name.is_empty() {
             return Ok(name.to_owned());
@@ -139,7 +139,7 @@ impl Wanted<'_> {
         Ok(owner.map(ToString::to_string).unwrap_or_default())
     }
 
-    /// Whether a number is what is wanted. `X` is for what is executable already and for folders.
+    /// Whether the current permissions are the desired ones. `X` is execution for directories and executables only.
     fn is_granted(&self, have: i64) -> bool {
         let wanted = octal(self.perms);
         have == wanted || (self.recurse && self.perms.ends_with('X') && have + 1 == wanted)
@@ -178,7 +178,7 @@ fn granted(context: &StateContext, wanted: &Wanted<'_>, told: &Told) -> Result<V
     let Some(entries) = wanted.entries(context)? else {
         return Ok(StateReturn::failed(name, "ACL Type does not exist").into());
     };
-    // The first of the names that has other permissions, and whether one has none.
+    // Find the first name whose permissions differ, and whether any name has no entry.
     let (mut other, mut is_new) = (None, false);
     for acl_name in wanted.names {
         let listed = wanted.listed_as(context, acl_name)?;

@@ -1,5 +1,4 @@
-//! `aliases`: whom mail for a local name goes to, in the file that the option `aliases.file` names, which is
-//! `/etc/aliases`.
+//! `aliases`: targets of mail aliases, in the file of the option `aliases.file` (`/etc/aliases`).
 
 pub(crate) mod state;
 
@@ -13,14 +12,13 @@ use brine_system::files;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `aliases`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("aliases", [list_aliases, get_target, has_target, set_target, rm_alias]);
 
-/// All aliases, with what they stand for.
+/// Return all mail aliases with their targets.
 ///
 /// CLI Example:
 ///
@@ -36,7 +34,7 @@ pub fn list_aliases(context: &Context) -> CallResult {
         .into())
 }
 
-/// What an alias stands for; an empty text if it is not there.
+/// Return the target of a mail alias; an empty string if there is no such alias.
 ///
 /// CLI Example:
 ///
@@ -46,7 +44,7 @@ pub fn get_target(context: &Context, alias: String) -> CallResult {
     Ok(target(context, &alias)?.unwrap_or_default().into())
 }
 
-/// Whether an alias stands for this, or for all of a list in its order.
+/// Return whether a mail alias has this target, or exactly the targets of a list, in this order.
 ///
 /// CLI Example:
 ///
@@ -56,7 +54,7 @@ pub fn has_target(context: &Context, alias: String, target: Value) -> CallResult
     Ok(has(context, &alias, &target)?.into())
 }
 
-/// Has an alias stand for this, or for all of a list.
+/// Set the target of a mail alias; a list sets several targets.
 ///
 /// CLI Example:
 ///
@@ -72,7 +70,7 @@ pub fn set_target(context: &Context, alias: String, target: Value) -> CallResult
     Ok(true.into())
 }
 
-/// Removes an alias.
+/// Remove a mail alias.
 ///
 /// CLI Example:
 ///
@@ -85,23 +83,23 @@ pub fn rm_alias(context: &Context, alias: String) -> CallResult {
     Ok(true.into())
 }
 
-/// A line that says what an alias stands for.
+/// A line that defines an alias.
 #[derive(Debug, PartialEq, Eq)]
 struct Entry<'a> {
     alias: &'a str,
     target: &'a str,
-    /// What stands behind it, from the blanks before the `#`.
+    /// Comment after the target, with the blanks before its `#`.
     comment: &'a str,
 }
 
 impl<'a> Entry<'a> {
-    /// Nothing if the line is another one: a comment, a blank one, or one that mail programs do not take either.
+    /// Returns `None` for comments, blank lines and lines that mail programs reject.
     fn parse(line: &'a str) -> Option<Self> {
         let (alias, rest) = line.split_once(':').filter(|(alias, _)| !alias.is_empty() && !alias.contains('#'))?;
         let rest = rest.trim_start();
         let end = rest.find('#').unwrap_or(rest.len());
         let target = rest.get(..end)?;
-        // What stands right behind a target, without a blank, is no comment.
+        // A `#` directly after a target, without a blank, does not start a comment.
         if end < rest.len() && !target.ends_with(char::is_whitespace) {
             return None;
         }
@@ -111,7 +109,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Whether an alias stands for this.
+/// Whether an alias has this target.
 pub fn has(context: &Context, alias: &str, wanted: &Value) -> Result<bool, CallError> {
     if wanted.as_str() == Some("") {
         return Err(CallError::execution("target can not be an empty string"));
@@ -119,7 +117,7 @@ pub fn has(context: &Context, alias: &str, wanted: &Value) -> Result<bool, CallE
     Ok(target(context, alias)?.is_some_and(|have| have == joined(wanted)))
 }
 
-/// What an alias stands for, if it is there. Of several lines the last one holds.
+/// Returns the target of an alias. The last line of an alias wins.
 pub fn target(context: &Context, alias: &str) -> Result<Option<String>, CallError> {
     let text = read(context)?;
     let found = text.lines().filter_map(Entry::parse).rfind(|entry| entry.alias == alias);
@@ -142,10 +140,10 @@ fn read(context: &Context) -> Result<String, CallError> {
     Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
 }
 
-/// Held while the file is read and written anew: states run side by side.
+/// Held while the file is read and rewritten: states run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-/// Writes the file with this target of an alias, or without the alias, and has the mail program read it.
+/// Writes the file with this target of an alias, or without the alias, and runs `newaliases`.
 fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), CallError> {
     let line = target.map(|target| format!("{alias}: {target}"));
     let is_read_back = |line: &String| {
@@ -153,11 +151,11 @@ fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), Call
             && Entry::parse(line).is_some_and(|entry| entry.alias == alias && Some(entry.target) == target)
     };
     if let Some(line) = line.filter(|line| !is_read_back(line)) {
-        let told = format!(
-            "'{line}' is no line of {}: no `:` or `#` in a name, no `#` or line end behind it",
+        let message = format!(
+            "line of {} is invalid: expected no `:` or `#` in the alias, no `#` or newline in the target, got '{line}'",
             file(context).display()
         );
-        return Err(CallError::Execution(told));
+        return Err(CallError::Execution(message));
     }
     let _changing = CHANGING.lock();
     let text = with(&read(context)?, alias, target);
@@ -168,7 +166,7 @@ fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), Call
     Ok(())
 }
 
-/// The text with one line of an alias, where its first one was or at the end; lines that say nothing of an alias stay.
+/// Returns the text with one line of the alias, in place of its first one or at the end; other lines are unchanged.
 fn with(text: &str, alias: &str, mut target: Option<&str>) -> String {
     let mut edited = String::new();
     for line in text.lines() {
@@ -194,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_say_what_an_alias_stands_for() {
+    fn lines_of_aliases_are_parsed() {
         for (line, expected) in [
             ("root: me@example.com", Some(("root", "me@example.com", ""))),
             ("root:a,  b  # both", Some(("root", "a,  b", "  # both"))),
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_of_an_alias_is_left() {
+    fn duplicate_lines_of_an_alias_are_removed() {
         let text = "# mail\na: x # old\n\nb:y\na: z\nnobody:\n";
         for (alias, target, expected) in [
             ("a", Some("new"), "# mail\na: new # old\n\nb: y\nnobody:\n"),

@@ -1,4 +1,4 @@
-//! `alias`: whom mail for a local name goes to, as states.
+//! `alias`: states of mail aliases.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -9,7 +9,7 @@ use crate::aliases;
 /// State functions of `alias`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("alias", [present, absent]);
 
-/// An alias that stands for this, or for all of a list.
+/// Ensure that a mail alias has this target, or the targets of a list.
 #[function]
 pub fn present(context: &StateContext, name: String, target: Value) -> CallResult {
     if aliases::has(&context.call, &name, &target)? {
@@ -23,7 +23,7 @@ pub fn present(context: &StateContext, name: String, target: Value) -> CallResul
     Ok(StateReturn::ok(&name, comment).with_changes(map! {"alias" => &name}).into())
 }
 
-/// An alias that is not there.
+/// Ensure that a mail alias is absent.
 #[function]
 pub fn absent(context: &StateContext, name: String) -> CallResult {
     if aliases::target(&context.call, &name)?.is_none() {

@@ -1,4 +1,4 @@
-//! `alternatives`: which of several programs a name means, by `update-alternatives`.
+//! `alternatives`: the alternatives system, with `update-alternatives`.
 
 pub(crate) mod state;
 
@@ -11,7 +11,6 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `alternatives`.
@@ -20,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [display, show_link, show_current, check_exists, check_installed, install, remove, auto, set]
 );
 
-/// What is known of a name.
+/// Return the alternatives of a name.
 ///
 /// CLI Example:
 ///
@@ -30,7 +29,7 @@ pub fn display(context: &Context, name: String) -> CallResult {
     Ok(shown(context, &name)?.into())
 }
 
-/// The link of a name.
+/// Return the link of a name.
 ///
 /// CLI Example:
 ///
@@ -42,7 +41,7 @@ pub fn show_link(context: &Context, name: String) -> CallResult {
     Ok(link.filter(|_| !is_refused(&output)).map_or(false.into(), |link| link.trim().into()))
 }
 
-/// What a name means now; False if it is not known.
+/// Return the current path of a name; False if the name is unknown.
 ///
 /// CLI Example:
 ///
@@ -52,7 +51,7 @@ pub fn show_current(_context: &Context, name: String) -> CallResult {
     Ok(current(&name).map_or(false.into(), Value::from))
 }
 
-/// Whether a path is one of those that a name may mean.
+/// Return whether a path is an alternative of a name.
 ///
 /// CLI Example:
 ///
@@ -62,7 +61,7 @@ pub fn check_exists(context: &Context, name: String, path: String) -> CallResult
     Ok(exists(context, &name, &path)?.into())
 }
 
-/// Whether a name means a path now.
+/// Return whether a path is the current alternative of a name.
 ///
 /// CLI Example:
 ///
@@ -72,7 +71,7 @@ pub fn check_installed(_context: &Context, name: String, path: String) -> CallRe
     Ok((current(&name) == Some(path)).into())
 }
 
-/// Adds a path to those that a name may mean.
+/// Add an alternative to a name.
 ///
 /// CLI Example:
 ///
@@ -82,7 +81,7 @@ pub fn install(context: &Context, name: String, link: String, path: String, prio
     add(context, &name, &link, &path, priority)
 }
 
-/// Removes a path from those that a name may mean.
+/// Remove an alternative of a name.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ pub fn remove(context: &Context, name: String, path: String) -> CallResult {
     change(context, &["--remove", &name, &path])
 }
 
-/// Has a name mean the path of the highest priority.
+/// Select the alternative with the highest priority for a name.
 ///
 /// CLI Example:
 ///
@@ -102,7 +101,7 @@ pub fn auto(context: &Context, name: String) -> CallResult {
     change(context, &["--auto", &name])
 }
 
-/// Has a name mean a path.
+/// Select an alternative of a name.
 ///
 /// CLI Example:
 ///
@@ -118,13 +117,13 @@ fn call(context: &Context, words: &[&str]) -> Result<Output, CallError> {
     run(context, &words, &[])
 }
 
-/// What is known of a name, or why nothing is.
+/// Returns the alternatives of a name. The error is the message of `update-alternatives`.
 pub fn shown(context: &Context, name: &str) -> Result<String, CallError> {
     let output = call(context, &["--display", name])?;
     Ok(if is_refused(&output) { output.stderr } else { output.stdout })
 }
 
-/// Whether a path is one of those that a name may mean.
+/// Whether a path is an alternative of a name.
 pub fn exists(context: &Context, name: &str, path: &str) -> Result<bool, CallError> {
     let output = call(context, &["--display", name])?;
     Ok(!is_refused(&output) && output.stdout.lines().any(|line| line.starts_with(path)))
@@ -134,7 +133,7 @@ fn is_refused(output: &Output) -> bool {
     output.retcode != 0 && !output.stderr.is_empty()
 }
 
-/// What a call that changes something says.
+/// Runs a command that makes a change, and returns its output.
 pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
     let output = call(context, words)?;
     if output.retcode == 0 {
@@ -144,12 +143,12 @@ pub fn change(context: &Context, words: &[&str]) -> Result<Value, CallError> {
     Ok(output.stderr.into())
 }
 
-/// Adds a path to those that a name may mean.
+/// Adds an alternative to a name.
 pub fn add(context: &Context, name: &str, link: &str, path: &str, priority: i64) -> Result<Value, CallError> {
     change(context, &["--install", &argument(link)?, name, path, &priority.to_string()])
 }
 
-/// What a name means now.
+/// Returns the current path of a name.
 pub fn current(name: &str) -> Option<String> {
     Some(std::fs::read_link(Path::new("/etc/alternatives").join(name)).ok()?.display().to_string())
 }

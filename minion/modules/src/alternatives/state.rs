@@ -1,5 +1,5 @@
-//! `alternatives`: which of several programs a name means, as states. As in Salt 3006, whose later releases have the
-//! functions alone.
+//! `alternatives`: states of the alternatives system. They exist in Salt 3006; later releases have the execution
+//! functions only.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{CallResult, Function, function, registry};
@@ -10,8 +10,8 @@ use crate::alternatives as module;
 /// State functions of `alternatives`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("alternatives", [install, remove, auto, set]);
 
-/// A path that a name may mean, behind this link. The path of the highest priority is meant unless another was
-/// set.
+/// Ensure that a path is an alternative of a name, behind this link. The path with the highest priority is current
+/// unless one was selected.
 #[function]
 pub fn install(context: &StateContext, name: String, link: String, path: String, priority: i64) -> CallResult {
     let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
@@ -37,7 +37,7 @@ pub fn install(context: &StateContext, name: String, link: String, path: String,
     told(StateReturn::ok(&name, comment).with_changes(changes))
 }
 
-/// A path that a name may not mean.
+/// Ensure that a path is not an alternative of a name.
 #[function]
 pub fn remove(context: &StateContext, name: String, path: String) -> CallResult {
     let told = |state| Ok(with_path(state, &path).into());
@@ -60,7 +60,7 @@ pub fn remove(context: &StateContext, name: String, path: String) -> CallResult 
     })
 }
 
-/// A name that means the path of the highest priority.
+/// Ensure that a name is in automatic mode: its alternative with the highest priority is current.
 #[function]
 pub fn auto(context: &StateContext, name: String) -> CallResult {
     let shown = module::shown(&context.call, &name)?;
@@ -74,7 +74,7 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
     Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => said}).into())
 }
 
-/// A name that means this path.
+/// Ensure that a path is the current alternative of a name.
 #[function]
 pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
     let told = |state| Ok(with_path(state, &path).into());
@@ -107,9 +107,9 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// With the host's own program and a name of the test's own, which is gone afterwards.
+    /// Uses the host's own program and a name that only this test uses; it is removed at the end.
     #[test]
-    fn a_name_is_given_paths_and_loses_them_again() {
+    fn alternatives_are_added_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         for name in ["one", "two"] {

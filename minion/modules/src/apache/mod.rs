@@ -1,4 +1,4 @@
-//! `apache`: the modules, sites and configurations of a Debian's Apache, by `a2enmod` and its like.
+//! `apache`: modules, sites and configurations of Apache on Debian, with `a2enmod` and its siblings.
 
 pub(crate) mod state;
 
@@ -10,7 +10,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS],
     states: &[state::conf::FUNCTIONS, state::module::FUNCTIONS, state::site::FUNCTIONS],
@@ -33,7 +32,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Whether a module is enabled.
+/// Return whether an Apache module is enabled.
 ///
 /// CLI Example:
 ///
@@ -43,7 +42,7 @@ pub fn check_mod_enabled(_context: &Context, r#mod: String) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Mod, &r#mod).into())
 }
 
-/// Enables a module.
+/// Enable an Apache module.
 ///
 /// CLI Example:
 ///
@@ -53,7 +52,7 @@ pub fn a2enmod(context: &Context, r#mod: String) -> CallResult {
     called(context, Part::Mod, true, &r#mod)
 }
 
-/// Disables a module.
+/// Disable an Apache module.
 ///
 /// CLI Example:
 ///
@@ -63,7 +62,7 @@ pub fn a2dismod(context: &Context, r#mod: String) -> CallResult {
     called(context, Part::Mod, false, &r#mod)
 }
 
-/// Whether a site is enabled. `default` is `000-default`.
+/// Return whether an Apache site is enabled. `default` is `000-default`.
 ///
 /// CLI Example:
 ///
@@ -73,7 +72,7 @@ pub fn check_site_enabled(_context: &Context, site: String) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Site, &site).into())
 }
 
-/// Enables a site.
+/// Enable an Apache site.
 ///
 /// CLI Example:
 ///
@@ -83,7 +82,7 @@ pub fn a2ensite(context: &Context, site: String) -> CallResult {
     called(context, Part::Site, true, &site)
 }
 
-/// Disables a site.
+/// Disable an Apache site.
 ///
 /// CLI Example:
 ///
@@ -93,7 +92,7 @@ pub fn a2dissite(context: &Context, site: String) -> CallResult {
     called(context, Part::Site, false, &site)
 }
 
-/// Whether a configuration is enabled.
+/// Return whether an Apache configuration is enabled.
 ///
 /// CLI Example:
 ///
@@ -103,7 +102,7 @@ pub fn check_conf_enabled(_context: &Context, conf: String) -> CallResult {
     Ok(is_enabled(Path::new(ETC), Part::Conf, &conf).into())
 }
 
-/// Enables a configuration.
+/// Enable an Apache configuration.
 ///
 /// CLI Example:
 ///
@@ -113,7 +112,7 @@ pub fn a2enconf(context: &Context, conf: String) -> CallResult {
     called(context, Part::Conf, true, &conf)
 }
 
-/// Disables a configuration.
+/// Disable an Apache configuration.
 ///
 /// CLI Example:
 ///
@@ -125,7 +124,7 @@ pub fn a2disconf(context: &Context, conf: String) -> CallResult {
 
 const ETC: &str = "/etc/apache2";
 
-/// What can be enabled and disabled.
+/// Types of items that can be enabled and disabled.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Mod,
@@ -134,7 +133,7 @@ enum Part {
 }
 
 impl Part {
-    /// As the programs are named after it.
+    /// Returns the type as in the names of the programs.
     fn name(self) -> &'static str {
         match self {
             Part::Mod => "mod",
@@ -143,7 +142,7 @@ impl Part {
         }
     }
 
-    /// As it is told.
+    /// Returns the type as in messages.
     fn title(self) -> &'static str {
         match self {
             Part::Mod => "Mod",
@@ -153,7 +152,7 @@ impl Part {
     }
 }
 
-/// The link that enables it.
+/// Returns the path of the link that enables the item.
 fn link(etc: &Path, part: Part, name: &str) -> PathBuf {
     let (ending, name) = match part {
         Part::Mod => (".load", name),
@@ -185,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_enabled_has_a_link() {
+    fn enabled_items_have_a_link() {
         let folder = tempfile::tempdir().unwrap();
         let etc = folder.path();
         for (part, name, file) in [

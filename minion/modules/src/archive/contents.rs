@@ -1,4 +1,4 @@
-//! What is in an archive.
+//! The list of an archive's content.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use brine_text::shell::quote;
 
 use super::{split_options, zipped};
 
-/// What a file is packed with.
+/// Archive formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `tar`, compressed or not.
@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format that a file's name tells of.
+    /// Returns the format for the extension of a file name.
     pub fn guess(name: &str) -> Option<Self> {
         const TAR: [&str; 10] = ["tar", "tar.gz", "tgz", "tar.bz2", "tbz2", "tbz", "tar.xz", "txz", "tar.lzma", "tlz"];
         let name = name.to_lowercase();
@@ -35,7 +35,7 @@ impl Format {
             .map(|(_, found)| found)
     }
 
-    /// The format of this name.
+    /// Returns the format with this name.
     pub fn named(name: &str) -> Option<Self> {
         match name.to_lowercase().as_str() {
             "tar" => Some(Format::Tar),
@@ -45,7 +45,7 @@ impl Format {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Format::Tar => "tar",
@@ -55,19 +55,19 @@ impl Format {
     }
 }
 
-/// What is in an archive. Folders end with a slash.
+/// Paths in an archive. Directories end with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// The folders, those that are only in the paths of files too.
+    /// Directories, including those that only occur in paths of files.
     pub dirs: Vec<String>,
-    /// What is neither a folder nor a symbolic link.
+    /// Everything except directories and symbolic links.
     pub files: Vec<String>,
-    /// The symbolic links.
+    /// Symbolic links.
     pub links: Vec<String>,
 }
 
 impl Contents {
-    /// The folders that nothing else is above, with one that all paths share.
+    /// Returns the topmost directories, including one that all paths share.
     pub fn top_level_dirs(&self) -> Vec<String> {
         let mut top: Vec<String> = self.dirs.iter().filter(|path| path.matches('/').count() == 1).cloned().collect();
         let mut all = self.dirs.iter().chain(&self.files).chain(&self.links);
@@ -78,17 +78,17 @@ impl Contents {
         top
     }
 
-    /// The files that are in no folder.
+    /// Returns the files outside of any directory.
     pub fn top_level_files(&self) -> Vec<String> {
         self.files.iter().filter(|path| !path.contains('/')).cloned().collect()
     }
 
-    /// The symbolic links that are in no folder.
+    /// Returns the symbolic links outside of any directory.
     pub fn top_level_links(&self) -> Vec<String> {
         self.links.iter().filter(|path| !path.contains('/')).cloned().collect()
     }
 
-    /// Leaves out what has no more folders above it than `count`, and takes these from the rest.
+    /// Removes `count` leading components from all paths, and drops paths that have no more than that.
     pub(super) fn strip(&mut self, count: usize) {
         for list in [&mut self.dirs, &mut self.files, &mut self.links] {
             let below = |path: &String| path.splitn(count + 1, '/').nth(count).map(str::to_owned);
@@ -104,8 +104,8 @@ impl Contents {
     }
 }
 
-/// What is in an archive on this host. `name` is what it is called in errors, `options` a command that uncompresses it
-/// to its output.
+/// Lists the content of a local archive. `name` is its name in errors, `options` a command that decompresses it to
+/// its output.
 pub fn contents(
     context: &Context,
     name: &str,
@@ -150,7 +150,7 @@ fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&s
     Ok(tar_lines(&output.stdout))
 }
 
-/// Reads lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 folder/`.
+/// Parses lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 directory/`.
 fn tar_lines(text: &str) -> Contents {
     let mut found = Contents::default();
     for line in text.lines() {
@@ -188,7 +188,7 @@ fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents
     Ok(found)
 }
 
-/// An error with the place of the archive, so that one can look at it.
+/// Returns an error that names the cached path of the archive.
 pub(super) fn at(cached: &Path, message: &str) -> CallError {
     CallError::Execution(format!(
         "{}. Additional info follows:\n\narchive location:\n    {}",
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn tars_list_is_read() {
+    fn output_of_tar_is_parsed() {
         let text = "drwxr-xr-x 0/0               0 2026-01-31 00:00:00 top dir/\n\
                     -rw-r--r-- 1000/1000       123 2026-01-31 00:00:00 top dir/a b\n\
                     lrwxrwxrwx 0/0               0 2026-01-31 00:00:00 top dir/l -> a b\n\
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_paths_share_is_a_top_level_folder() {
+    fn shared_directory_is_a_top_level_directory() {
         let of =
             |files: &[&str]| Contents { files: files.iter().map(|f| (*f).to_owned()).collect(), ..Contents::default() };
         assert_eq!(of(&["a/b/c", "a/d"]).top_level_dirs(), ["a/"]);

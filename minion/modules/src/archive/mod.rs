@@ -1,6 +1,6 @@
-//! `archive`: packing and unpacking, by the programs of this host; ZIP files without one.
+//! `archive`: creates and extracts archives, with the programs of the host; ZIP files without one.
 //!
-//! `contents.rs` lists, `zipped.rs` is about ZIP files.
+//! `contents.rs` lists archives, `zipped.rs` handles ZIP files.
 
 mod contents;
 pub(crate) mod state;
@@ -23,7 +23,6 @@ pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `archive`.
@@ -61,7 +60,8 @@ pub struct ListArgs {
     use_etag: bool,
 }
 
-/// What is in an archive on this host or under `salt://`: a list, or with `verbose` folders, files and links apart.
+/// Return the content of an archive on this host or under `salt://`: a list, or with `verbose` directories, files
+/// and links separately.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
     .into())
 }
 
-/// Runs `tar` with these options on this archive.
+/// Run `tar` with these options on an archive.
 ///
 /// CLI Example:
 ///
@@ -133,7 +133,7 @@ pub fn tar(
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
-/// Compresses a file.
+/// Compress a file with gzip.
 ///
 /// CLI Example:
 ///
@@ -149,7 +149,7 @@ pub fn gzip(
     on_one_file(context, "gzip", options, sourcefile, template, runas)
 }
 
-/// Uncompresses a file.
+/// Decompress a file with gunzip.
 ///
 /// CLI Example:
 ///
@@ -165,7 +165,7 @@ pub fn gunzip(
     on_one_file(context, "gunzip", options, gzipfile, template, runas)
 }
 
-/// Packs files by the program `zip`.
+/// Create a ZIP archive with the program `zip`.
 ///
 /// CLI Example:
 ///
@@ -211,7 +211,7 @@ pub struct CmdUnzipArgs {
     password: Value,
 }
 
-/// Unpacks a ZIP file by the program `unzip`.
+/// Extract a ZIP archive with the program `unzip`.
 ///
 /// CLI Example:
 ///
@@ -270,7 +270,7 @@ pub struct UnzipArgs {
     extract_perms: bool,
 }
 
-/// Unpacks a ZIP file.
+/// Extract a ZIP archive.
 ///
 /// CLI Example:
 ///
@@ -299,7 +299,7 @@ pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
     Ok(trimmed(files, &args.trim_output).into())
 }
 
-/// Whether a ZIP file needs a password.
+/// Return whether a ZIP archive requires a password.
 ///
 /// CLI Example:
 ///
@@ -322,7 +322,7 @@ pub fn is_encrypted(
     Ok(encrypted.into())
 }
 
-/// Runs a program and gives the lines that it wrote.
+/// Runs a program and returns the lines of its output.
 fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, CallError> {
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let mut kwargs: Map = kwargs.clone();
@@ -349,7 +349,7 @@ fn on_one_file(
     lines(context, &words, &map! {"template" => template, "runas" => runas})
 }
 
-/// Names, those with wildcards as the paths that they fit.
+/// Returns the names, with wildcards expanded to matching paths.
 fn expand(sources: &Value) -> Vec<String> {
     let paths = |name: String| {
         if !is_pattern(&name) {
@@ -360,13 +360,13 @@ fn expand(sources: &Value) -> Vec<String> {
     names(sources).into_iter().flat_map(paths).collect()
 }
 
-/// The words of options for a program.
+/// Splits options into arguments.
 pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
     brine_host::process::split(options)
-        .ok_or_else(|| CallError::Execution(format!("the options '{options}' have a quote that is not closed")))
+        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))
 }
 
-/// The first of the files, with a word on the rest.
+/// Returns the first files, followed by a note on the number omitted.
 fn trimmed(mut files: Vec<String>, trim: &Value) -> Vec<String> {
     let count = match trim {
         Value::Bool(false) => return files,
@@ -380,7 +380,7 @@ fn trimmed(mut files: Vec<String>, trim: &Value) -> Vec<String> {
     files
 }
 
-/// Where an archive is on this host: what is under `salt://` is copied into the cache.
+/// Returns the local path of an archive; a `salt://` URL is copied into the cache.
 fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallError> {
     let failed = || CallError::Execution(format!("Failed to cache {name}"));
     let Some((protocol, path)) = name.split_once("://") else {

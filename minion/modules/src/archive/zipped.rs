@@ -1,4 +1,4 @@
-//! ZIP files: what is in them, and unpacking them without leaving the target.
+//! ZIP files: listing, and extraction confined to the target directory.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ const KIND: u32 = 0o170_000;
 const FOLDER: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 
-/// What is in a ZIP file.
+/// Lists the content of a ZIP file.
 pub(super) fn contents(path: &Path) -> Result<Contents, zip::result::ZipError> {
     let mut archive = ZipArchive::new(File::open(path)?)?;
     let (mut found, mut dirs) = (Contents::default(), BTreeSet::new());
@@ -38,7 +38,7 @@ pub(super) fn contents(path: &Path) -> Result<Contents, zip::result::ZipError> {
     Ok(found)
 }
 
-/// Whether something in a ZIP file is encrypted.
+/// Whether any file of a ZIP archive is encrypted.
 pub fn needs_password(path: &Path) -> Result<bool, zip::result::ZipError> {
     let mut archive = ZipArchive::new(File::open(path)?)?;
     for number in 0..archive.len() {
@@ -49,14 +49,14 @@ pub fn needs_password(path: &Path) -> Result<bool, zip::result::ZipError> {
     Ok(false)
 }
 
-/// How a ZIP file is unpacked.
+/// Options of the extraction of a ZIP file.
 pub(super) struct Unzip<'a> {
     pub excludes: &'a [String],
     pub password: Option<&'a str>,
     pub keep_modes: bool,
 }
 
-/// Why a ZIP file could not be unpacked.
+/// Errors of the extraction of a ZIP file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum UnzipError {
     #[error("{0}")]
@@ -68,7 +68,7 @@ pub(super) enum UnzipError {
 }
 
 impl Unzip<'_> {
-    /// Unpacks all that is not excluded, and gives its names.
+    /// Extracts all files that are not excluded, and returns their names.
     pub fn unpack(&self, path: &Path, dest: &Path) -> Result<Vec<String>, UnzipError> {
         let mut archive = ZipArchive::new(File::open(path)?)?;
         fs::create_dir_all(dest)?;
@@ -87,7 +87,7 @@ impl Unzip<'_> {
             let target = dest.join(member.enclosed_name().ok_or_else(outside)?);
             let folder = target.parent().unwrap_or(&dest);
             fs::create_dir_all(folder)?;
-            // A link that was unpacked before, or that was there, may lead elsewhere.
+            // A link that was extracted before, or that existed, may lead elsewhere.
             if !folder.canonicalize()?.starts_with(&dest) {
                 return Err(outside());
             }
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_zip_file_leaves_the_target() {
+    fn zip_files_cannot_escape_the_target() {
         let folder = tempfile::tempdir().unwrap();
         let (archive, dest) = (folder.path().join("a.zip"), folder.path().join("dest"));
         let how = Unzip { excludes: &[], password: None, keep_modes: true };
@@ -135,7 +135,7 @@ mod tests {
             if let Some((link, target)) = link {
                 zip.add_symlink(link, target, SimpleFileOptions::default()).unwrap();
             }
-            // A ZIP file may not name a file twice by this crate: the link is there from before.
+            // This crate cannot write a ZIP file with a duplicate name, so the link exists beforehand.
             if link.is_none_or(|(link, _)| link != name) {
                 zip.start_file(name, SimpleFileOptions::default()).unwrap();
                 zip.write_all(b"x").unwrap();

@@ -1,4 +1,4 @@
-//! `beacons`: the beacons of a running minion, asked and changed over its own event bus.
+//! `beacons`: queries and changes the beacons of a running minion over its local event bus.
 
 pub(crate) mod state;
 
@@ -12,10 +12,9 @@ use brine_yaml::Style;
 
 use crate::file::diff::unified;
 
-/// Seconds until an answer counts as lost.
+/// Seconds until a reply times out.
 const TIMEOUT: u64 = 60;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `beacons`.
@@ -24,8 +23,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [list, list_available, add, modify, delete, save, enable, disable, enable_beacon, disable_beacon, reset]
 );
 
-/// The beacons that are configured, as YAML or as they are; those of the pillar and of the configuration, or
-/// of one of them.
+/// Return the configured beacons, as YAML or as a mapping: those of the pillar and of the configuration, or of one
+/// of them.
 ///
 /// CLI Example:
 ///
@@ -42,7 +41,7 @@ pub fn list(
     Ok(shown(listed.map_or(Value::Nil, Value::Map), return_yaml))
 }
 
-/// The names of the beacons that can be used.
+/// Return the names of available beacons.
 ///
 /// CLI Example:
 ///
@@ -56,7 +55,7 @@ pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[k
     Ok(shown(names.into_iter().collect(), return_yaml))
 }
 
-/// Adds a beacon, until the minion ends or `beacons.save` keeps it.
+/// Add a beacon, until the minion ends or `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -81,7 +80,7 @@ pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwar
     Ok(done(answer, "add", &kwargs, || format!("Added beacon: {name}.")).into())
 }
 
-/// Changes a beacon, until the minion ends or `beacons.save` keeps it.
+/// Modify a beacon, until the minion ends or `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -109,7 +108,7 @@ pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] k
     Ok(told.into())
 }
 
-/// Deletes a beacon, until the minion ends or `beacons.save` keeps it.
+/// Delete a beacon, until the minion ends or `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -123,7 +122,7 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     Ok(done(answer, "delete", &kwargs, || format!("Deleted beacon: {name}.")).into())
 }
 
-/// Keeps the beacons for the next start, in `minion.d/beacons.conf`.
+/// Store the beacons for the next start, in `minion.d/beacons.conf`.
 ///
 /// CLI Example:
 ///
@@ -148,7 +147,7 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     }
 }
 
-/// Enables all beacons.
+/// Enable all beacons.
 ///
 /// CLI Example:
 ///
@@ -158,7 +157,7 @@ pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     switch_all(context, true, &kwargs)
 }
 
-/// Disables all beacons.
+/// Disable all beacons.
 ///
 /// CLI Example:
 ///
@@ -168,7 +167,7 @@ pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     switch_all(context, false, &kwargs)
 }
 
-/// Enables one beacon.
+/// Enable one beacon.
 ///
 /// CLI Example:
 ///
@@ -178,7 +177,7 @@ pub fn enable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) -
     switch(context, &name, true, &kwargs)
 }
 
-/// Disables one beacon.
+/// Disable one beacon.
 ///
 /// CLI Example:
 ///
@@ -188,7 +187,7 @@ pub fn disable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) 
     switch(context, &name, false, &kwargs)
 }
 
-/// Takes all beacons away but those of the pillar.
+/// Remove all beacons except those of the pillar.
 ///
 /// CLI Example:
 ///
@@ -218,14 +217,14 @@ fn shown(beacons: Value, as_yaml: bool) -> Value {
     if as_yaml { brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
 }
 
-/// Asks the running minion; nothing if no answer comes in time.
+/// Sends a request to the running minion; returns `None` on timeout.
 fn ask(context: &Context, question: Map, answer: &str, kwargs: &Map) -> Result<Option<Map>, CallError> {
     let tag = format!("/salt/minion/minion_{answer}_complete");
     let timeout = Duration::from_secs(timeout(kwargs));
     context.minion.local.ask("manage_beacons", question, &tag, timeout).map_err(CallError::execution)
 }
 
-/// What is said of a change, by its answer.
+/// Returns the message on a change, from its reply.
 fn done(answer: Option<Map>, verb: &str, kwargs: &Map, comment: impl FnOnce() -> String) -> Map {
     match answer {
         Some(answer) if answer.get("complete").is_some_and(Value::is_truthy) => said(true, comment()),
@@ -252,7 +251,7 @@ fn available(context: &Context, kwargs: &Map) -> Result<Vec<String>, CallError> 
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// What is wrong with the options of a beacon.
+/// Returns the validation error of a beacon's options.
 fn wrong(context: &Context, name: &str, data: &Value, kwargs: &Map) -> Result<Option<String>, CallError> {
     let question = map! {"func" => "validate_beacon", "name" => name, "beacon_data" => data.clone()};
     let Some(answer) = ask(context, question, "beacon_validation", kwargs)? else { return Ok(None) };
@@ -260,7 +259,7 @@ fn wrong(context: &Context, name: &str, data: &Value, kwargs: &Map) -> Result<Op
     Ok((!is_valid).then(|| answer.get("vcomment").map(ToString::to_string).unwrap_or_default()))
 }
 
-/// The options of a beacon as one mapping.
+/// Returns the options of a beacon as one mapping.
 fn options(data: &Value) -> Map {
     match data {
         Value::Map(map) => map.clone(),
@@ -269,7 +268,7 @@ fn options(data: &Value) -> Map {
     }
 }
 
-/// What differs between the options, line by line.
+/// Returns the difference of the options, line by line.
 fn difference(old: &Value, new: &Value) -> String {
     let lines = |data: &Value| {
         let lines: Vec<String> = options(data).iter().map(|(key, value)| format!("{key}:{value}\n")).collect();
@@ -295,7 +294,7 @@ fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<
         return Ok(said(false, "Beacon name is required.").into());
     }
     if is_test(kwargs) {
-        // Salt's words for the one are those for all.
+        // Salt's message on one beacon is the same as on all.
         let which = if enabled { format!("Beacon {name}") } else { "Beacons".into() };
         return Ok(said(true, format!("{which} would be {word}.")).into());
     }
@@ -314,7 +313,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn without_a_running_minion_it_says_so() {
+    fn missing_minion_is_reported() {
         let told = testing::context(&[]).call("beacons.list", Args::default()).unwrap_err().to_string();
         assert!(told.contains("is salt-minion running?"), "{told}");
     }

@@ -1,4 +1,4 @@
-//! `beacon`: beacons as states.
+//! `beacon`: states of beacons.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 /// State functions of `beacon`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("beacon", [present, absent, enabled, disabled]);
 
-/// A beacon is configured with these options; with `save` also at the next start.
+/// Ensure that a beacon is configured with these options; `save` also stores it for the next start.
 #[function]
 pub fn present(
     context: &StateContext,
@@ -32,7 +32,7 @@ pub fn present(
     done.saved(context, save)
 }
 
-/// A beacon is not configured; with `save` also at the next start.
+/// Ensure that a beacon is not configured; `save` also removes it from the next start.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -50,7 +50,7 @@ pub fn absent(
     done.saved(context, save)
 }
 
-/// A beacon is enabled.
+/// Ensure that a beacon is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let mut done = Done::new(&name);
@@ -63,7 +63,7 @@ pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -
     done.saved(context, false)
 }
 
-/// A beacon is disabled.
+/// Ensure that a beacon is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let mut done = Done::new(&name);
@@ -85,7 +85,7 @@ fn current(context: &StateContext) -> Result<Map, CallError> {
     Ok(listed.as_map().cloned().unwrap_or_default())
 }
 
-/// What a state has to say, line by line.
+/// Return of a state with a comment of several lines.
 struct Done(StateReturn);
 
 impl Done {
@@ -100,7 +100,7 @@ impl Done {
         self.0.comment.push_str(comment.as_ref());
     }
 
-    /// Takes over what the execution function says: its words if it failed or only tells what it would do.
+    /// Takes over the result of the execution function: its comment if it failed or this is test mode.
     fn take(&mut self, context: &StateContext, told: &Value, done: String) {
         let result = told.get("result").is_some_and(Value::is_truthy);
         self.0.result = Some(result);

@@ -1,10 +1,10 @@
-//! Finding programs and shells.
+//! Look-up of programs and shells.
 
 use brine_context::Context;
 use brine_function::{CallResult, function};
 use brine_host::programs::find_program;
 
-/// Gives where a program is, or nothing.
+/// Return the path of a program; nothing if it is not found.
 ///
 /// CLI Example:
 ///
@@ -14,7 +14,7 @@ pub fn which(_context: &Context, cmd: String) -> CallResult {
     Ok(find_program(&cmd).map(|path| path.display().to_string()).into())
 }
 
-/// Gives where the first of several programs is that there is, or nothing.
+/// Return the path of the first program of a list that is found; nothing if there is none.
 ///
 /// CLI Example:
 ///
@@ -24,7 +24,7 @@ pub fn which_bin(_context: &Context, cmds: Vec<String>) -> CallResult {
     Ok(cmds.iter().find_map(|cmd| find_program(cmd)).map(|path| path.display().to_string()).into())
 }
 
-/// The shells that users may have, from `/etc/shells`.
+/// Return the login shells in `/etc/shells`.
 ///
 /// CLI Example:
 ///
@@ -35,7 +35,7 @@ pub fn shells(_context: &Context) -> CallResult {
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect())
 }
 
-/// Whether there is such a program.
+/// Return whether a program is available.
 ///
 /// CLI Example:
 ///

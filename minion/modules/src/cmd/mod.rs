@@ -1,7 +1,7 @@
-//! `cmd`: running commands.
+//! `cmd`: runs commands.
 //!
-//! From the command line and in states a command goes through a shell; from a template it does not, as in
-//! Salt, unless `python_shell=True` says so.
+//! From the command line and in states a command runs in a shell; from a template it does not, as in Salt, unless
+//! `python_shell=True` is passed.
 
 mod find;
 mod scratch;
@@ -22,7 +22,6 @@ pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `cmd`.
@@ -47,7 +46,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Runs a command, a text or a list of words, and gives what it wrote. Its exit status becomes the job's retcode.
+/// Run a command, a string or a list of arguments, and return its output. Its exit status becomes the job's
+/// retcode.
 ///
 /// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
 /// success_retcodes.
@@ -64,7 +64,7 @@ pub fn run(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> Call
     Ok(finish(context, &program, &kwargs)?.stdout.into())
 }
 
-/// Starts a command and gives its number without waiting for it. It outlives its job.
+/// Start a command in the background and return its PID. The command outlives its job.
 ///
 /// CLI Example:
 ///
@@ -74,7 +74,7 @@ pub fn run_bg(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> C
     Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
 }
 
-/// As `run`, with a shell in any case.
+/// Run a command in a shell, as `run` with `python_shell=True`.
 ///
 /// CLI Example:
 ///
@@ -86,7 +86,7 @@ pub fn shell(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> Ca
     run(context, cmd, kwargs)
 }
 
-/// Runs a command and gives what it wrote to its output.
+/// Run a command and return its standard output.
 ///
 /// CLI Example:
 ///
@@ -96,7 +96,7 @@ pub fn run_stdout(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) 
     Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
 }
 
-/// Runs a command and gives what it wrote to its error output.
+/// Run a command and return its standard error.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn run_stderr(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) 
     Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
 }
 
-/// Runs a command and gives all about it: pid, retcode, stdout, stderr.
+/// Run a command and return its pid, retcode, stdout and stderr.
 ///
 /// CLI Example:
 ///
@@ -116,7 +116,7 @@ pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> 
     Ok(all(execute(context, &cmd.0, &kwargs)?).into())
 }
 
-/// Runs a command and gives its exit status.
+/// Run a command and return its exit status.
 ///
 /// CLI Example:
 ///
@@ -126,7 +126,7 @@ pub fn retcode(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> 
     Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
 }
 
-/// A command as callers give it: a text, or a list of its words.
+/// A command as callers pass it: a string, or a list of arguments.
 pub struct CommandLine(pub String);
 
 impl FromValue for CommandLine {
@@ -137,7 +137,7 @@ impl FromValue for CommandLine {
     }
 }
 
-/// What `run_all` gives.
+/// Returns the result of `run_all`.
 pub fn all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
@@ -147,12 +147,12 @@ pub fn execute(context: &Context, command: &str, kwargs: &Map) -> Result<Output,
     finish(context, &program(context, command, kwargs)?, kwargs)
 }
 
-/// Starts a command and does not wait for its end: the number of its process.
+/// Starts a command without waiting for its end, and returns its PID.
 pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, CallError> {
     program(context, command, kwargs)?.start().map_err(CallError::execution)
 }
 
-/// Runs a program, reads its exit status as the keyword arguments say, and sets the job's retcode.
+/// Runs a program, judges its exit status by the keyword arguments, and sets the job's retcode.
 fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
     let is_quiet = kwargs.get("hide_output").is_some_and(Value::is_truthy)
         || kwargs.get("output_loglevel").and_then(Value::as_str) == Some("quiet");
@@ -196,7 +196,7 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     Ok(output)
 }
 
-/// Logs the output of a command, of a failed one as errors, without values of the pillar.
+/// Logs the output of a command without pillar values, at the error level if the command failed.
 fn log_output(context: &Context, output: &Output, is_failure: bool) {
     if !(is_failure || tracing::enabled!(tracing::Level::DEBUG)) {
         return;
@@ -213,7 +213,7 @@ fn log_output(context: &Context, output: &Output, is_failure: bool) {
     }
 }
 
-/// Arguments as text that a shell and [`brine_host::process::split`] read alike.
+/// Joins arguments into a string that a shell and [`brine_host::process::split`] split alike.
 fn words(args: &Value) -> String {
     match args {
         Value::Nil => String::new(),
@@ -228,12 +228,12 @@ pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map)
     let script = Scratch::new(content, owner)?;
     let command = format!("{}{}", script.path().display(), words(args));
     let program = program(context, &command, kwargs)?;
-    // A script without a `#!` line is a shell's, which only a shell knows.
+    // A script without a `#!` line can only be run by a shell.
     let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
     finish(context, &Program { shell, ..program }, kwargs)
 }
 
-/// The command that Salt's keyword arguments describe.
+/// Builds the program that Salt's keyword arguments describe.
 fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, CallError> {
     let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
@@ -253,7 +253,7 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
             .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
     });
     let command = match kwargs.get("template").and_then(Value::as_str) {
-        // A script's template is its content's, not its command's.
+        // For a script, `template` renders the content, not the command.
         Some("jinja") if !command.contains(SCRATCH) => {
             let rendering = brine_state::Source::new(context, context.pillar());
             rendering.render_template("cmd", command, &Map::new(), "base").map_err(CallError::Execution)?
@@ -288,7 +288,8 @@ fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, Ca
     })
 }
 
-/// `env` as a mapping, or a list of mappings and of names that are set to nothing. What is neither, Salt does without.
+/// Reads `env`: a mapping, or a list of mappings and of names that are set to an empty string. Other values are
+/// ignored, as in Salt.
 fn environment(env: Option<&Value>) -> Vec<(String, String)> {
     let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
     match env {
@@ -305,7 +306,7 @@ fn environment(env: Option<&Value>) -> Vec<(String, String)> {
     }
 }
 
-/// Whether a shell command succeeds: for conditions of states. It does not count as the job's retcode.
+/// Whether a shell command succeeds, for conditions of states. Does not set the job's retcode.
 pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, CallError> {
     let mut kwargs = kwargs.clone();
     kwargs.insert("ignore_retcode".into(), true.into());
@@ -348,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_have_no_shell_unless_they_ask_for_one() {
+    fn templates_use_no_shell_by_default() {
         let context = testing::context(&[]).for_template();
         assert_eq!(call(&context, "cmd.run", &["echo $HOME | cat"], Map::new()), "$HOME | cat".into());
         let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_text_or_a_list_of_words() {
+    fn a_command_is_a_string_or_a_list() {
         let context = testing::context(&[]);
         for (cmd, told) in [
             (list!["printf", "%s;", "a b", "it's", "$HOME", 5], "a b;it's;$HOME;5;"),
@@ -370,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn an_environment_is_written_in_many_ways() {
+    fn environment_is_read_in_every_form() {
         for (env, told) in [
             (map! {"A" => 1}.into(), "1 yes"),
             (list![map! {"A" => 1}], "1 yes"),
@@ -388,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_are_one_text_or_apart() {
+    fn outputs_are_merged_or_separate() {
         let context = testing::context(&[]);
         let command = ["echo a; echo b >&2; echo c"];
         assert_eq!(call(&context, "cmd.run", &command, Map::new()), "a\nb\nc".into());
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_get_their_arguments_and_leave_nothing_behind() {
+    fn scripts_receive_arguments_and_are_removed() {
         let files = [("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"), ("t", "echo {{ grains.id }} {{ x }}\n")];
         let context = testing::context(&files);
         let all = call(&context, "cmd.script", &["salt://s.sh", "a 'b c'"], Map::new());
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_told_in_salts_words() {
+    fn timeout_message_is_salts() {
         let context = testing::context(&[]);
         let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
         assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0.05 seconds".into()));
@@ -450,14 +451,14 @@ mod tests {
     }
 
     #[test]
-    fn words_are_quoted_so_that_they_stay_one() {
+    fn arguments_with_blanks_are_quoted() {
         for word in ["", "a b", "it's", "$HOME", "plain-1.0", "a\nb", "\\"] {
             assert_eq!(brine_host::process::split(&quote(word)), Some(vec![word.to_owned()]), "{word}");
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_arguments_are_rejected() {
         let context = testing::context(&[]);
         for (kwargs, message) in [
             (map! {"umask" => "9"}, "ERROR: Invalid umask: '9'"),

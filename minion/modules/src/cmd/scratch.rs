@@ -1,4 +1,4 @@
-//! Scripts and drafts: files that are there as long as a program needs them.
+//! Temporary files: scripts and drafts that exist while a program needs them.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,10 +11,10 @@ use brine_function::CallError;
 use brine_system::processes;
 use brine_value::{Map, Value, map};
 
-/// How the names of scratch files begin.
+/// Prefix of the names of temporary files.
 pub(super) const SCRATCH: &str = "__brine.";
 
-/// A file that is gone when its time is over.
+/// A temporary file that is removed on drop.
 pub struct Scratch(PathBuf);
 
 impl Drop for Scratch {
@@ -24,17 +24,17 @@ impl Drop for Scratch {
 }
 
 impl Scratch {
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// A new file that only its owner reads and runs.
+    /// Creates a file that only its owner can read and run.
     pub fn new(content: &[u8], owner: Option<&str>) -> Result<Self, CallError> {
         Scratch::ending(content, owner, None)
     }
 
-    /// The same, with an ending that tells programs what it is.
+    /// Creates a file as `new`, with a suffix by which programs recognize its type.
     pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
         let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
         let scratch = Scratch::within(&std::env::temp_dir(), content, &ending)?;
@@ -45,12 +45,12 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// The same in a folder, with the end of its name.
+    /// Creates a file as `new` in a directory, with a suffix.
     pub fn within(folder: &Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
         let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
         let written = processes::write_program(|| {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
-            // From here on it is removed, too, where it cannot be written to its end.
+            // From here on, a failed write removes the file too.
             let scratch = Scratch(path.clone());
             file.write_all(content).map(|()| scratch)
         });
@@ -58,7 +58,7 @@ impl Scratch {
     }
 }
 
-/// The content of a script, rendered if a template is asked for.
+/// Returns the content of a script, rendered if a template engine is named.
 pub fn script_content(
     context: &Context,
     source: &str,

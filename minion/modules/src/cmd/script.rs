@@ -1,4 +1,4 @@
-//! Scripts and code of other languages, run as commands.
+//! Runs scripts and code of other languages.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
@@ -8,8 +8,8 @@ use brine_value::{Map, Value, map};
 use super::scratch::{Scratch, script_content};
 use super::{all, finish, program, run_script, words};
 
-/// Runs a script from `salt://` or from this host, with `args` behind it, and gives all about it.
-/// With a `template`, it is rendered first.
+/// Run a script from `salt://` or from this host with the arguments `args`, and return its pid, retcode, stdout and
+/// stderr. With `template`, the script is rendered first.
 ///
 /// CLI Example:
 ///
@@ -31,7 +31,7 @@ pub fn script(
     Ok(all(run_script(context, &content, &args, &kwargs)?).into())
 }
 
-/// As `script`, but gives only the exit status.
+/// Run a script as `script`, and return only its exit status.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn script_retcode(
     Ok(all.get("retcode").cloned().unwrap_or_default())
 }
 
-/// Hands code to an interpreter, and gives what it wrote to its output.
+/// Pass code to an interpreter, and return its standard output.
 ///
 /// CLI Example:
 ///
@@ -64,7 +64,7 @@ pub fn exec_code(
     Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
 }
 
-/// As `exec_code`, but gives all about it.
+/// Pass code to an interpreter as `exec_code`, and return its pid, retcode, stdout and stderr.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! `cmd`: commands as states.
+//! `cmd`: states that run commands.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -11,7 +11,7 @@ use crate::cmd;
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("cmd", [run, script, wait_script, wait, call, wait_call, mod_watch]);
 
-/// Runs a command. `creates`, `onlyif` and `unless` keep it from running when there is nothing to do.
+/// Run a command. `creates`, `onlyif` and `unless` skip it when nothing is to be done.
 #[function]
 pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let kwargs = with_owner(context, kwargs);
@@ -33,7 +33,7 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
     Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
 }
 
-/// Runs a script from `salt://`, with `args` behind it.
+/// Run a script from `salt://` with the arguments `args`.
 #[function]
 pub fn script(
     context: &StateContext,
@@ -53,7 +53,7 @@ pub fn script(
     if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
         return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
     }
-    // With a source the name may have arguments behind it; without one it is the source as it stands.
+    // With a source, the name may contain arguments; without one, the name is the source.
     let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
     let source = source.unwrap_or_else(|| name.clone());
     let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
@@ -71,32 +71,32 @@ pub fn script(
     Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
 }
 
-/// Runs a script only when something watched has changed.
+/// Run a script only when a watched state has changes.
 #[function]
 pub fn wait_script(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// Runs a command only when something watched has changed.
+/// Run a command only when a watched state has changes.
 #[function]
 pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// Calls a function of Python, of which there are none here.
+/// Call a Python function; not supported, because there is no Python here.
 #[function]
 pub fn call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let comment = "functions of Python cannot be called: call an execution function with module.run";
     Ok(StateReturn::failed(&name, comment).into())
 }
 
-/// Calls a function of Python only when something watched has changed.
+/// Call a Python function only when a watched state has changes; not supported.
 #[function]
 pub fn wait_call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// What is done when something watched has changed: the command runs.
+/// Run the command when a watched state has changes.
 #[function]
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
@@ -111,7 +111,7 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     run(context, name, kwargs)
 }
 
-/// The arguments of a command with those that are the run's: as whom it runs, and what its files may be.
+/// Returns the arguments of a command with the `runas` and `umask` of the whole run as defaults.
 fn with_owner(context: &StateContext, mut kwargs: Map) -> Map {
     for key in ["runas", "umask"] {
         if let Some(value) = context.chunk.get(key).filter(|_| !kwargs.contains_key(key)) {
@@ -121,7 +121,7 @@ fn with_owner(context: &StateContext, mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Whether this is an `env` argument: a mapping or a list of them.
+/// Whether this is an `env` argument: a mapping or a list of mappings.
 fn is_environment(env: Option<&Value>) -> bool {
     match env {
         None | Some(Value::Nil | Value::Map(_)) => true,
@@ -130,7 +130,7 @@ fn is_environment(env: Option<&Value>) -> bool {
     }
 }
 
-/// Test mode. A stateful command says nothing, unless it has another command to say what it would do.
+/// Test mode. A stateful command is not predicted unless `test_name` has a command that does it.
 fn would(
     context: &StateContext,
     name: &str,
@@ -158,7 +158,7 @@ fn would(
     Ok(done.into())
 }
 
-/// What a command that ran, or could not, comes to.
+/// Returns the result of a command that ran or could not be started.
 fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError>) -> Result<StateReturn, CallError> {
     let output = match output {
         Ok(output) => output,
@@ -176,7 +176,7 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
     Ok(done)
 }
 
-/// Reads what a stateful command says of itself: its last line is JSON, or words such as `changed=yes`.
+/// Reads the report of a stateful command: its last line is JSON, or pairs such as `changed=yes`.
 fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
     let words = || {
@@ -198,7 +198,7 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         .is_some_and(|word| matches!(word.to_string().to_lowercase().as_str(), "true" | "yes" | "1"));
     done.comment = said.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
     if changed {
-        // What the command says of itself comes first, as in Salt.
+        // Changes reported by the command come first, as in Salt.
         let mut ran = std::mem::take(&mut done.changes);
         if let Some(stdout) = ran.get_mut("stdout") {
             *stdout = without_last_line(&stdout.to_string(), is_json).into();
@@ -211,8 +211,8 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     done
 }
 
-/// The output of a stateful command without the line that is read. Of words that are the only line, Salt takes the
-/// last character alone.
+/// Returns the output of a stateful command without its report line. If pairs are the only line, Salt keeps its
+/// last character, and so does this.
 fn without_last_line(stdout: &str, is_json: bool) -> &str {
     match stdout.rfind('\n') {
         Some(end) => &stdout[..end],
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_as_salt_tells_them() {
+    fn results_of_commands_are_salts() {
         insta::assert_snapshot!(story(&states(), false), @r#"
         False: Command "echo out; echo err >&2; exit 3" run | {"retcode": 3, "stdout": "out", "stderr": "err"}
         True: Command "exit 3" run | {"retcode": 0, "stdout": "", "stderr": ""}

@@ -1,4 +1,4 @@
-//! `config`: options by name, from wherever they are said first.
+//! `config`: options by name, from the first source that has them.
 
 use brine_context::{Context, Room};
 use brine_function::{CallResult, Function, function, registry};
@@ -6,16 +6,15 @@ use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `config`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("config", [get, merge, dot_vals, items, option, backup_mode, manage_mode, valid_fileproto]);
 
-/// What the first of the minion's options, its grains, its pillar and the master's options in that has at this
-/// path; or with `merge`, recurse or overwrite, what all of them together have there. `omit_opts` and the like
-/// leave one out of the search for the first.
+/// Return the value at a path from the first source that has it: the minion's options, its grains, its pillar, the
+/// master's options in the pillar; with `merge` (recurse or overwrite), the merged values of all. `omit_opts` and
+/// the like skip one source when `merge` is not used.
 ///
 /// CLI Example:
 ///
@@ -38,7 +37,7 @@ pub fn get(
     let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
     let places = [(omit_opts, &*opts), (omit_grains, &*grains), (omit_pillar, &*pillar), (omit_master, master)];
     let at = |place: &Map| entry_at(place, &key, &delimiter).cloned();
-    // Salt's options hold grains and pillar too.
+    // Salt's options also contain grains and pillar.
     let (first, rest) = key.split_once(&delimiter).map_or((&*key, None), |(first, rest)| (first, Some(rest)));
     let within =
         |tree: &Map| rest.map_or_else(|| Some(tree.clone().into()), |rest| entry_at(tree, rest, &delimiter).cloned());
@@ -62,7 +61,7 @@ pub fn get(
     Ok(found.unwrap_or(default))
 }
 
-/// What the minion's options, the master's options in the pillar and the pillar have under a name, put together.
+/// Return a value merged from the minion's options, the master's options in the pillar, and the pillar.
 ///
 /// CLI Example:
 ///
@@ -84,7 +83,7 @@ pub fn merge(
         match (&mut found, place.get(value.as_str())) {
             (None, Some(Value::Str(text))) => return Ok(text.as_str().into()),
             (None, Some(first)) => found = Some(first.clone()),
-            // What was found first wins.
+            // The value found first wins.
             (Some(Value::Map(have)), Some(Value::Map(more))) => {
                 let mut all = more.clone();
                 all.extend(have.clone());
@@ -97,7 +96,7 @@ pub fn merge(
     Ok(found.unwrap_or(default))
 }
 
-/// The options whose names begin with this, and a dot.
+/// Return all options whose names begin with this prefix and a dot.
 ///
 /// CLI Example:
 ///
@@ -115,7 +114,7 @@ pub fn dot_vals(context: &Context, value: String) -> CallResult {
     ))
 }
 
-/// All of the minion's options.
+/// Return all options of the minion.
 ///
 /// CLI Example:
 ///
@@ -125,7 +124,7 @@ pub fn items(context: &Context) -> CallResult {
     Ok(context.config().opts.clone().into())
 }
 
-/// As `get`.
+/// Return an option, as `get`.
 ///
 /// CLI Example:
 ///
@@ -135,7 +134,7 @@ pub fn option(context: &Context, value: String, #[default("".into())] default: V
     get(context, value, default, ":".into(), None, false, false, false, false)
 }
 
-/// The `backup_mode` of the options, unless one is given.
+/// Return `backup`, or the option `backup_mode` if it is empty.
 ///
 /// CLI Example:
 ///
@@ -145,7 +144,7 @@ pub fn backup_mode(context: &Context, #[default("".into())] backup: Value) -> Ca
     if backup.is_truthy() { Ok(backup) } else { option(context, "backup_mode".into(), "".into()) }
 }
 
-/// A mode as it is compared with that of a file: four digits.
+/// Return a mode in the form in which modes of files are compared: four digits.
 ///
 /// CLI Example:
 ///
@@ -160,7 +159,7 @@ pub fn manage_mode(_context: &Context, mode: Value) -> CallResult {
     Ok(format!("{digits:0>4}").into())
 }
 
-/// Whether files are fetched from addresses such as this one.
+/// Return whether files can be fetched from this type of URL.
 ///
 /// CLI Example:
 ///
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_addresses_are_told() {
+    fn modes_are_padded_and_urls_checked() {
         let context = testing::context(&[]);
         for (fun, arg, expected) in [
             ("backup_mode", Value::from(""), Value::from("")),

@@ -1,4 +1,4 @@
-//! Copies of files in other places than the cache.
+//! Copies of files outside of the cache.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use brine_value::Value;
 use crate::cp::file_cache;
 use crate::file;
 
-/// Copies a file of the file server to a place or into a folder: the path there, or false if the file or the folder for
-/// it is not there.
+/// Copies a file of the file server to a path or into a directory, and returns the path. Returns false if the file
+/// or the directory does not exist.
 pub(super) fn copied(
     context: &Context,
     name: &str,
@@ -29,7 +29,7 @@ pub(super) fn copied(
     if !folder_for(&target, makedirs)? {
         return Ok(false.into());
     }
-    // A link's target is what is replaced: the file is written beside that.
+    // The target of a link is replaced: the new file is written next to it.
     let place = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
     let mut incoming = file_cache::Incoming::create(&place).map_err(CallError::execution)?;
     if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
@@ -39,19 +39,19 @@ pub(super) fn copied(
     Ok(target.into())
 }
 
-/// Writes a file: the path of it. One that is there keeps its mode and owner.
+/// Writes a file and returns its path. An existing file keeps its mode and owner.
 pub(super) fn write(target: &str, content: &[u8]) -> Result<Value, CallError> {
     files::rewrite(target, content, 0o644).map_err(CallError::execution)?;
     Ok(target.into())
 }
 
-/// A place, or the file of a name in it if it is a folder.
+/// Returns the path, or the path of `name` in it if it is a directory.
 pub(super) fn within(dest: &str, name: &str) -> String {
     let is_folder = dest.ends_with('/') || Path::new(dest).is_dir();
     if is_folder { Path::new(dest).join(name).display().to_string() } else { dest.to_owned() }
 }
 
-/// The last name of a URL or a path.
+/// Returns the last component of a URL or a path.
 pub(super) fn last_name(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once("?saltenv=").map_or(rest, |(rest, _)| rest);
@@ -65,7 +65,7 @@ pub(super) fn last_name(url: &str) -> &str {
     }
 }
 
-/// Whether the folder for a file is there; with `makedirs` it is made.
+/// Whether the directory of a file exists; `makedirs` creates it.
 pub(super) fn folder_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
     let folder = Path::new(target).parent().filter(|folder| !folder.as_os_str().is_empty());
     let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(true) };
@@ -75,7 +75,7 @@ pub(super) fn folder_for(target: &str, makedirs: bool) -> Result<bool, CallError
     Ok(makedirs)
 }
 
-/// What is in a file.
+/// Returns the content of a file.
 pub(super) fn content(context: &Context, url: &str, saltenv: &str) -> Result<Value, CallError> {
     let found = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
     match found {

@@ -1,7 +1,7 @@
-//! Copies of files on this host, below `cachedir`: where each is, and how it comes there.
+//! Copies of files on this host, below `cachedir`: their paths, and how they are fetched.
 //!
-//! `files` has those of the file server, `extrn_files` those of web servers, each by environment; `localfiles` has
-//! those of this host.
+//! `files` has files of the file server, `extrn_files` those of web servers, each by environment; `localfiles` has
+//! files of this host.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
@@ -14,21 +14,21 @@ use brine_system::files::{self, FileError};
 
 use crate::file::{digest, hash_kind, hex_digest};
 
-/// How a file of a web server is fetched.
+/// Options for fetching a file from a web server.
 #[derive(Debug, Clone, Default)]
 pub struct Remote {
-    /// Its hash, as hex digits with or without the name of its kind: a copy that has it is not fetched again.
+    /// Expected hash in hex, with or without its type: a copy with this hash is not fetched again.
     pub hash: Option<String>,
-    /// Whether any server is trusted to be who it says.
+    /// Whether the server's certificate is not verified.
     pub trust_anyone: bool,
-    /// Whether the server is asked if the file has changed, by the tag that it gave the last time.
+    /// Whether the request carries the ETag of the last response.
     pub use_etag: bool,
 }
 
-/// The longest path of a file of a web server; longer ones are kept by their hash.
+/// Maximum length of a path of a web server's file; longer ones are stored under their hash.
 const LONGEST: usize = 255;
 
-/// Where the copy of a file is, or would be; nothing for a name that leads out of the cache.
+/// Returns the cache path of a file, whether it exists or not, or `None` for a name that leads out of the cache.
 pub fn place(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     match url.split_once("://") {
         Some(("salt", path)) => {
@@ -49,7 +49,7 @@ fn of_host(cachedir: &Path, path: &str) -> Option<PathBuf> {
     Some(cachedir.join("localfiles").join(files::relative_path(path.trim_start_matches(['|', '/']))?))
 }
 
-/// Where what comes from a URL is kept: without name and password, and what is asked for behind the path.
+/// Returns the cache path for a URL, without credentials, query and fragment.
 pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);
@@ -66,7 +66,7 @@ pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     Some(cachedir.join("extrn_files").join(below))
 }
 
-/// The copy of a file, if there is one.
+/// Returns the cached copy of a file.
 pub fn found(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("salt://").unwrap_or(url);
     let (path, saltenv) = in_environment(path, saltenv);
@@ -74,8 +74,8 @@ pub fn found(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     places.into_iter().flatten().find(|place| place.exists())
 }
 
-/// Where a file is on this host once it was fetched, as far as that is needed: of one of this host, itself. Nothing if
-/// the file server has no such file.
+/// Fetches a file if necessary and returns its local path; a local file is returned as it is. Returns `None` if the
+/// file server has no such file.
 pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Result<Option<PathBuf>, String> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
     let leads_out = || format!("{url} does not name a file below its root");
@@ -96,7 +96,7 @@ pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Re
     }
 }
 
-/// Brings a file of the file server to a place in the cache, unless it is there. Says whether the server has it.
+/// Fetches a file of the file server into the cache, unless its copy is current. Returns whether the server has it.
 fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bool, String> {
     let (path, saltenv) = in_environment(url, saltenv);
     let client = &context.minion.files;
@@ -112,16 +112,16 @@ fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bo
     incoming.finish(0o600).map(|()| true).map_err(|error| error.to_string())
 }
 
-/// A file that is being written beside its place. It is removed unless it is finished.
+/// A file that is being written next to its target. It is removed unless it is finished.
 pub struct Incoming<'a> {
-    /// Where its content goes.
+    /// Destination of the content.
     pub file: File,
     temporary: PathBuf,
     place: &'a Path,
 }
 
 impl<'a> Incoming<'a> {
-    /// Creates the file, for its owner alone.
+    /// Creates the file, readable by its owner alone.
     pub fn create(place: &'a Path) -> Result<Self, FileError> {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         let temporary = place.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
@@ -129,16 +129,16 @@ impl<'a> Incoming<'a> {
         Ok(Incoming { file: file.map_err(FileError::at("write", place))?, temporary, place })
     }
 
-    /// Puts the file in its place. One that is there gives it its mode and owner; else it gets this mode.
+    /// Renames the file to its target. An existing target's mode and owner are kept; a new file gets this mode.
     pub fn finish_over(self, mode: u32) -> Result<(), FileError> {
         let Ok(target) = self.place.canonicalize() else { return self.finish(mode) };
         let status = target.metadata().map_err(FileError::at("read", &target))?;
-        // Only root may give files away; others had the file already.
+        // Only root may change owners; other users owned the old file anyway.
         _ = chown(&self.temporary, Some(status.uid()), Some(status.gid()));
         self.rename(&target, status.mode() & 0o7777)
     }
 
-    /// Puts the file in its place, with this mode.
+    /// Renames the file to its target, with this mode.
     pub fn finish(self, mode: u32) -> Result<(), FileError> {
         let place = self.place;
         self.rename(place, mode)
@@ -152,7 +152,7 @@ impl<'a> Incoming<'a> {
 
 impl Drop for Incoming<'_> {
     fn drop(&mut self) {
-        // It is gone if it is in its place.
+        // After a rename there is nothing left to remove.
         _ = std::fs::remove_file(&self.temporary);
     }
 }
@@ -168,7 +168,7 @@ fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> 
     if remote.hash.as_ref().is_some_and(|hash| is_current(place, hash)) {
         return Ok(());
     }
-    // The tag is kept beside the copy.
+    // The ETag is stored next to the copy.
     let mut beside = place.as_os_str().to_owned();
     beside.push(".etag");
     let beside = PathBuf::from(beside);
@@ -180,7 +180,7 @@ fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> 
     keep(place, &fetched.body)?;
     match fetched.etag.filter(|_| remote.use_etag) {
         Some(etag) => keep(&beside, etag.as_bytes()),
-        // A tag of what was there before would say that nothing has changed.
+        // A stale ETag would make the next response "not modified".
         None => match std::fs::remove_file(&beside) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(format!("Failed to remove {}: {error}", beside.display()))
@@ -190,14 +190,14 @@ fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> 
     }
 }
 
-/// Writes a copy into the cache, which its owner alone can read. What was a folder becomes a file, and the other way
-/// round, as the source has it.
+/// Writes a copy into the cache, readable by its owner alone. A directory in its place is replaced by the file, and
+/// the reverse, as in the source.
 pub fn keep(place: &Path, content: &[u8]) -> Result<(), String> {
     make_room(place)?;
     files::write_soon(place, content, 0o600).map_err(|error| error.to_string())
 }
 
-/// Makes the directory of a copy and removes what is in its place or in that of its directory.
+/// Creates the directory of a copy, and removes anything of another type at its path or at that of the directory.
 fn make_room(place: &Path) -> Result<(), String> {
     let folder = place.parent().unwrap_or(place);
     if folder.is_file() {
@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_file_has_its_place() {
+    fn cache_paths_are_unique_and_confined() {
         let cache = Path::new("/c");
         for (url, expected) in [
             ("salt://a/b.txt", Some("/c/files/base/a/b.txt")),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_tag_spares_the_second_fetch() {
+    fn etag_avoids_the_second_fetch() {
         use std::sync::Arc;
         use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -243,7 +243,7 @@ mod tests {
         let place = folder.path().join("files/a");
         let sent = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&sent);
-        // Who knows the tag is answered with a status alone.
+        // A request with the ETag is answered with a status only.
         let port = brine_testing::web::server(move |asked| {
             if asked.to_lowercase().contains("if-none-match: \"1\"") {
                 return ("304 Not Modified", "text/plain", String::new());

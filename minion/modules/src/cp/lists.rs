@@ -1,4 +1,4 @@
-//! What the master has: lists, hashes and states of its files.
+//! Lists, hashes and modes of the master's files.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use brine_value::{Value, map};
 use super::{below, environment};
 use crate::file;
 
-/// The type and the text of the hash of a file, of the file server or of this host. Of one that the file server does
-/// not have, an empty text; of one that this host does not have, nothing.
+/// Return the hash of a file of the file server or of this host, with its type. Returns an empty string if the file
+/// server has no such file, and nothing if this host has none.
 ///
 /// CLI Example:
 ///
@@ -30,8 +30,8 @@ pub fn hash_file(context: &Context, path: String, #[default] saltenv: Option<Str
     Ok(hash.map_or_else(|| "".into(), told))
 }
 
-/// The mode of a file, of the file server or of this host, in octal digits; with `octal=False` as a number, with the
-/// type of the file in it. Nothing of a file that is not there.
+/// Return the mode of a file of the file server or of this host in octal digits; with `octal=False` as an integer
+/// that includes the file type. Returns nothing if there is no such file.
 ///
 /// CLI Example:
 ///
@@ -58,7 +58,7 @@ pub fn stat_file(
     })
 }
 
-/// The links of the file server and what they lead to, or those whose path begins with `prefix`.
+/// Return the symbolic links of the file server with their targets, or those below `prefix`.
 ///
 /// CLI Example:
 ///
@@ -75,7 +75,7 @@ pub fn list_master_symlinks(
     Ok(links.into())
 }
 
-/// The names of all SLS files.
+/// Return the names of all SLS files.
 ///
 /// CLI Example:
 ///
@@ -92,7 +92,7 @@ pub fn list_states(context: &Context, #[default] saltenv: Option<String>) -> Cal
     Ok(names.into())
 }
 
-/// All files, or those whose path begins with `prefix`.
+/// Return the files of the file server, or those whose path begins with `prefix`.
 ///
 /// CLI Example:
 ///
@@ -103,7 +103,7 @@ pub fn list_master(context: &Context, #[default] saltenv: Option<String>, #[defa
     Ok(below(files, &prefix))
 }
 
-/// All folders, or those whose path begins with `prefix`.
+/// Return the directories of the file server, or those whose path begins with `prefix`.
 ///
 /// CLI Example:
 ///
@@ -118,7 +118,7 @@ pub fn list_master_dirs(
     Ok(below(folders, &prefix))
 }
 
-/// All environments.
+/// Return the environments of the file server.
 ///
 /// CLI Example:
 ///
@@ -128,5 +128,5 @@ pub fn envs(context: &Context) -> CallResult {
     Ok(context.minion.files.environments().map_err(CallError::Execution)?.into())
 }
 
-/// What the mode of a file says of its type, where it is a regular one.
+/// File type bits of a regular file's mode.
 const REGULAR: u32 = 0o100_000;

@@ -1,6 +1,6 @@
-//! `cp`: files of the file server, of web servers and of this host: copied, kept in the cache, looked at.
+//! `cp`: copies, caches and lists files of the file server, of web servers and of this host.
 //!
-//! Where copies are kept is [`crate::cp::file_cache`]'s.
+//! The paths in the cache are owned by [`crate::cp::file_cache`].
 
 mod copies;
 pub(crate) mod file_cache;
@@ -22,7 +22,6 @@ use crate::file;
 use crate::file::state::Choice;
 use copies::{content, copied, folder_for, last_name, within, write};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `cp`.
@@ -52,8 +51,9 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Copies a file of the file server to a place, or into a folder: the path there. An empty text says that there
-/// is no such file, false that the folder is not there. With `template`, source and place are rendered.
+/// Copy a file of the file server to a path or into a directory, and return the path. Returns an empty string if
+/// there is no such file, false if the directory does not exist. With `template`, source and target paths are
+/// rendered.
 ///
 /// CLI Example:
 ///
@@ -69,7 +69,7 @@ pub fn get_file(
     #[default] gzip: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    // Pieces of files travel as they are.
+    // Files are transferred uncompressed.
     _ = gzip;
     let saltenv = environment(context, saltenv);
     let (path, dest) = (
@@ -89,7 +89,7 @@ pub fn get_file(
     }
 }
 
-/// Copies a folder of the file server into one of this host, with all that is in it: the paths there.
+/// Copy a directory of the file server with all its files into a local one, and return the paths.
 ///
 /// CLI Example:
 ///
@@ -132,9 +132,9 @@ pub fn get_dir(
     Ok(made.into())
 }
 
-/// Fetches a file by its URL (`salt://`, `http://`, `https://`, `file://`, or a path) to a place, or into the
-/// cache: the path there. With `None` for the place, gives what is in it. False if the file server has no such file,
-/// an empty text if the folder is not there.
+/// Fetch a file by its URL (`salt://`, `http://`, `https://`, `file://`, or a path) to a path or into the cache,
+/// and return the path. With `None` as path, return the content. Returns false if the file server has no such file,
+/// an empty string if the directory does not exist.
 ///
 /// CLI Example:
 ///
@@ -169,8 +169,9 @@ pub fn get_url(
     write(&target, &web::fetch(context.ca_bundle(), &path).map_err(CallError::Execution)?)
 }
 
-/// Renders a file as a template and writes it to a place, or into the cache: the path there. What else is given
-/// are variables of the template. An empty text says that there is no such file, folder or template engine.
+/// Render a file as a template, write it to a path or into the cache, and return the path. Further keyword
+/// arguments are variables of the template. Returns an empty string if there is no such file, directory or template
+/// engine.
 ///
 /// CLI Example:
 ///
@@ -189,7 +190,7 @@ pub fn get_template(
     let found = file_cache::cache(context, &path, &saltenv, &Remote::default()).map_err(CallError::Execution)?;
     let Some(text) = found.and_then(|found| std::fs::read_to_string(found).ok()) else { return Ok("".into()) };
     if template != "jinja" {
-        tracing::error!(template, "this template engine is not there: jinja is");
+        tracing::error!(template, "unknown template engine: expected jinja");
         return Ok("".into());
     }
     let mut variables = kwargs;
@@ -200,7 +201,7 @@ pub fn get_template(
     let text = match Source::new(context, context.pillar()).render_template(&path, &text, &variables, environment) {
         Ok(text) => text,
         Err(error) => {
-            tracing::error!(path, error, "a template cannot be rendered");
+            tracing::error!(path, error, "rendering a template failed");
             return Ok("".into());
         }
     };
@@ -215,12 +216,12 @@ pub fn get_template(
     if !folder_for(&dest, makedirs || !is_given)? {
         return Ok("".into());
     }
-    // What was rendered may hold secrets: until somebody says more, it is for its owner alone.
+    // The rendered file may hold secrets, so only its owner can read it.
     files::write_atomic(&dest, text.as_bytes(), 0o600).map_err(CallError::execution)?;
     Ok(dest.into())
 }
 
-/// The content of a file, or false if there is none.
+/// Return the content of a file, or false if there is none.
 ///
 /// CLI Example:
 ///
@@ -233,7 +234,7 @@ pub fn get_file_str(context: &Context, path: String, #[default] saltenv: Option<
     Ok(content.map_or(Value::Bool(false), |content| String::from_utf8_lossy(&content).into_owned().into()))
 }
 
-/// Keeps a file in the cache: the path there, or false if there is none. A file of this host stays where it is.
+/// Cache a file and return the path of its copy, or false if there is none. A local file is not copied.
 ///
 /// CLI Example:
 ///
@@ -251,12 +252,12 @@ pub fn cache_file(
     let saltenv = environment(context, saltenv);
     let found = file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?;
     if found.is_none() {
-        tracing::error!(path, saltenv, "there is no such file to keep in the cache");
+        tracing::error!(path, saltenv, "caching a file failed: no such file");
     }
     Ok(told(found))
 }
 
-/// As `cache_file`, of several, in a list or with commas between them.
+/// Cache several files, in a list or separated by commas, as `cache_file`.
 ///
 /// CLI Example:
 ///
@@ -274,8 +275,8 @@ pub fn cache_files(context: &Context, paths: Value, #[default] saltenv: Option<S
         .map(Value::from)
 }
 
-/// Keeps all files of a folder in the cache: the paths there. `include_pat` and `exclude_pat` are globs, or regular
-/// expressions behind `E@`.
+/// Cache all files of a directory, and return their paths. `include_pat` and `exclude_pat` are globs, or regular
+/// expressions prefixed with `E@`.
 ///
 /// CLI Example:
 ///
@@ -311,7 +312,7 @@ pub fn cache_dir(
     Ok(kept.into())
 }
 
-/// Keeps all files of the file server in the cache: the paths there.
+/// Cache all files of the file server, and return their paths.
 ///
 /// CLI Example:
 ///
@@ -323,7 +324,7 @@ pub fn cache_master(context: &Context, #[default] saltenv: Option<String>) -> Ca
     all_cached(context, files.into_iter(), &saltenv).map(Value::from)
 }
 
-/// Keeps a file of this host in the cache: the path there, or an empty text if there is none.
+/// Cache a file of this host, and return the path of its copy, or an empty string if there is none.
 ///
 /// CLI Example:
 ///
@@ -340,7 +341,7 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
     Ok(place.display().to_string().into())
 }
 
-/// Where `cache_file` keeps a file, whether it is there or not.
+/// Return the path at which `cache_file` stores a file, whether it exists or not.
 ///
 /// CLI Example:
 ///
@@ -354,7 +355,7 @@ pub fn cache_dest(context: &Context, url: String, #[default] saltenv: Option<Str
     Ok(place.map_or_else(|| "Invalid path".into(), |place| place.display().to_string().into()))
 }
 
-/// The path of a file in the cache; an empty text if it is not there.
+/// Return the path of a file in the cache; an empty string if it is not cached.
 ///
 /// CLI Example:
 ///
@@ -366,7 +367,7 @@ pub fn is_cached(context: &Context, path: String, #[default] saltenv: Option<Str
     Ok(found.map_or_else(String::new, |found| format!("{mark}{}", found.display())).into())
 }
 
-/// The paths of all files in the cache.
+/// Return the paths of all cached files.
 ///
 /// CLI Example:
 ///
@@ -393,7 +394,7 @@ fn environment(context: &Context, saltenv: Option<String>) -> String {
     given.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".to_owned())
 }
 
-/// The path below `salt://` and the environment; only the file server's are taken.
+/// Returns the path below `salt://` and the environment; other URLs are errors.
 fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str), CallError> {
     let is_salt = path.starts_with("salt://");
     is_salt
@@ -401,7 +402,7 @@ fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str),
         .ok_or_else(|| CallError::Execution(format!("Unsupported path: {path}")))
 }
 
-/// A path, or what it is as a template. The pillar may be one of its own.
+/// Returns a path, rendered if a template engine is named. The pillar may be overridden.
 fn rendered(
     context: &Context,
     text: String,
@@ -427,7 +428,7 @@ fn rendered(
     Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
 }
 
-/// The path of a file, or false if there is none.
+/// Returns the path of a file as a string, or false.
 fn told(found: Option<PathBuf>) -> Value {
     found.map_or(Value::Bool(false), |found| found.display().to_string().into())
 }

@@ -1,4 +1,4 @@
-//! `cp.push` and `cp.push_dir`: files of this host for the master to keep, sent piece by piece.
+//! `cp.push` and `cp.push_dir`: send files of this host to the master, in chunks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -108,7 +108,7 @@ fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source
     }
     let shown = path.display().to_string();
     let at = |error: &io::Error| file::at(&shown, error);
-    // What is a pipe by now must not block the job.
+    // The path may be a pipe by now; opening it must not block the job.
     let file =
         OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(|error| at(&error))?;
     let metadata = file.metadata().map_err(|error| at(&error))?;
@@ -130,7 +130,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
         }
         let mut piece = Vec::new();
         file.by_ref().take(BUFFER_SIZE).read_to_end(&mut piece).map_err(|error| file::at(shown, &error))?;
-        // An empty file is one empty piece.
+        // An empty file is sent as one empty chunk.
         if piece.is_empty() && loc > 0 {
             return Ok(true);
         }
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// A master that keeps files up to a size.
+    /// A master that accepts files up to a size.
     #[derive(Default)]
     struct Master {
         files: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_sent_in_pieces() {
+    fn files_are_sent_in_chunks() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         let piece = BUFFER_SIZE as usize;
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn push_without_a_master_says_what_is_missing() {
+    fn push_without_a_master_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         fs::write(&path, "x").unwrap();

@@ -18,7 +18,7 @@ fn files_are_listed_and_read() {
         ("cp.get_file_str", &["salt://web/a.txt"], "hello".into()),
         ("cp.get_file_str", &["salt://web/a.txt?saltenv=base"], "hello".into()),
         ("cp.get_file_str", &["salt://no"], Value::Bool(false)),
-        // The files of a test have their length in the place of a hash.
+        // The test's file server uses the file's length as its hash.
         ("cp.hash_file", &["salt://web/a.txt"], map! {"hash_type" => "sha256", "hsum" => "5"}.into()),
         ("cp.hash_file", &["salt://no"], "".into()),
         ("cp.hash_file", &["/nonexistent"], Value::map()),
@@ -31,7 +31,7 @@ fn files_are_listed_and_read() {
     }
 }
 
-/// A minion with these files that keeps its cache in a folder.
+/// A minion with these files and a cache in a directory.
 fn keeping(folder: &Path, files: &[(&str, &str)]) -> Context {
     let mut minion = testing::minion(files);
     if let Some(own) = Arc::get_mut(&mut minion) {
@@ -40,7 +40,7 @@ fn keeping(folder: &Path, files: &[(&str, &str)]) -> Context {
     testing::context_of(minion)
 }
 
-/// What a call gives, with `ROOT` for the folder.
+/// Returns the result of a call as a string, with `ROOT` for the directory.
 fn said(context: &Context, folder: &Path, call: &str) -> String {
     let root = folder.display().to_string();
     let mut words = call.replace("ROOT", &root);
@@ -65,7 +65,7 @@ fn said(context: &Context, folder: &Path, call: &str) -> String {
 }
 
 #[test]
-fn files_are_kept_and_copied_as_salt_does_it() {
+fn files_are_cached_and_copied_as_in_salt() {
     let folder = tempfile::tempdir().unwrap();
     let files = [("a.txt", "hello"), ("dir/one", "1"), ("dir/sub/two.py", "2"), ("dirt", "x"), ("test-minion/f", "f")];
     let context =
@@ -130,7 +130,7 @@ fn files_are_kept_and_copied_as_salt_does_it() {
 }
 
 #[test]
-fn files_come_from_web_servers_too() {
+fn files_are_fetched_from_web_servers() {
     let folder = tempfile::tempdir().unwrap();
     let context = keeping(folder.path(), &[]);
     std::fs::create_dir(folder.path().join("out")).unwrap();

@@ -1,4 +1,4 @@
-//! `cron`: the crontabs of users, read and written by the program `crontab`.
+//! `cron`: crontabs of users, with the program `crontab`.
 
 pub(crate) mod state;
 mod tab;
@@ -13,7 +13,6 @@ use brine_value::Value;
 use super::cmd::{self, Scratch};
 pub use tab::{Job, Tab, Wanted, When};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 
@@ -41,7 +40,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The text of a user's crontab.
+/// Return the content of a user's crontab.
 ///
 /// CLI Example:
 ///
@@ -51,7 +50,7 @@ pub fn raw_cron(context: &Context, user: String) -> CallResult {
     Ok(text(context, &user)?.into())
 }
 
-/// What is in a user's crontab: the lines of others, jobs, special jobs such as `@daily`, and variables.
+/// Return the parts of a user's crontab: unmanaged lines, jobs, special jobs such as `@daily`, and variables.
 ///
 /// CLI Example:
 ///
@@ -61,7 +60,7 @@ pub fn list_tab(context: &Context, user: String) -> CallResult {
     Ok(read(context, &user)?.describe())
 }
 
-/// As `list_tab`.
+/// Return the parts of a user's crontab, as `list_tab`.
 ///
 /// CLI Example:
 ///
@@ -71,7 +70,7 @@ pub fn ls(context: &Context, user: String) -> CallResult {
     list_tab(context, user)
 }
 
-/// One job of a user's crontab, by its identifier or else by its command; False if there is none.
+/// Return one job of a user's crontab, by its identifier or else by its command; False if there is none.
 ///
 /// CLI Example:
 ///
@@ -91,7 +90,7 @@ pub fn get_entry(
     Ok(tab.jobs.iter().chain(&tab.special).find(is_it).map_or(false.into(), |job| job.describe().into()))
 }
 
-/// Has a job with a word such as `@hourly` be in a user's crontab.
+/// Set a job with a special time such as `@hourly` in a user's crontab.
 ///
 /// CLI Example:
 ///
@@ -139,7 +138,7 @@ pub struct SetJobArgs {
     identifier: Option<String>,
 }
 
-/// Has a job be in a user's crontab. A field of the time may be `random`, or chosen from a range such as `5:10`.
+/// Set a job in a user's crontab. A field of the time may be `random`, or a range to choose from, such as `5:10`.
 ///
 /// CLI Example:
 ///
@@ -152,7 +151,7 @@ pub fn set_job(context: &Context, #[args] args: SetJobArgs) -> CallResult {
         .into())
 }
 
-/// Takes a job such as `@hourly` out of a user's crontab.
+/// Remove a job with a special time such as `@hourly` from a user's crontab.
 ///
 /// CLI Example:
 ///
@@ -195,7 +194,7 @@ pub struct RmJobArgs {
     identifier: Option<String>,
 }
 
-/// Takes a job out of a user's crontab; with times, only if it runs at these.
+/// Remove a job from a user's crontab; with times, only if it runs at these.
 ///
 /// CLI Example:
 ///
@@ -213,7 +212,7 @@ pub fn rm_job(context: &Context, #[args] args: RmJobArgs) -> CallResult {
     Ok(remove_job(context, &args.user, &args.cmd, times, args.identifier.as_deref())?.into())
 }
 
-/// As `rm_job`.
+/// Remove a job from a user's crontab, as `rm_job`.
 ///
 /// CLI Example:
 ///
@@ -223,7 +222,7 @@ pub fn rm(context: &Context, #[args] args: RmJobArgs) -> CallResult {
     rm_job(context, args)
 }
 
-/// Has a variable be in a user's crontab.
+/// Set a variable in a user's crontab.
 ///
 /// CLI Example:
 ///
@@ -233,7 +232,7 @@ pub fn set_env(context: &Context, user: String, name: String, #[default] value: 
     Ok(set_variable(context, &user, &name, value.as_deref().unwrap_or_default())?.into())
 }
 
-/// Takes a variable out of a user's crontab.
+/// Remove a variable from a user's crontab.
 ///
 /// CLI Example:
 ///
@@ -243,7 +242,7 @@ pub fn rm_env(context: &Context, user: String, name: String) -> CallResult {
     Ok(remove_variable(context, &user, &name)?.into())
 }
 
-/// Makes a file's text a user's crontab, and says whether that worked.
+/// Install a file as a user's crontab, and return whether that succeeded.
 ///
 /// CLI Example:
 ///
@@ -253,7 +252,7 @@ pub fn write_cron_file(context: &Context, user: String, path: String) -> CallRes
     Ok((install(context, &user, &path)?.retcode == 0).into())
 }
 
-/// Makes a file's text a user's crontab, and gives all about the call of `crontab`.
+/// Install a file as a user's crontab, and return the complete result of `crontab`.
 ///
 /// CLI Example:
 ///
@@ -263,20 +262,20 @@ pub fn write_cron_file_verbose(context: &Context, user: String, path: String) ->
     Ok(cmd::all(install(context, &user, &path)?).into())
 }
 
-/// What was done with a job or a variable.
+/// Outcome for a job or a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Done {
-    /// It is there now.
+    /// It was added.
     New,
-    /// It is otherwise now.
+    /// It was changed.
     Updated,
-    /// It was there.
+    /// It was present already.
     Present,
-    /// It is gone now.
+    /// It was removed.
     Removed,
-    /// It was not there.
+    /// It was absent already.
     Absent,
-    /// The crontab could not be written: what `crontab` says.
+    /// The crontab could not be written; the message of `crontab`.
     Refused(String),
 }
 
@@ -293,7 +292,7 @@ impl From<Done> for Value {
     }
 }
 
-/// Runs `crontab` for a user: who is that user already may do so without naming him.
+/// Runs `crontab` for a user, without `-u` if the minion runs as this user.
 fn crontab(context: &Context, user: &str, word: &str) -> Result<Output, CallError> {
     let mut words = vec!["crontab".to_owned()];
     let uid = Accounts::read().user(user).map(|user| user.uid);
@@ -306,22 +305,22 @@ fn crontab(context: &Context, user: &str, word: &str) -> Result<Output, CallErro
     program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
 }
 
-/// The text of a user's crontab; none is an empty one.
+/// Returns the content of a user's crontab; a missing one is empty.
 pub fn text(context: &Context, user: &str) -> Result<String, CallError> {
     let text = crontab(context, user, "-l")?.stdout;
     if !text.starts_with("# DO NOT EDIT THIS FILE - edit the master and reinstall.") {
         return Ok(text);
     }
-    // Some systems put three lines of their own before each listing.
+    // Some systems print a header of three lines.
     Ok(text.split_inclusive('\n').skip(3).collect())
 }
 
-/// A user's crontab.
+/// Reads a user's crontab.
 pub fn read(context: &Context, user: &str) -> Result<Tab, CallError> {
     Ok(Tab::parse(&text(context, user)?))
 }
 
-/// Makes a file's text a user's crontab.
+/// Installs a file as a user's crontab.
 pub fn install(context: &Context, user: &str, path: &str) -> Result<Output, CallError> {
     let mut output = crontab(context, user, &argument(path)?)?;
     output.stderr.truncate(output.stderr.trim_end().len());
@@ -331,14 +330,14 @@ pub fn install(context: &Context, user: &str, path: &str) -> Result<Output, Call
     Ok(output)
 }
 
-/// Writes a crontab: what was done, unless that is refused.
+/// Writes a crontab and returns the outcome, or `Refused`.
 fn write(context: &Context, user: &str, tab: &Tab, done: Done) -> Result<Done, CallError> {
     let file = Scratch::new(tab.render().as_bytes(), None)?;
     let output = install(context, user, &file.path().to_string_lossy())?;
     Ok(if output.retcode == 0 { done } else { Done::Refused(output.stderr) })
 }
 
-/// Has a job be there.
+/// Sets a job.
 pub fn set(context: &Context, user: &str, wanted: &Wanted) -> Result<Done, CallError> {
     let mut tab = read(context, user)?;
     match tab.set(wanted) {
@@ -347,7 +346,7 @@ pub fn set(context: &Context, user: &str, wanted: &Wanted) -> Result<Done, CallE
     }
 }
 
-/// Has a variable be there.
+/// Sets a variable.
 pub fn set_variable(context: &Context, user: &str, name: &str, value: &str) -> Result<Done, CallError> {
     let mut tab = read(context, user)?;
     match tab.set_variable(name, value) {
@@ -356,7 +355,7 @@ pub fn set_variable(context: &Context, user: &str, name: &str, value: &str) -> R
     }
 }
 
-/// Takes a job away, if it runs at these times.
+/// Removes a job if it runs at these times.
 pub fn remove_job(
     context: &Context,
     user: &str,
@@ -371,7 +370,7 @@ pub fn remove_job(
     write(context, user, &tab, Done::Removed)
 }
 
-/// Takes a special job away. The crontab gets its mark even if there is none.
+/// Removes a special job. The mark is written even if there is no such job.
 pub fn remove_special(
     context: &Context,
     user: &str,
@@ -386,7 +385,7 @@ pub fn remove_special(
     write(context, user, &tab, removed.map_or(Done::Absent, |_| Done::Removed))
 }
 
-/// Takes a variable away. The crontab gets its mark even if there is none.
+/// Removes a variable. The mark is written even if there is no such variable.
 pub fn remove_variable(context: &Context, user: &str, name: &str) -> Result<Done, CallError> {
     let mut tab = read(context, user)?;
     let removed = tab.remove_variable(name);

@@ -1,4 +1,4 @@
-//! `cron`: crontabs as states.
+//! `cron`: states of crontabs.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -49,7 +49,7 @@ pub struct PresentArgs {
     special: Option<String>,
 }
 
-/// A job in a user's crontab. It is known by its identifier, which is its command if none is said.
+/// Ensure that a job is in a user's crontab. The job is recognized by its identifier, by default its command.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let name = args.name.trim();
@@ -78,7 +78,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
 }
 
-/// No such job in a user's crontab.
+/// Ensure that a job is not in a user's crontab.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -133,7 +133,7 @@ pub struct FileArgs {
     _kwargs: Map,
 }
 
-/// A user's whole crontab from a file.
+/// Ensure that a user's crontab has the content of a file.
 #[function]
 pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
     let hash = (args.source_hash, args.source_hash_name);
@@ -142,7 +142,7 @@ pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
         .map(Into::into)
 }
 
-/// A variable in a user's crontab.
+/// Ensure that a variable is set in a user's crontab.
 #[function]
 pub fn env_present(
     context: &StateContext,
@@ -159,7 +159,7 @@ pub fn env_present(
     Ok(told(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
 }
 
-/// No such variable in a user's crontab.
+/// Ensure that a variable is not set in a user's crontab.
 #[function]
 pub fn env_absent(context: &StateContext, name: String, #[default("root".into())] user: String) -> CallResult {
     let name = name.trim();
@@ -171,7 +171,7 @@ pub fn env_absent(context: &StateContext, name: String, #[default("root".into())
     Ok(told(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
 }
 
-/// The identifier: the job's command unless another is said, or explicitly none.
+/// Returns the identifier: by default the job's command, unless it is explicitly none.
 fn known_by(identifier: &Value, command: &str) -> Option<String> {
     match identifier {
         Value::Bool(false) => Some(command.to_owned()),
@@ -180,7 +180,7 @@ fn known_by(identifier: &Value, command: &str) -> Option<String> {
     }
 }
 
-/// What would be done with what is there as it should be (true), otherwise (false), or not at all.
+/// Returns the prediction for an item that is present as desired (true), present but different (false), or absent.
 fn would_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
     match have {
         Some(true) => StateReturn::ok(name, format!("{what} already present")),
@@ -197,7 +197,7 @@ fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
     }
 }
 
-/// What the program complains of when something is set is told on a line of its own.
+/// Puts an error of the program on a line of its own, as Salt does when it sets an item.
 fn set(done: Done) -> Done {
     if let Done::Refused(message) = done { Done::Refused(format!("\n{message}")) } else { done }
 }
@@ -216,7 +216,7 @@ fn told(name: &str, what: &str, user: &str, done: Done) -> StateReturn {
     StateReturn::ok(name, comment).with_changes(map! {user => name})
 }
 
-/// Has a user's crontab be this content.
+/// Installs this content as a user's crontab.
 fn whole(
     context: &StateContext,
     name: &str,

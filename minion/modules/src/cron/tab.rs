@@ -1,24 +1,24 @@
-//! A crontab's text: the lines of others, and below a mark those that Salt and Brine manage.
+//! The format of a crontab: unmanaged lines, and below a mark those that Salt and Brine manage.
 
 use brine_value::{Map, Value, map};
 
-/// The line above what is managed.
+/// The line above managed lines.
 const MARK: &str = "# Lines below here are managed by Salt, do not edit";
-/// What stands before the identifier of a job in the comment above it.
+/// Prefix of the identifier in the comment above a job.
 const IDENTIFIER: &str = "SALT_CRON_IDENTIFIER";
-/// What Salt takes for no identifier.
+/// Salt's placeholder for a missing identifier.
 const NO_IDENTIFIER: &str = "NO ID SET";
-/// What stands before a job that does not run.
+/// Prefix of a disabled job.
 const DISABLED: &str = "#DISABLED#";
-/// The names of the fields of a time.
+/// Names of the fields of a time.
 const FIELDS: [&str; 5] = ["minute", "hour", "daymonth", "month", "dayweek"];
 
-/// When a job runs.
+/// The time of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum When {
     /// Minute, hour, day of the month, month, day of the week.
     Times([String; 5]),
-    /// Such as `@daily`.
+    /// A special time such as `@daily`.
     Special(String),
 }
 
@@ -29,26 +29,26 @@ pub struct Job {
     pub when: When,
     /// What runs.
     pub command: String,
-    /// Its name for those who manage it.
+    /// Identifier, by which it is managed.
     pub identifier: Option<String>,
     /// The comment above it.
     pub comment: Option<String>,
-    /// Whether it is there and does not run.
+    /// Whether it is commented out.
     pub commented: bool,
 }
 
-/// What is changed in a job: what is not said stays.
+/// The desired job; unset fields are left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted<'w> {
     /// When it runs.
     pub when: When,
     /// What runs.
     pub command: &'w str,
-    /// Its name for those who manage it.
+    /// Identifier, by which it is managed.
     pub identifier: Option<&'w str>,
     /// The comment above it.
     pub comment: Option<&'w str>,
-    /// Whether it is there and does not run.
+    /// Whether it is commented out.
     pub commented: bool,
 }
 
@@ -61,12 +61,12 @@ pub struct Tab {
     pub env: Vec<(String, String)>,
     /// Jobs with a time.
     pub jobs: Vec<Job>,
-    /// Jobs with a word such as `@daily`.
+    /// Jobs with a special time such as `@daily`.
     pub special: Vec<Job>,
 }
 
 impl When {
-    /// The times, in small letters.
+    /// Returns the times in lower case.
     pub fn times(fields: [&Value; 5]) -> Self {
         When::Times(fields.map(|field| field.to_string().to_lowercase()))
     }
@@ -80,7 +80,7 @@ impl When {
         }
     }
 
-    /// These times with those of an old job where they are as good, and what is random chosen.
+    /// Returns these times, with those of the old job where they satisfy them, and with random ones chosen.
     fn chosen(&self, old: Option<&When>) -> Self {
         let When::Times(wanted) = self else { return self.clone() };
         let mut fields = wanted.clone();
@@ -108,13 +108,13 @@ impl When {
     }
 }
 
-/// Whether a field must change: any time that does not mean always is good for `random`.
+/// Whether a field must change: any value except `*` satisfies `random`.
 fn field_differs(have: &str, wanted: &str) -> bool {
     if wanted == "random" { have == "*" } else { have != wanted }
 }
 
 impl Job {
-    /// Whether this is the job that an identifier or, if it has none, a command means.
+    /// Whether this is the job with this identifier or, if that is unset, this command.
     pub fn is_meant(&self, command: &str, identifier: Option<&str>) -> bool {
         let own = self.identifier.as_deref().filter(|own| !own.is_empty() && *own != NO_IDENTIFIER);
         match own {
@@ -123,7 +123,7 @@ impl Job {
         }
     }
 
-    /// Whether it is not as it is wanted.
+    /// Whether the job differs from the desired one.
     pub fn differs(&self, wanted: &Wanted) -> bool {
         self.when.differs(&wanted.when)
             || self.command != wanted.command
@@ -132,7 +132,7 @@ impl Job {
             || wanted.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
     }
 
-    /// Whether it runs at these times; those that are not said are good.
+    /// Whether it runs at these times; unset ones match.
     pub fn runs_at(&self, times: [Option<&str>; 5]) -> bool {
         let When::Times(have) = &self.when else { return false };
         have.iter().zip(times).all(|(have, wanted)| match wanted {
@@ -142,7 +142,7 @@ impl Job {
         })
     }
 
-    /// As `cron.list_tab` tells of it.
+    /// Returns the job as in `cron.list_tab`.
     pub fn describe(&self) -> Map {
         let mut told = match &self.when {
             When::Times(times) => {
@@ -181,7 +181,7 @@ impl Job {
 }
 
 impl Tab {
-    /// Reads a crontab.
+    /// Parses a crontab.
     pub fn parse(text: &str) -> Self {
         let mut tab = Tab::default();
         let mut lines = text.lines();
@@ -207,7 +207,7 @@ impl Tab {
         tab
     }
 
-    /// The text, with the mark.
+    /// Renders the crontab, with the mark.
     pub fn render(&self) -> String {
         let mut text: String = self.before.iter().flat_map(|line| [line, "\n"]).collect();
         text = format!("{text}{MARK}\n");
@@ -218,7 +218,7 @@ impl Tab {
         text
     }
 
-    /// As `cron.list_tab` tells of it.
+    /// Returns the crontab as in `cron.list_tab`.
     pub fn describe(&self) -> Value {
         let jobs = |jobs: &[Job]| jobs.iter().map(Job::describe).collect::<Value>();
         let env = self.env.iter().map(|(name, value)| map! {"name" => name, "value" => value});
@@ -231,7 +231,7 @@ impl Tab {
         .into()
     }
 
-    /// Has a job be there as it is wanted: whether it was there in some form. Nothing if it was there so.
+    /// Sets a job and returns whether it existed in another form; `None` if it is present as desired.
     pub fn set(&mut self, wanted: &Wanted) -> Option<bool> {
         let mut old = None::<Job>;
         loop {
@@ -261,7 +261,7 @@ impl Tab {
         Some(old.is_some())
     }
 
-    /// Has a variable be there, as `set` does. It moves to the end of all if it changes.
+    /// Sets a variable, with the same result as `set`. A changed variable moves to the end.
     pub fn set_variable(&mut self, name: &str, value: &str) -> Option<bool> {
         if self.has_variable(name, value) == Some(true) {
             return None;
@@ -271,20 +271,20 @@ impl Tab {
         Some(before)
     }
 
-    /// Whether a variable has this value; nothing if there is no such variable.
+    /// Whether a variable has this value; `None` if there is no such variable.
     pub fn has_variable(&self, name: &str, value: &str) -> Option<bool> {
         let (_, have) = self.env.iter().find(|(have, _)| have == name)?;
         Some(have == value || (value.is_empty() && have == "\"\""))
     }
 
-    /// Takes a variable away: whether it was there.
+    /// Removes a variable and returns whether it existed.
     pub fn remove_variable(&mut self, name: &str) -> bool {
         let at = self.env.iter().rposition(|(have, _)| have == name);
         at.map(|at| self.env.remove(at)).is_some()
     }
 }
 
-/// `NAME=value`.
+/// Parses `NAME=value`.
 fn variable(line: &str) -> Option<(&str, &str)> {
     line.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains(' ') && !name.starts_with('@'))
 }
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written() {
+    fn crontab_round_trips() {
         let tab = Tab::parse(TEXT);
         assert_eq!(tab.render(), TEXT.replace("two  words", "two words"));
         assert_eq!(tab.jobs[0].comment.as_deref(), Some("why\nso"));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_stays_and_what_is_random_is_chosen() {
+    fn unset_fields_are_kept_and_random_ones_chosen() {
         let mut tab = Tab::parse(TEXT);
         tab.set(&wanted("random random random 2 9:8", "other", Some("x")));
         let Some(Job { when: When::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };

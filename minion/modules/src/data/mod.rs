@@ -1,4 +1,4 @@
-//! `data`: values that this minion keeps for later, in the file `datastore` of its cache.
+//! `data`: values that this minion stores, in the file `datastore` of its cache.
 
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -6,17 +6,16 @@ use brine_system::files;
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
-/// Held while the file is read and written anew: jobs run side by side.
+/// Held while the file is read and rewritten: jobs run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `data`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("data", [clear, load, items, dump, update, cas, pop, get, keys, values, has_key]);
 
-/// Forgets all values.
+/// Remove all values.
 ///
 /// CLI Example:
 ///
@@ -30,7 +29,7 @@ pub fn clear(context: &Context) -> CallResult {
     }
 }
 
-/// All values.
+/// Return all values.
 ///
 /// CLI Example:
 ///
@@ -40,7 +39,7 @@ pub fn load(context: &Context) -> CallResult {
     Ok(stored(context)?.into())
 }
 
-/// As `load`.
+/// Return all values, as `load`.
 ///
 /// CLI Example:
 ///
@@ -50,7 +49,7 @@ pub fn items(context: &Context) -> CallResult {
     Ok(stored(context)?.into())
 }
 
-/// Keeps the entries of a mapping in the place of all values that there were.
+/// Replace all values by the entries of a mapping.
 ///
 /// CLI Example:
 ///
@@ -67,7 +66,7 @@ pub fn dump(context: &Context, new_data: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// Keeps a value under a name.
+/// Store a value under a key.
 ///
 /// CLI Example:
 ///
@@ -78,7 +77,7 @@ pub fn update(context: &Context, key: Value, value: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// Puts a value in the place of another one, and says whether that one was there.
+/// Replace a value if it equals the old one, and return whether it did (compare and swap).
 ///
 /// CLI Example:
 ///
@@ -95,7 +94,7 @@ pub fn cas(context: &Context, key: Value, value: Value, old_value: Value) -> Cal
     Ok(is_there?.into())
 }
 
-/// Takes a value out, and gives it.
+/// Remove a value and return it.
 ///
 /// CLI Example:
 ///
@@ -105,7 +104,7 @@ pub fn pop(context: &Context, key: Value, #[default] default: Value) -> CallResu
     Ok(change(context, |stored| stored.shift_remove(&key))?.unwrap_or(default))
 }
 
-/// The value under a name, or a list of those under several names.
+/// Return the value of a key, or a list of the values of several keys.
 ///
 /// CLI Example:
 ///
@@ -118,7 +117,7 @@ pub fn get(context: &Context, key: Value, #[default] default: Value) -> CallResu
     Ok(found.flatten().cloned().collect())
 }
 
-/// The names of the values.
+/// Return the keys of all values.
 ///
 /// CLI Example:
 ///
@@ -128,7 +127,7 @@ pub fn keys(context: &Context) -> CallResult {
     Ok(stored(context)?.into_keys().collect())
 }
 
-/// The values without their names.
+/// Return all values without their keys.
 ///
 /// CLI Example:
 ///
@@ -138,7 +137,7 @@ pub fn values(context: &Context) -> CallResult {
     Ok(stored(context)?.into_values().collect())
 }
 
-/// Whether there is a value under a name.
+/// Return whether there is a value for a key.
 ///
 /// CLI Example:
 ///
@@ -152,18 +151,18 @@ fn path(context: &Context) -> std::path::PathBuf {
     context.config().cachedir.join("datastore")
 }
 
-/// What is kept. A file with something else in it is moved aside.
+/// Reads the stored values. An invalid file is renamed.
 fn stored(context: &Context) -> Result<Map, CallError> {
     let path = path(context);
     let packed = match std::fs::read(&path) {
         Ok(packed) => packed,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Map::new()),
-        Err(error) => return Err(CallError::Execution(format!("{} cannot be read: {error}", path.display()))),
+        Err(error) => return Err(CallError::Execution(format!("reading {} failed: {error}", path.display()))),
     };
     msgpack::unpack_map(&packed).or_else(|error| {
         let aside = path.with_extension("damaged");
         std::fs::rename(&path, &aside).map_err(CallError::execution)?;
-        tracing::error!(path = %aside.display(), %error, "the values of `data` cannot be read: they are moved aside");
+        tracing::error!(path = %aside.display(), %error, "the stored values of `data` are invalid and were renamed");
         Ok(Map::new())
     })
 }
@@ -192,7 +191,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn what_is_kept_is_found_again() {
+    fn stored_values_are_read_back() {
         let folder = tempfile::tempdir().unwrap();
         let config = MinionConfig { cachedir: folder.path().to_owned(), ..MinionConfig::default() };
         let minion = Arc::into_inner(testing::minion(&[])).unwrap();

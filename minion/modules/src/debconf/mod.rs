@@ -1,4 +1,4 @@
-//! `debconf`: answers to the questions of Debian's packages.
+//! `debconf`: answers to questions of Debian packages.
 
 pub(crate) mod state;
 
@@ -10,7 +10,6 @@ use brine_value::{Map, Value, list, map};
 
 use super::cmd::{Scratch, script_content};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 
@@ -24,7 +23,7 @@ fn unavailable(context: &Context) -> Option<String> {
 /// Execution functions of `debconf`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("debconf", [get_selections, show, set, set_file, set_template]);
 
-/// All answers, by package: each a list of question, kind and answer.
+/// Return all answers by package, each a list of question, type and answer.
 ///
 /// CLI Example:
 ///
@@ -35,7 +34,7 @@ pub fn get_selections(context: &Context, #[default(true)] fetchempty: bool) -> C
     Ok(parse(&output.stdout, fetchempty).into())
 }
 
-/// The answers to the questions of a package; nothing if there are none.
+/// Return the answers to the questions of a package; nothing if there are none.
 ///
 /// CLI Example:
 ///
@@ -46,7 +45,7 @@ pub fn show(context: &Context, name: String) -> CallResult {
     Ok(all.get(&name).cloned().unwrap_or_default())
 }
 
-/// Answers a question of a package.
+/// Answer a question of a package.
 ///
 /// CLI Example:
 ///
@@ -65,7 +64,7 @@ pub fn set(
     answer(context, line.as_bytes())
 }
 
-/// Answers questions by a file from the file server or of this host.
+/// Answer questions from a file of the file server or of this host.
 ///
 /// CLI Example:
 ///
@@ -83,7 +82,7 @@ pub fn set_file(
     }
 }
 
-/// As `set_file`, of a file that is rendered first.
+/// Answer questions from a file that is rendered first, as `set_file`.
 ///
 /// CLI Example:
 ///
@@ -122,7 +121,7 @@ fn parse(text: &str, with_empty: bool) -> Map {
     found
 }
 
-/// Gives answers to `debconf`. They may be passwords: only root reads the file.
+/// Passes answers to `debconf-set-selections`. They may contain passwords, so only root can read the file.
 fn answer(context: &Context, text: &[u8]) -> Result<Value, CallError> {
     let file = Scratch::new(text, None)?;
     let words = ["debconf-set-selections".to_owned(), file.path().display().to_string()];
@@ -140,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read() {
+    fn answers_are_parsed() {
         let text = "# a comment\npkg\tpkg/a\tstring\tone two\npkg\tpkg/b\tstring\t\nother other/c boolean true\nbad\n";
         let (a, b) = (list!["pkg/a", "string", "one two"], list!["pkg/b", "string", ""]);
         assert_eq!(parse(text, true).get("pkg"), Some(&list![a.clone(), b]));

@@ -1,4 +1,4 @@
-//! `debconf`: answers to the questions of Debian's packages as states.
+//! `debconf`: states of answers to questions of Debian packages.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::{Map, Value, list, map};
 /// State functions of `debconf`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("debconf", [set, set_file]);
 
-/// Answers to the questions of a package: by question, its type and value.
+/// Ensure that questions of a package have these answers: by question, its type and value.
 #[function]
 pub fn set(context: &StateContext, name: String, data: Map, #[keywords] _kwargs: Map) -> CallResult {
     let current = context.call.call("debconf.show", Args::positional([name.as_str().into()]))?;
@@ -45,7 +45,7 @@ pub fn set(context: &StateContext, name: String, data: Map, #[keywords] _kwargs:
     Ok(done.into())
 }
 
-/// Answers to questions from a file.
+/// Ensure that questions have the answers of a file.
 #[function]
 pub fn set_file(
     context: &StateContext,

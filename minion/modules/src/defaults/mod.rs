@@ -1,4 +1,4 @@
-//! `defaults`: mappings put together, for those who write formulas.
+//! `defaults`: merges mappings, for formulas.
 
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -6,14 +6,13 @@ use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value, json};
 use brine_yaml::entry_at;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `defaults`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("defaults", [merge, get, deepcopy, update]);
 
-/// Merges a mapping deeply into another and gives the result; its values win. With `merge_lists`, lists grow by
-/// what they lack.
+/// Merge a mapping recursively into another and return the result; values of the source win. With `merge_lists`,
+/// missing items are appended to lists.
 ///
 /// CLI Example:
 ///
@@ -33,7 +32,7 @@ pub fn merge(
     Ok(dest.into())
 }
 
-/// What a formula's `defaults.yaml` (or `.json`) has at a path behind its name, or the default.
+/// Return the value at a path of a formula's `defaults.yaml` (or `.json`), or the default.
 ///
 /// CLI Example:
 ///
@@ -49,7 +48,7 @@ pub fn get(context: &Context, key: String, #[default("".into())] default: Value)
     Ok(found.cloned().unwrap_or(default))
 }
 
-/// Gives a copy.
+/// Return a copy of a value.
 ///
 /// CLI Example:
 ///
@@ -59,7 +58,7 @@ pub fn deepcopy(_context: &Context, source: Value) -> CallResult {
     Ok(source)
 }
 
-/// Merges defaults under each mapping of a mapping of them, and gives the result.
+/// Merge defaults into each mapping of a group, and return the result.
 ///
 /// CLI Example:
 ///
@@ -88,7 +87,7 @@ pub fn update(
     Ok(updated.collect::<Map>().into())
 }
 
-/// The defaults of a formula, if it has any.
+/// Returns the defaults of a formula, if it has any.
 fn of_formula(context: &Context, formula: &str) -> Result<Option<Value>, CallError> {
     type Read = fn(&str) -> Result<Value, CallError>;
     let kinds: [(&str, Read); 2] = [
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_later_wins() {
+    fn later_values_win() {
         let call = |fun: &str, a: Map, b: Map| {
             let args = Args { positional: vec![a.into(), b.into()], ..Args::default() };
             testing::context(&[]).call(fun, args).unwrap()

@@ -1,4 +1,4 @@
-//! `disk`: how full the file systems of this host are, and what is on its devices.
+//! `disk`: usage of the mounted file systems, and attributes of block devices.
 
 use brine_context::programs::run;
 use brine_context::{Context, Room};
@@ -6,13 +6,12 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `disk`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("disk", [usage, inodeusage, percent, blkid]);
 
-/// The space of the mounted file systems, as `df` tells it; `args` are more flags of `df`.
+/// Return the disk usage of the mounted file systems, as reported by `df`; `args` are additional flags of `df`.
 ///
 /// CLI Example:
 ///
@@ -31,7 +30,7 @@ pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
     Ok(told.collect::<Map>().into())
 }
 
-/// The inodes of the mounted file systems, as `df` tells them; `args` are more flags of `df`.
+/// Return the inode usage of the mounted file systems, as reported by `df`; `args` are additional flags of `df`.
 ///
 /// CLI Example:
 ///
@@ -49,7 +48,7 @@ pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallRes
     Ok(told.collect::<Map>().into())
 }
 
-/// How full the mounted file systems are, or the one that is mounted there.
+/// Return the usage of the mounted file systems in percent, or of the one with this mount point.
 ///
 /// CLI Example:
 ///
@@ -70,7 +69,7 @@ pub fn percent(context: &Context, #[default] args: Option<String>) -> CallResult
     Ok(row.percent.into())
 }
 
-/// What is on the block devices: of all, of one, or of those with an attribute, such as `TYPE=ext4`.
+/// Return the attributes of block devices: of all, of one, or of those with an attribute such as `TYPE=ext4`.
 ///
 /// CLI Example:
 ///
@@ -91,7 +90,7 @@ pub fn blkid(context: &Context, #[default] device: Option<String>, #[default] to
     Ok(output.stdout.lines().filter_map(attributes).collect::<Map>().into())
 }
 
-/// A line of what `df` tells.
+/// A line of the output of `df`.
 struct Row {
     filesystem: String,
     amounts: [String; 3],
@@ -108,12 +107,12 @@ fn table(context: &Context, function: &str, flags: &str, more: Option<&str>) -> 
         }
         words.push(format!("-{more}"));
     }
-    // What one file system does not tell makes `df` fail, and the others are told.
+    // One unreadable file system makes `df` fail, while the others are reported.
     let output = run(context, &words, &[("LC_ALL", "C")])?;
     Ok(output.stdout.lines().skip(1).filter_map(row).collect())
 }
 
-/// Reads a line. The name of a file system may have blanks, and so may its place.
+/// Parses a line. The names of a file system and of its mount point may contain blanks.
 fn row(line: &str) -> Option<Row> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_share = |word: &&str| *word == "-" || word.strip_suffix('%').is_some_and(|n| n.parse::<u64>().is_ok());
@@ -127,7 +126,7 @@ fn row(line: &str) -> Option<Row> {
     })
 }
 
-/// Reads `/dev/sda1: LABEL="a b" TYPE="ext4"`.
+/// Parses `/dev/sda1: LABEL="a b" TYPE="ext4"`.
 fn attributes(line: &str) -> Option<(Value, Value)> {
     let (device, mut rest) = line.split_once(':')?;
     let mut told = Map::new();
@@ -147,7 +146,7 @@ mod tests {
     use crate::testing::{Scripted, answers, context_with};
 
     #[test]
-    fn tables_are_read() {
+    fn output_of_df_is_parsed() {
         let programs = Scripted::new(
             r#"
             $ df -P

@@ -1,6 +1,6 @@
-//! `environ`: the environment that the minion gives to the commands it runs.
+//! `environ`: the environment of commands that the minion runs.
 //!
-//! Changes are kept in [`brine_host::environment`].
+//! Changes are stored in [`brine_host::environment`].
 
 pub(crate) mod state;
 
@@ -9,13 +9,12 @@ use brine_function::{CallResult, Function, function, registry};
 use brine_host::environment::{all, set, variable};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `environ`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("environ", [get, has_value, item, items, setval, setenv]);
 
-/// Gives the value of a variable, or the default.
+/// Return the value of an environment variable, or the default.
 ///
 /// CLI Example:
 ///
@@ -25,7 +24,7 @@ pub fn get(_context: &Context, key: String, #[default("".into())] default: Value
     Ok(variable(&key).map_or(default, Value::from))
 }
 
-/// Says whether there is a variable, and has this value.
+/// Return whether an environment variable is set, and has this value.
 ///
 /// CLI Example:
 ///
@@ -35,7 +34,7 @@ pub fn has_value(_context: &Context, key: String, #[default] value: Option<Strin
     Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
 }
 
-/// Gives the values of several variables.
+/// Return the values of several environment variables.
 ///
 /// CLI Example:
 ///
@@ -46,7 +45,7 @@ pub fn item(_context: &Context, keys: Vec<String>, #[default("".into())] default
     Ok(keys.into_iter().map(item).collect::<Map>().into())
 }
 
-/// Gives all variables.
+/// Return all environment variables.
 ///
 /// CLI Example:
 ///
@@ -56,7 +55,7 @@ pub fn items(_context: &Context) -> CallResult {
     Ok(all().into_iter().map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
 }
 
-/// Sets a variable, for commands that are run from now on. False takes it away if `false_unsets` is given.
+/// Set an environment variable for later commands. False unsets it if `false_unsets` is true.
 ///
 /// CLI Example:
 ///
@@ -76,7 +75,7 @@ pub fn setval(_context: &Context, key: String, val: Value, #[default(false)] fal
     }
 }
 
-/// Sets several variables, as `setval` does each; with `clear_all` all others are taken away.
+/// Set several environment variables, as `setval`; `clear_all` unsets all others.
 ///
 /// CLI Example:
 ///
@@ -111,7 +110,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn commands_get_what_was_set() {
+    fn commands_see_set_variables() {
         let context = testing::context(&[]);
         let call = |fun: &str, args: Vec<Value>| {
             context.call(fun, brine_function::Args { positional: args, ..Default::default() }).unwrap()

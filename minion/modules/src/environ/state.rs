@@ -1,4 +1,4 @@
-//! `environ`: the environment of commands as a state.
+//! `environ`: states of the environment of commands.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use brine_value::{Map, Value};
 /// State functions of `environ`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("environ", [setenv]);
 
-/// Variables for the commands that this minion runs: one of this name, or those of a mapping. False is an empty
-/// text, or takes the variable away with `false_unsets`; `clear_all` empties all others.
+/// Ensure that environment variables are set for commands of this minion: one of this name, or those of a mapping.
+/// False is an empty string, or unsets the variable with `false_unsets`; `clear_all` empties all others.
 #[function]
 pub fn setenv(
     context: &StateContext,
@@ -28,7 +28,7 @@ pub fn setenv(
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
     let have = environment::all();
-    // A single empty text is what is not there.
+    // A single empty string equals an unset variable.
     let missing = value.as_str().map(|_| String::new());
     let differs = |(name, value): &(&String, &Option<String>)| have.get(*name).or(missing.as_ref()) != value.as_ref();
     let changes = wanted.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone()));
@@ -53,7 +53,7 @@ pub fn setenv(
     Ok(StateReturn::ok(&name, comment).with_changes(told).into())
 }
 
-/// The variables that a state is about; nothing for those that are to go.
+/// Returns the variables of the state, `None` for those to unset.
 fn wanted(name: &str, value: &Value, false_unsets: bool) -> Result<BTreeMap<String, Option<String>>, &'static str> {
     let single = |value: &Value| match value {
         Value::Str(text) => Ok(Some(text.clone())),

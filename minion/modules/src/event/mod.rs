@@ -1,4 +1,4 @@
-//! `event`: firing events on the master's bus and on the minion's own.
+//! `event`: publishes events on the master's event bus and on the minion's own.
 
 pub(crate) mod state;
 
@@ -9,7 +9,6 @@ use brine_context::{Context, MasterEvent, Room};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `event`.
@@ -23,7 +22,7 @@ pub struct SendArgs {
     /// Body of the event.
     #[default]
     data: Value,
-    /// Fields beside the body.
+    /// Fields next to the body.
     #[default]
     preload: Value,
     /// Whether the environment is added, or the list of variables to add.
@@ -46,11 +45,11 @@ pub struct SendArgs {
     kwargs: Map,
 }
 
-/// Fires an event on the master's bus, with data and keyword arguments as its body; without a master, on
-/// the minion's own. `with_grains` and `with_pillar` add those: all, or the ones of a list; `with_env` adds
-/// the environment, `with_env_opts` the minion's `saltenv` and `pillarenv`. What is in the data counts
-/// before keyword arguments, and those before what is added. `preload` are fields beside the data,
-/// `timeout` the seconds that the master may take.
+/// Fire an event on the master's bus, with data and keyword arguments as its body; without a master, on the
+/// minion's own bus. `with_grains` and `with_pillar` add all grains or pillar keys, or those of a list; `with_env`
+/// adds the environment, `with_env_opts` the minion's `saltenv` and `pillarenv`. Data takes precedence over keyword
+/// arguments, and those over added values. `preload` has fields next to the data; `timeout` is the seconds to wait
+/// for the master.
 ///
 /// CLI Example:
 ///
@@ -83,30 +82,30 @@ pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
     }
 }
 
-/// Fires an event on the minion's own bus. Gives false if the data is no mapping, or no minion runs.
+/// Fire an event on the minion's own bus. Returns false if the data is not a mapping or no minion is running.
 ///
 /// CLI Example:
 ///
 ///     salt '*' event.fire '{"data": "my event data"}' 'tag'
 #[function]
 pub fn fire(context: &Context, data: Value, tag: String, #[default(DEFAULT_TIMEOUT)] timeout: u64) -> CallResult {
-    // A minion that runs takes it at once.
+    // A running minion accepts the event at once.
     _ = timeout;
     let Some(data) = data.as_map() else {
-        tracing::warn!(tag, "an event's data is a mapping, this is of type {}", data.type_name());
+        tracing::warn!(tag, "event data is invalid: expected a mapping, got {}", data.type_name());
         return Ok(false.into());
     };
     let mut data = data.clone();
     data.extend(context.job.causes());
     let fired = context.minion.local.fire(&tag, &data);
     if let Err(error) = &fired {
-        tracing::warn!(tag, %error, "an event could not be fired");
+        tracing::warn!(tag, %error, "publishing an event failed");
     }
     Ok(fired.is_ok().into())
 }
 
-/// Fires an event on the master's bus. Gives true when the master has it, false if it does not get it
-/// within `timeout` seconds or there is no master. `preload` are fields beside the data.
+/// Fire an event on the master's bus. Returns true if the master has accepted it, false if it does not within
+/// `timeout` seconds or there is no master. `preload` has fields next to the data.
 ///
 /// CLI Example:
 ///
@@ -129,7 +128,7 @@ pub fn fire_master(
     }
     let beside = match preload {
         Value::Map(fields) if !fields.is_empty() => Some(fields),
-        // Salt's salt-call has a channel of its own for its events, and they no pretag.
+        // Salt's salt-call uses its own channel for its events, and adds no pretag.
         _ => matches!(context.minion.local, LocalBus::Sockets { .. }).then(Map::new),
     };
     let timeout = Some(Duration::from_secs(timeout));
@@ -140,15 +139,15 @@ pub fn fire_master(
     Ok(fired.is_ok().into())
 }
 
-/// Whether events go to a master: not with `file_client: local`, as in Salt.
+/// Whether events are sent to a master: not with `file_client: local`, as in Salt.
 fn has_master(context: &Context) -> bool {
     context.minion.upstream.has_master() && context.config().file_client != "local"
 }
 
-/// Seconds until an event counts as lost.
+/// Seconds until an event times out.
 const DEFAULT_TIMEOUT: u64 = 60;
 
-/// All of a mapping, or those entries of a list of names that it has.
+/// Returns the whole mapping, or its entries with the names of a list.
 fn chosen(all: &Map, wanted: &Value) -> Map {
     let Some(names) = wanted.as_list() else { return all.clone() };
     names.iter().filter_map(|name| Some((name.clone(), all.get(name)?.clone()))).collect()
@@ -164,7 +163,7 @@ mod tests {
     use super::*;
     use crate::testing::{self, Alone};
 
-    /// Calls a function: what it gave, and what reached the master.
+    /// Calls a function and returns its result, and what reached the master.
     fn fired(masterless: bool, fun: &str, args: Args) -> (Result<Value, CallError>, Vec<MasterEvent>) {
         let master = Arc::new(Alone { masterless, ..Alone::default() });
         let context = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_body_is_what_was_asked_for() {
+    fn body_has_the_requested_fields() {
         let data = || map! {"x" => 1};
         for (keyword, body) in [
             (map! {}, map! {"x" => 1}),
@@ -200,12 +199,12 @@ mod tests {
     }
 
     #[test]
-    fn fields_beside_the_data_take_the_place_of_the_pretag() {
+    fn preload_replaces_the_pretag() {
         let args = |preload: Value| Args::keyword(map! {"tag" => "t", "data" => "text", "preload" => preload});
         for (preload, request) in [
             (
                 Value::Nil,
-                // As of salt-call: the minion of these tests has no bus.
+                // As from salt-call: the minion of these tests has no bus.
                 map! {"id" => "m", "tag" => "t", "data" => "text", "cmd" => "_minion_event"},
             ),
             (
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fired_is_false() {
+    fn failed_events_return_false() {
         for (masterless, fun, args) in [
             (false, "event.fire", list![map! {"a" => 1}, "tag"]),
             (false, "event.fire", list!["text", "tag"]),

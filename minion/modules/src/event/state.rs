@@ -1,4 +1,4 @@
-//! `event`: events as states.
+//! `event`: states that publish events.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -15,7 +15,7 @@ pub struct SendArgs {
     /// Body of the event.
     #[default]
     data: Value,
-    /// Fields beside the body.
+    /// Fields next to the body.
     #[default]
     preload: Value,
     /// Whether the environment is added, or the list of variables to add.
@@ -35,8 +35,8 @@ pub struct SendArgs {
     kwargs: Map,
 }
 
-/// Fires an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event
-/// is shown as the change that the state makes, unless `show_changed` is false.
+/// Fire an event on the master's bus, as the execution function `event.send`; `name` is its tag. The event is
+/// reported as the change, unless `show_changed` is false.
 #[function]
 pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
     let changes = if args.show_changed {
@@ -65,19 +65,19 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
     Ok(done.into())
 }
 
-/// As `event.send`.
+/// Fire an event on the master's bus, as `event.send`.
 #[function]
 pub fn fire_master(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     again(context, name, kwargs)
 }
 
-/// Fires an event only when something watched has changed.
+/// Fire an event only when a watched state has changes.
 #[function]
 pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// What is done when something watched has changed: the event is fired.
+/// Fire the event when a watched state has changes.
 #[function]
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
@@ -100,7 +100,7 @@ mod tests {
     use crate::testing::{self, Alone};
 
     #[test]
-    fn an_event_is_fired_unless_this_is_a_test() {
+    fn event_is_fired_except_in_test_mode() {
         let (fired, would) = ((Value::Bool(true), "Event fired"), (Value::Nil, "Event would have been fired"));
         let data = || map! {"a" => 1};
         let shown = || map! {"tag" => "my/tag", "data" => data()};

@@ -1,4 +1,4 @@
-//! The files that were kept before they were changed, in `file_backup` of the cache folder.
+//! Backups of changed files, in `file_backup` of the cache directory.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use jiff::civil::DateTime;
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("file", [list_backups, list_backups_dir, restore_backup, delete_backup]);
 
-/// The copies that were kept of a file, the newest first.
+/// Return the backups of a file, newest first.
 ///
 /// CLI Example:
 ///
@@ -22,14 +22,14 @@ pub fn list_backups(context: &Context, path: String, #[default] limit: Option<us
     Ok(told(backups(context, &expand(&path)), limit).into())
 }
 
-/// The copies that were kept of all files in a folder.
+/// Return the backups of all files of a directory.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.list_backups_dir /foo/bar/
 #[function]
 pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
-    // As for a file, what is behind the last stroke does not matter.
+    // The name after the last slash does not matter, as for a file.
     let folder = path.rfind('/').map_or("", |at| &path[..at]);
     let kept = kept_in(context, &expand(folder));
     let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
@@ -41,7 +41,7 @@ pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Optio
     Ok(names.into_iter().map(of).collect::<Map>().into())
 }
 
-/// Puts a copy that was kept back in place. What is there is kept, too.
+/// Restore a backup. The replaced file is backed up, too.
 ///
 /// CLI Example:
 ///
@@ -56,7 +56,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
     if file.exists() {
         keep(context, &file).map_err(CallError::Execution)?;
     }
-    // The content alone: who owns the file and may read it stays.
+    // Only the content is restored: owner and mode stay.
     let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
     Ok(match restored {
         Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
@@ -65,7 +65,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
     .into())
 }
 
-/// Removes a copy that was kept.
+/// Delete a backup.
 ///
 /// CLI Example:
 ///
@@ -84,16 +84,16 @@ pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallR
     .into())
 }
 
-/// A copy that was kept.
+/// A backup of a file.
 struct Backup {
     time: DateTime,
     place: PathBuf,
 }
 
-/// How the name of a copy goes on behind the name of its file.
+/// Format of the timestamp after the file name in a backup's name.
 const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 
-/// Copies a file to `file_backup` in the cache folder, under a name that says when.
+/// Copies a file to `file_backup` in the cache directory, under a name with a timestamp.
 pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
     let folder = kept_in(context, path.parent().unwrap_or(path));
     let now = brine_clock::now();
@@ -106,7 +106,7 @@ pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
         .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
-/// Where the copies of the files of a folder are.
+/// Returns the path of the backups of a directory's files.
 fn kept_in(context: &Context, folder: &Path) -> PathBuf {
     context.config().cachedir.join("file_backup").join(folder.strip_prefix("/").unwrap_or(folder))
 }
@@ -116,7 +116,7 @@ fn backups(context: &Context, file: &Path) -> Vec<Backup> {
     copies(&kept_in(context, file.parent().unwrap_or(file)), &name)
 }
 
-/// The copies of a file in a folder, the newest first.
+/// Returns the backups of a file in a directory, newest first.
 fn copies(folder: &Path, name: &str) -> Vec<Backup> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
     let mut found: Vec<Backup> = entries

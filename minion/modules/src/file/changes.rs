@@ -1,4 +1,4 @@
-//! Changing text within files, and looking for it.
+//! Search and replacement in files.
 
 use std::path::{Path, PathBuf};
 
@@ -58,25 +58,25 @@ pub struct ReplaceArgs {
     /// Content to append or prepend; that of `repl` by default.
     #[default]
     not_found_content: Value,
-    /// Suffix of the copy that is kept of the file, or false for none.
+    /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,
-    /// Whether the file stays as it is.
+    /// Whether the file is left unchanged.
     #[default(false)]
     dry_run: bool,
-    /// Whether only a match is searched for; returns whether there is one.
+    /// Whether the file is only searched; returns whether there is a match.
     #[default(false)]
     search_only: bool,
     /// Whether the diff is returned, not only whether there is one.
     #[default(true)]
     show_changes: bool,
-    /// Whether a missing file is no failure.
+    /// Whether a missing file is not a failure.
     #[default(false)]
     ignore_if_missing: bool,
     /// Accepted and ignored: files are replaced atomically.
     #[default(true)]
     preserve_inode: bool,
-    /// Whether backslashes in `repl` are taken as they are.
+    /// Whether backslashes in `repl` are literal.
     #[default(false)]
     backslash_literal: bool,
     /// Accepted and ignored: files are read as UTF-8.
@@ -84,15 +84,15 @@ pub struct ReplaceArgs {
     encoding: Value,
 }
 
-/// Replaces what a regular expression matches, and tells the difference, or with `show_changes: False` whether there
-/// is one. `dry_run` changes nothing; `search_only` says whether the expression matches.
+/// Replace the matches of a regular expression, and return the diff, or with `show_changes: False` whether there is
+/// one. `dry_run` changes nothing; `search_only` returns whether the expression matches.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.replace /etc/httpd/httpd.conf pattern='LogLevel warn' repl='LogLevel info'
 #[function]
 pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
-    // Files are read whole, as UTF-8, and come into place whole.
+    // Files are read whole, as UTF-8, and replaced atomically.
     _ = (args.bufsize, args.preserve_inode, args.encoding);
     let file = Text::real(&args.path);
     if args.ignore_if_missing && !file.exists() {
@@ -140,10 +140,10 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
 pub struct BlockreplaceArgs {
     /// Path of the file.
     path: String,
-    /// Line that starts the block; it stays.
+    /// Line that starts the block; it is kept.
     #[default("#-- start managed zone --".into())]
     marker_start: String,
-    /// Line that ends the block; it stays.
+    /// Line that ends the block; it is kept.
     #[default("#-- end managed zone --".into())]
     marker_end: String,
     /// Content of the block.
@@ -155,10 +155,10 @@ pub struct BlockreplaceArgs {
     /// Whether the content is put at the start of the file if there is nothing to replace.
     #[default(false)]
     prepend_if_not_found: bool,
-    /// Suffix of the copy that is kept of the file, or false for none.
+    /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,
-    /// Whether the file stays as it is.
+    /// Whether the file is left unchanged.
     #[default(false)]
     dry_run: bool,
     /// Whether the diff is returned, not only whether there is one.
@@ -167,16 +167,15 @@ pub struct BlockreplaceArgs {
     /// Whether a newline follows the content; if unset, only where one is missing.
     #[default(false.into())]
     append_newline: Value,
-    /// Regular expression of the line before which a new block is put.
+    /// Regular expression of the line before which a new block is inserted.
     #[default]
     insert_before_match: Option<String>,
-    /// Regular expression of the line after which a new block is put.
+    /// Regular expression of the line after which a new block is inserted.
     #[default]
     insert_after_match: Option<String>,
 }
 
-/// Replaces the lines between two markers, and tells the difference, or with `show_changes: False` whether there is
-/// one.
+/// Replace the lines between two markers, and return the diff, or with `show_changes: False` whether there is one.
 ///
 /// CLI Example:
 ///
@@ -239,10 +238,10 @@ pub struct LineArgs {
     /// Whether the diff is returned, not only whether there is one.
     #[default(true)]
     show_changes: bool,
-    /// Whether a copy with a timestamp is kept of the file.
+    /// Whether a backup of the file is kept, with a timestamp.
     #[default(false)]
     backup: bool,
-    /// Whether a missing file is no failure.
+    /// Whether a missing file is not a failure.
     #[default(false)]
     quiet: bool,
     /// Whether the new line takes over the indentation of its surroundings.
@@ -250,7 +249,7 @@ pub struct LineArgs {
     indent: bool,
 }
 
-/// One line: put in, made sure of, replaced or deleted, as `mode` says. Tells the difference, or false.
+/// Insert, ensure, replace or delete one line, according to `mode`. Returns the diff, or false if nothing changed.
 ///
 /// CLI Example:
 ///
@@ -289,7 +288,7 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
 }
 
-/// Makes lines that match comments, and tells the difference, or false if none matches.
+/// Comment out matching lines, and return the diff, or false if none matches.
 ///
 /// CLI Example:
 ///
@@ -305,7 +304,7 @@ pub fn comment(
     comment_line(context, path, regex, char, true, backup)
 }
 
-/// Makes comments that match lines again, and tells the difference, or false if none matches.
+/// Uncomment matching lines, and return the diff, or false if none matches.
 ///
 /// CLI Example:
 ///
@@ -321,7 +320,7 @@ pub fn uncomment(
     comment_line(context, path, regex, char, false, backup)
 }
 
-/// As `comment`, or with `cmnt: False` as `uncomment`.
+/// Comment out matching lines as `comment`, or uncomment them as `uncomment` with `cmnt: False`.
 ///
 /// CLI Example:
 ///
@@ -361,16 +360,16 @@ pub fn comment_line(
     Ok(super::diff::unified_lines(&old, &new).into())
 }
 
-/// A text that has changed.
+/// A file's text before and after a change.
 pub(super) struct Text<'t> {
     before: &'t str,
     after: &'t str,
-    /// What is behind the name of the file with the old content.
+    /// Suffix of the name of the backup.
     backup: &'t Value,
 }
 
 impl Text<'_> {
-    /// Through a link, the file behind it is what is changed.
+    /// Returns the target of a link, which is the file to change.
     pub(super) fn real(path: &str) -> PathBuf {
         let path = expand(path);
         path.canonicalize().unwrap_or(path)
@@ -385,7 +384,7 @@ impl Text<'_> {
     }
 }
 
-/// Leaves a file beside under its name and an ending, if there is one.
+/// Keeps a backup of a file under its name and a suffix, if there is one.
 pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     if !ending.is_truthy() {
         return Ok(());

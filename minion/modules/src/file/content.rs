@@ -1,4 +1,4 @@
-//! Reading, writing and searching the content of files.
+//! Reads, writes and searches the content of files.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 
@@ -11,7 +11,7 @@ use regex::Regex;
 
 use super::at;
 
-/// Writes lines to a file, which has nothing else then.
+/// Write lines to a file, replacing its content.
 ///
 /// CLI Example:
 ///
@@ -23,7 +23,7 @@ pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywo
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
-/// Writes lines to the end of a file.
+/// Append lines to a file.
 ///
 /// CLI Example:
 ///
@@ -40,7 +40,7 @@ pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keyw
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
-/// Writes lines to the start of a file.
+/// Prepend lines to a file.
 ///
 /// CLI Example:
 ///
@@ -54,7 +54,7 @@ pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[key
     Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
 }
 
-/// A part of a file: so many bytes behind so many.
+/// Read a number of bytes of a file from an offset.
 ///
 /// CLI Example:
 ///
@@ -67,11 +67,11 @@ pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> Ca
         file.take(size).read_to_end(&mut data)
     });
     read.map_err(|error| at(&path, &error))?;
-    // As Salt's, text where it can be text.
+    // A string if it is valid UTF-8, as in Salt.
     Ok(String::from_utf8(data).map_or_else(|error| error.into_bytes().into(), Value::from))
 }
 
-/// Writes into a file that is there, behind so many bytes. Gives the number of bytes.
+/// Write data into an existing file at an offset, and return the number of bytes.
 ///
 /// CLI Example:
 ///
@@ -88,7 +88,7 @@ pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) ->
     Ok(data.len().into())
 }
 
-/// Cuts a file off behind so many bytes.
+/// Truncate a file to a length in bytes.
 ///
 /// CLI Example:
 ///
@@ -100,7 +100,7 @@ pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
     Ok(Value::Nil)
 }
 
-/// The content of a file.
+/// Return the content of a file.
 ///
 /// CLI Example:
 ///
@@ -111,7 +111,7 @@ pub fn read(_context: &Context, path: String, #[default(false)] binary: bool) ->
     Ok(if binary { bytes.into() } else { String::from_utf8_lossy(&bytes).into_owned().into() })
 }
 
-/// Whether a pattern with `*`, `?` and `[]` fits the whole of a file.
+/// Return whether a glob (`*`, `?` and `[]`) matches the whole content of a file.
 ///
 /// CLI Example:
 ///
@@ -122,7 +122,7 @@ pub fn contains_glob(_context: &Context, path: String, glob_expr: String) -> Cal
     Ok((!have.is_empty() && fnmatch(&glob_expr, &String::from_utf8_lossy(&have))).into())
 }
 
-/// Whether a text is somewhere in a file.
+/// Return whether a string occurs in a file.
 ///
 /// CLI Example:
 ///
@@ -133,7 +133,7 @@ pub fn contains(_context: &Context, path: String, text: String) -> CallResult {
     Ok(String::from_utf8_lossy(&have).contains(text.trim()).into())
 }
 
-/// Whether a regular expression matches in a line of a file, behind the characters of `lchar`.
+/// Return whether a regular expression matches a line of a file, after the characters of `lchar` are stripped.
 ///
 /// CLI Example:
 ///
@@ -146,7 +146,7 @@ pub fn contains_regex(_context: &Context, path: String, regex: String, #[default
     Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
 }
 
-/// The lines to write: positional values, or those of `args`.
+/// Returns the lines to write: positional values, or those of `args`.
 fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
     let given = match kwargs.get("args") {
         Some(Value::List(lines)) => lines,

@@ -1,14 +1,13 @@
-//! How two texts differ, as Python's `difflib` tells it: the same lines are found to be common, so that a diff
-//! reads the same as Salt's.
+//! Unified diffs with the matching of Python's `difflib`, so that a diff equals Salt's.
 
 use std::collections::HashMap;
 
-/// Lines around a change that are shown.
+/// Context lines around a change.
 const CONTEXT: usize = 3;
-/// From so many lines on, a line that is more than a hundredth of them is not looked for.
+/// From this many lines on, a line that makes up over 1 % of the text is not matched (difflib's autojunk).
 const POPULAR_FROM: usize = 200;
 
-/// A stretch of lines: what is in `a` becomes what is in `b`.
+/// A range of lines: `a` is replaced by `b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
     equal: bool,
@@ -16,14 +15,14 @@ struct Step {
     b: (usize, usize),
 }
 
-/// The unified diff without names: nothing if the texts are equal. A last line without an end keeps it so.
+/// Returns the unified diff without file names; empty if the texts are equal. A missing newline at the end is kept.
 pub(crate) fn unified(before: &str, after: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) =
         (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
     unified_lines(&a, &b)
 }
 
-/// As [`unified`], of lines, each with its end.
+/// Returns the diff as [`unified`], of lines that include their ends.
 pub(crate) fn unified_lines(a: &[&str], b: &[&str]) -> String {
     let groups = groups(&steps(a, b));
     let mut out = String::new();
@@ -54,7 +53,7 @@ fn range(from: usize, to: usize) -> String {
     }
 }
 
-/// All stretches, in order.
+/// Returns all ranges, in order.
 fn steps(a: &[&str], b: &[&str]) -> Vec<Step> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (place, line) in b.iter().enumerate() {
@@ -90,7 +89,7 @@ fn steps(a: &[&str], b: &[&str]) -> Vec<Step> {
     steps
 }
 
-/// The longest common stretch: of several, the first in `a`, then the first in `b`.
+/// Returns the longest common range; of several, the first in `a`, then the first in `b`.
 fn longest(
     a: &[&str],
     b: &[&str],
@@ -99,7 +98,7 @@ fn longest(
     (b_from, b_to): (usize, usize),
 ) -> (usize, usize, usize) {
     let (mut best_i, mut best_j, mut best) = (a_from, b_from, 0);
-    // By place in `b`, how long the stretch is that ends there and at the line of `a` before.
+    // By index in `b`: the length of the common range that ends there and at the previous line of `a`.
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     for (i, line) in a.iter().enumerate().take(a_to).skip(a_from) {
         let mut next = HashMap::new();
@@ -115,7 +114,7 @@ fn longest(
         }
         lengths = next;
     }
-    // Popular lines beside it were not looked for.
+    // Popular lines next to the range were not matched yet.
     while best_i > a_from && best_j > b_from && a[best_i - 1] == b[best_j - 1] {
         (best_i, best_j, best) = (best_i - 1, best_j - 1, best + 1);
     }
@@ -125,7 +124,7 @@ fn longest(
     (best_i, best_j, best)
 }
 
-/// The stretches with changes, each with a few lines around it.
+/// Groups changed ranges, each with context lines around it.
 fn groups(steps: &[Step]) -> Vec<Vec<Step>> {
     let mut steps = steps.to_vec();
     if let Some(first) = steps.first_mut().filter(|step| step.equal) {
@@ -156,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn diffs_read_as_in_python() {
+    fn diffs_equal_pythons() {
         let numbers = |range: std::ops::Range<u32>| range.map(|n| n.to_string() + "\n").collect::<Vec<_>>().concat();
         for (before, after, diff) in [
             ("a\n", "a\n", ""),
@@ -164,7 +163,7 @@ mod tests {
             ("", "x", "--- \n+++ \n@@ -0,0 +1 @@\n+x"),
             ("x", "x\n", "--- \n+++ \n@@ -1 +1 @@\n-x+x\n"),
             ("a\nb\nc\n", "", "--- \n+++ \n@@ -1,3 +0,0 @@\n-a\n-b\n-c\n"),
-            // The longest stretch is kept, though the shortest way would keep another.
+            // The longest range is kept, even if the shortest diff would keep another.
             ("a\nb\nc\nx\n", "x\na\nb\n", "--- \n+++ \n@@ -1,4 +1,3 @@\n+x\n a\n b\n-c\n-x\n"),
         ] {
             assert_eq!(unified(before, after), diff);
@@ -179,7 +178,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn every_line_is_told_once(before in "([ab]\n){0,12}", after in "([ab]\n){0,12}") {
+        fn every_line_occurs_once(before in "([ab]\n){0,12}", after in "([ab]\n){0,12}") {
             let (a, b): (Vec<_>, Vec<_>) = (before.split_inclusive('\n').collect(), after.split_inclusive('\n').collect());
             let (mut i, mut j) = (0, 0);
             for step in steps(&a, &b) {

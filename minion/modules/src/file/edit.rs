@@ -1,14 +1,14 @@
-//! Changes of texts: what a regular expression matches replaced, blocks between markers.
+//! Edits of texts: replacement of matches, blocks between markers.
 
 use std::borrow::Cow;
 
 use brine_value::Value;
 use fancy_regex::{Captures, Regex};
 
-/// Python's numbers of the flags that matter, and their names.
+/// Values and names of Python's flags that are supported.
 const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
 
-/// What is replaced by what.
+/// A replacement of matches.
 pub(crate) struct Replacing {
     pub pattern: String,
     pub repl: String,
@@ -26,14 +26,14 @@ pub(crate) struct Block {
     pub content: String,
     pub append_if_not_found: bool,
     pub prepend_if_not_found: bool,
-    /// Whether the content gets a line end: if it has none, unless this says always or never.
+    /// Whether a newline is added to the content; if unset, only where one is missing.
     pub append_newline: Option<bool>,
-    /// Where a block goes that is not there: before or after the first line that a regular expression matches.
+    /// Insertion of a missing block: before or after the first line that a regular expression matches.
     pub insert_before_match: Option<String>,
     pub insert_after_match: Option<String>,
 }
 
-/// Compiles a regular expression with Python's flags: a number, or a list of names.
+/// Compiles a regular expression with Python's flags: an integer, or a list of names.
 pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
     let bits = match flags {
@@ -43,13 +43,13 @@ pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     };
     let letters: String =
         [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')].iter().filter(|(bit, _)| bits & bit != 0).map(|(_, c)| *c).collect();
-    // Python's name for the end of the text.
+    // Python's anchor for the end of the text.
     let pattern_here = pattern.replace(r"\Z", r"\z");
     let flagged = if letters.is_empty() { pattern_here } else { format!("(?{letters}){pattern_here}") };
     Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
 }
 
-/// Fills a replacement in Python's writing: `\1`, `\g<name>`, `\n`.
+/// Expands a replacement in Python's syntax: `\1`, `\g<name>`, `\n`.
 fn fill(template: &str, captures: &Captures<'_, str>) -> String {
     let group = |name: &str| match name.parse::<usize>() {
         Ok(number) => captures.get(number),
@@ -83,14 +83,14 @@ fn fill(template: &str, captures: &Captures<'_, str>) -> String {
     out
 }
 
-/// A text in which something was replaced.
+/// A text after replacement.
 pub(crate) struct Replaced {
     pub text: String,
-    /// The content that was to be added because nothing matched.
+    /// The content that was added because nothing matched.
     pub added: Option<String>,
 }
 
-/// Replaces what matches, or adds a content if nothing does and that is wanted.
+/// Replaces matches; if there are none, adds the content where that is requested.
 pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, String> {
     let regex = compile(&wanted.pattern, &wanted.flags)?;
     let replaced = regex.is_match(before).and_then(|is_match| {
@@ -102,7 +102,7 @@ pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, Str
         return Ok(Replaced { text, added: None });
     }
     let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
-    // What was put in at an earlier run need not match the pattern.
+    // Content added by an earlier run need not match the pattern.
     let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
     let content = format!("{content}\n");
     let text = match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
@@ -114,7 +114,7 @@ pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, Str
     Ok(Replaced { text, added: Some(content) })
 }
 
-/// The diff of a text and one with a content added at an end, which counts as one line.
+/// Returns the diff of a text and one with content added at an end, which counts as one line.
 pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let new = match (after.strip_suffix(content), after.strip_prefix(content)) {
@@ -125,7 +125,7 @@ pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
     super::diff::unified_lines(&lines(before), &new)
 }
 
-/// The text with the block in it, or why it has no place.
+/// Returns the text with the block in it, or why it cannot be inserted.
 pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
     let content = match (block.append_newline, block.content.as_str()) {
         (Some(false), content) => content.to_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static s
     let start = lines.iter().position(|line| line.contains(&block.start));
     let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
     if let (Some(start), Some(end)) = (start, end) {
-        // What stands before the marker in its line is the end of the content.
+        // Text before the marker in its line is the end of the content.
         let rest = lines[end..].concat();
         let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
         return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replacements_are_written_as_in_python() {
+    fn replacements_use_pythons_syntax() {
         let regex = Regex::new(r"(?P<word>\w)(\d)").unwrap();
         let captures = regex.captures("h1").unwrap().unwrap();
         for (template, text) in [
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_one_place() {
+    fn blocks_are_inserted_once() {
         let block = |append, prepend| Block {
             start: "# S".into(),
             end: "# E".into(),
@@ -206,7 +206,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_replacement_is_filled_in(template in ".{0,40}", text in ".{0,20}") {
+        fn any_replacement_is_expanded(template in ".{0,40}", text in ".{0,20}") {
             let regex = Regex::new("(.)?(.)?").unwrap();
             if let Ok(Some(captures)) = regex.captures(text.as_str()) {
                 fill(&template, &captures);

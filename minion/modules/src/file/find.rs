@@ -1,4 +1,4 @@
-//! Looking for files: `file.find`.
+//! `file.find`: searches for files.
 
 use std::cmp::Ordering;
 use std::fs::Metadata;
@@ -20,14 +20,14 @@ use super::kind;
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [find]);
 
-/// The paths below a path that fit all criteria, and what is done with each. Links to files and folders are taken for
-/// what they lead to; nobody goes through them.
+/// Return the paths below a path that match all criteria, and apply actions to each. Criteria apply to the targets
+/// of links, but links are not followed into directories.
 ///
-/// Criteria: `name` and `iname` (a glob), `regex` and `iregex` (of the name), `type` (letters of `bcdpfls`), `owner`,
-/// `group`, `size` (`[+-]10k`), `mtime` (`-3d12h` for changed since then, `3d` for before), `grep` (a regular
-/// expression of the content), `mindepth`, `maxdepth`. Actions: `print` (`group`, `md5`, `mode`, `mtime`, `name`,
-/// `path`, `size`, `type`, `user`), `delete` (types, or `a` for all; with `test=True` only told), and `exec`, a
-/// command that is run without a shell and gets the path for `{}`.
+/// Criteria: `name` and `iname` (a glob), `regex` and `iregex` (of the name), `type` (letters of `bcdpfls`),
+/// `owner`, `group`, `size` (`[+-]10k`), `mtime` (`-3d12h` for changed since then, `3d` for before), `grep` (a
+/// regular expression of the content), `mindepth`, `maxdepth`. Actions: `print` (`group`, `md5`, `mode`, `mtime`,
+/// `name`, `path`, `size`, `type`, `user`), `delete` (types, or `a` for all; with `test=True` they are only
+/// listed), and `exec`, a command that is run without a shell, with `{}` replaced by the path.
 ///
 /// CLI Example:
 ///
@@ -51,7 +51,7 @@ pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keyword
     Ok(found.into())
 }
 
-/// The paths that a path with `*`, `?` or `[` in it means; else itself, if it is there.
+/// Expands a path with `*`, `?` or `[`; any other path is returned if it exists.
 fn places(path: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in path.components() {
@@ -80,7 +80,7 @@ fn places(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Numbers before texts, lists item by item.
+/// Orders integers before strings, and lists item by item.
 fn order(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::List(a), Value::List(b)) => {
@@ -96,7 +96,7 @@ fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// What a file must be.
+/// A criterion for files.
 enum Criterion {
     Name(Regex),
     Types(String),
@@ -108,7 +108,7 @@ enum Criterion {
     Content(regex::bytes::Regex),
 }
 
-/// What is done with a file.
+/// An action on a file.
 enum Action {
     Print(Vec<String>),
     Delete,
@@ -189,7 +189,7 @@ impl Wanted {
                     found.extend(action.done(context, &path, &status, self.only_told)?);
                 }
             }
-            // Where the search begins may be a link.
+            // The root of the search may be a link.
             if depth < self.most && (own.is_dir() || depth == 0 && status.is_dir()) {
                 let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
                 open.extend(inside.map(|entry| (entry.path(), depth + 1)));
@@ -217,7 +217,7 @@ impl Criterion {
 }
 
 impl Action {
-    /// What there is to tell of it.
+    /// Applies an action and returns what is reported of it.
     fn done(
         &self,
         context: &Context,
@@ -237,12 +237,12 @@ impl Action {
                 let is_folder = status.is_dir() && !path.is_symlink();
                 let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
                 if let Err(error) = &removed {
-                    tracing::error!(path = %full, %error, "file.find cannot delete it");
+                    tracing::error!(path = %full, %error, "file.find failed to delete a file");
                 }
                 Ok(removed.is_ok().then(|| full.into()))
             }
             Action::Exec(command) => {
-                // The path is one word, whatever is in it.
+                // The path is one argument, whatever characters it has.
                 let words = split(command).unwrap_or_default();
                 let words: Vec<String> = words.into_iter().map(|word| word.replace("{}", &full)).collect();
                 let command = command.replace("{}", &full);
@@ -254,7 +254,7 @@ impl Action {
                 Ok(Some(match ended {
                     Ok(output) => format!("{command}:\n{}\n", output.stdout).into(),
                     Err(error) => {
-                        tracing::error!(command, %error, "the command of a search cannot be run");
+                        tracing::error!(command, %error, "file.find failed to run a command");
                         format!("{full}: Failed").into()
                     }
                 }))
@@ -297,17 +297,17 @@ fn letter(status: &Metadata) -> char {
     }
 }
 
-/// A glob as Salt reads it: `?` also stands for no character.
+/// Translates a glob as Salt does: `?` also matches no character.
 fn glob(pattern: &str) -> String {
     format!("{}$", pattern.replace('.', "\\.").replace('?', ".?").replace('*', ".*"))
 }
 
-/// The words of a list, with commas or spaces between them.
+/// Splits a list at commas or spaces.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split([',', ' ']).filter(|word| !word.is_empty())
 }
 
-/// The numbers of users or groups, which may be names.
+/// Returns the IDs of users or groups, given by ID or name.
 fn numbers(text: &str, what: &str, named: impl Fn(&str) -> Option<u32>) -> Result<Vec<u32>, String> {
     let number =
         |word: &str| word.parse().ok().or_else(|| named(word)).ok_or_else(|| format!("no such {what} \"{word}\""));
@@ -326,7 +326,7 @@ fn bad_expression(text: &str) -> String {
     format!("invalid regular expression: \"{text}\"")
 }
 
-/// A regular expression that a name begins with.
+/// Compiles a regular expression that must match at the start of a name.
 fn expression(text: &str, any_case: bool) -> Result<Regex, String> {
     let built = regex::RegexBuilder::new(&format!("^(?:{text})")).case_insensitive(any_case).build();
     built.map_err(|_| bad_expression(text))
@@ -353,7 +353,7 @@ fn size(text: &str) -> Result<Criterion, String> {
         Some('t') => Some(1_u64 << 40),
         _ => None,
     };
-    // The letters of units are one byte each.
+    // Unit letters are one byte each.
     let number = if unit.is_some() { &number[..number.len() - 1] } else { number };
     let unit = unit.unwrap_or(1);
     let count: f64 = number.trim().parse().map_err(|_| wrong())?;
@@ -365,7 +365,8 @@ fn size(text: &str) -> Result<Criterion, String> {
     })
 }
 
-/// A time span such as `1w2d3h`, before now: since then with `-`, else before. Counted in the smallest unit that is named.
+/// Parses a time span such as `1w2d3h` before now: changed since then with `-`, otherwise before, in the smallest
+/// unit that is given.
 fn changed(text: &str) -> Result<Criterion, String> {
     const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
     let wrong = || format!("invalid time interval: '{text}'");

@@ -1,4 +1,4 @@
-//! The flags that files have on their file system: `lsattr` and `chattr`.
+//! Attributes of files on their file system: `lsattr` and `chattr`.
 
 use std::path::Path;
 
@@ -8,13 +8,14 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, map};
 
-/// The flags that can be changed.
+/// The attributes that can be changed.
 const FLAGS: &str = "aAcCdDeijPsStTu";
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [lsattr, chattr]);
 
-/// The flags of a file, or of what is in a folder, by path. Nothing if this host has no `lsattr`.
+/// Return the attributes of a file or of a directory's files, by path. Returns nothing if this host has no
+/// `lsattr`.
 ///
 /// CLI Example:
 ///
@@ -31,7 +32,7 @@ pub fn lsattr(context: &Context, path: String) -> CallResult {
     Ok(listed(context, &file)?.into())
 }
 
-/// Adds flags to files or removes them, as `operator` says: `add` or `remove`.
+/// Add attributes to files or remove them; `operator` is `add` or `remove`.
 ///
 /// CLI Example:
 ///
@@ -63,7 +64,7 @@ fn listed(context: &Context, file: &Path) -> Result<Map, CallError> {
     Ok(output.stdout.lines().filter(|line| !line.starts_with("lsattr: ")).filter_map(line).collect())
 }
 
-/// How the flags of a file are to change.
+/// A change of a file's attributes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     old: String,
@@ -75,17 +76,17 @@ pub(crate) struct Change {
 impl Change {
     fn new(old: String, wanted: &str) -> Option<Self> {
         let added: String = wanted.chars().filter(|flag| !old.contains(*flag)).collect();
-        // Extents cannot be taken away.
+        // The extents attribute cannot be removed.
         let removed: String = old.chars().filter(|flag| *flag != 'e' && !wanted.contains(*flag)).collect();
         (!added.is_empty() || !removed.is_empty()).then_some(Change { old, wanted: wanted.to_owned(), added, removed })
     }
 
-    /// The change as states tell it.
+    /// Returns the change as reported by states.
     pub fn told(&self) -> Map {
         map! {"old" => &self.old, "new" => &self.wanted}
     }
 
-    /// Makes it.
+    /// Applies the change.
     pub fn make(&self, context: &Context, path: &Path) -> Result<(), CallError> {
         for (sign, flags) in [('+', &self.added), ('-', &self.removed)] {
             if flags.is_empty() {
@@ -101,7 +102,8 @@ impl Change {
     }
 }
 
-/// What must change for a file to have these flags. Nothing if it has them, or if the host or its file system knows none.
+/// Returns the change that gives a file these attributes; `None` if it has them, or if the host or its file system
+/// has no attributes.
 pub(crate) fn change(context: &Context, path: &Path, wanted: &str) -> Result<Option<Change>, CallError> {
     if path.is_dir() || context.minion.programs.find("lsattr").is_none() {
         return Ok(None);
@@ -116,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn flags_change_to_the_wanted_ones() {
+    fn flags_change_to_the_desired_ones() {
         for (old, wanted, changes) in [
             ("e", "d", Some(("d", ""))),
             ("de", "d", None),

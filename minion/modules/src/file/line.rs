@@ -1,8 +1,8 @@
-//! One line of a text, found by what it is like or by where it is.
+//! Edits of one line of a text, found by its content or its position.
 
 use regex::Regex;
 
-/// Which line is meant, and where it belongs.
+/// The line to edit, and where it is inserted.
 pub(crate) struct Line {
     pub content: Option<String>,
     pub matching: Option<String>,
@@ -12,7 +12,7 @@ pub(crate) struct Line {
     pub indent: bool,
 }
 
-/// A line's end: what the file has.
+/// Returns the end of a line, as used in the file.
 fn ending(line: &str) -> &'static str {
     if line.ends_with("\r\n") {
         "\r\n"
@@ -23,7 +23,7 @@ fn ending(line: &str) -> &'static str {
     }
 }
 
-/// The text after the edit.
+/// Returns the edited text.
 pub(crate) fn edited(text: &str, mode: &str, wanted: &Line) -> Result<String, String> {
     let content = wanted.content.as_deref().unwrap_or_default().trim_end_matches(['\r', '\n']);
     let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
@@ -49,7 +49,7 @@ pub(crate) fn edited(text: &str, mode: &str, wanted: &Line) -> Result<String, St
     Ok(lines.concat())
 }
 
-/// Lines that hold a text, or that a regular expression matches somewhere.
+/// Returns a predicate for lines that contain a string, or that a regular expression matches.
 fn matcher(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
     let text = pattern.to_owned();
     let regex = Regex::new(pattern).or_else(|_| Regex::new(&regex::escape(pattern)));
@@ -60,13 +60,13 @@ fn matcher(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
     })
 }
 
-/// The content, with the blanks that the line beside it begins with.
+/// Returns the content with the indentation of the adjacent line.
 fn with_indent(content: &str, beside: &str, indent: bool) -> String {
     let blank = &beside[..beside.len() - beside.trim_start_matches([' ', '\t']).len()];
     if indent { format!("{blank}{}", content.trim_start()) } else { content.to_owned() }
 }
 
-/// The one place of a pattern.
+/// Returns the only line that matches a pattern.
 fn place(lines: &[String], pattern: &str, what: &str) -> Result<Option<usize>, String> {
     let is_match = matcher(pattern)?;
     let mut found = lines.iter().enumerate().filter(|(_, line)| is_match(line)).map(|(at, _)| at);
@@ -77,7 +77,7 @@ fn place(lines: &[String], pattern: &str, what: &str) -> Result<Option<usize>, S
     Ok(first)
 }
 
-/// Puts a line in, with an end as the lines around it have.
+/// Inserts a line, with the line end of its neighbours.
 fn put(lines: &mut Vec<String>, at: usize, content: String) {
     let end = lines.iter().map(|line| ending(line)).find(|end| !end.is_empty()).unwrap_or("\n");
     if let Some(before) = at.checked_sub(1).and_then(|before| lines.get_mut(before))
@@ -123,8 +123,8 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
     Ok(())
 }
 
-/// At the end of a file, what is put in has no end of its own, and what was there keeps a whole line: Salt takes the
-/// end of the last line as an empty line of its own.
+/// Appends content without a newline at the end of a file, and keeps the previous last line whole: Salt treats the
+/// newline at the end of the text as an empty line.
 fn at_end(lines: &mut Vec<String>, content: &str) {
     match lines.last_mut() {
         None => lines.push(content.to_owned()),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_put_where_it_belongs_and_only_once() {
+    fn lines_are_inserted_once_at_their_position() {
         let some = |text: &str| Some(text.to_owned());
         let text = "[a]\n  x = 1\n[b]\n";
         for (mode, change, after) in [

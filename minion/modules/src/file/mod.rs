@@ -1,8 +1,8 @@
-//! `file`: looking at files and changing them, one call at a time.
+//! `file`: execution functions on files.
 //!
-//! Here is what reads files and writes all of them; `changes.rs` changes text within, `places.rs` makes, moves and
-//! removes, `owners.rs` owns modes and owners, `flags.rs` flags, `backups.rs` copies that were kept. `edit.rs`,
-//! `line.rs` and `diff.rs` are about texts alone: the states use them, too.
+//! This file has general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `places.rs`
+//! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs`
+//! backups. `edit.rs`, `line.rs` and `diff.rs` work on texts alone, and are used by the states, too.
 
 pub(crate) mod backups;
 pub(super) mod changes;
@@ -33,7 +33,6 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[
         FUNCTIONS,
@@ -82,7 +81,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Whether there is a file, not a folder, at this path.
+/// Return whether there is a file, not a directory, at this path.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ pub fn file_exists(_context: &Context, path: String) -> CallResult {
     Ok(expand(&path).is_file().into())
 }
 
-/// Whether there is a folder at this path.
+/// Return whether there is a directory at this path.
 ///
 /// CLI Example:
 ///
@@ -102,7 +101,7 @@ pub fn directory_exists(_context: &Context, path: String) -> CallResult {
     Ok(expand(&path).is_dir().into())
 }
 
-/// Whether there is anything at this path.
+/// Return whether a path or glob matches anything.
 ///
 /// CLI Example:
 ///
@@ -112,7 +111,7 @@ pub fn path_exists_glob(_context: &Context, path: String) -> CallResult {
     Ok((!brine_text::glob::paths(Path::new(""), &expand(&path).to_string_lossy()).is_empty()).into())
 }
 
-/// The names in a folder.
+/// Return the names in a directory.
 ///
 /// CLI Example:
 ///
@@ -131,7 +130,7 @@ pub fn readdir(_context: &Context, path: String) -> CallResult {
     Ok(names.into())
 }
 
-/// How many bytes a file has, or all files in a folder together.
+/// Return the size of a file, or of all files in a directory, in bytes.
 ///
 /// CLI Example:
 ///
@@ -142,7 +141,7 @@ pub fn diskusage(_context: &Context, path: String) -> CallResult {
     while let Some(path) = open.pop() {
         let Ok(status) = std::fs::metadata(&path) else { continue };
         if !status.is_dir() {
-            // A file with several names counts once.
+            // A file with several hard links counts once.
             total += if seen.insert(status.ino()) { status.size() } else { 0 };
         } else if !path.is_symlink() {
             open.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -151,7 +150,7 @@ pub fn diskusage(_context: &Context, path: String) -> CallResult {
     Ok(total.into())
 }
 
-/// Which files are open, and by which processes; with `by_pid`, which files each process has open.
+/// Return the open files with the processes that have them open; with `by_pid`, the open files of each process.
 ///
 /// CLI Example:
 ///
@@ -174,7 +173,7 @@ pub fn open_files(_context: &Context, #[default(false)] by_pid: bool) -> CallRes
     Ok(found.into_iter().map(|(key, values)| (key, values.into())).collect::<Map>().into())
 }
 
-/// Whether a file has this hash: hex digits, or its kind, `=` and hex digits.
+/// Return whether a file has this hash: hex digits, or its type, `=` and hex digits.
 ///
 /// CLI Example:
 ///
@@ -185,7 +184,7 @@ pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallRe
         Some(pair) => pair,
         None => (
             hash_kind(&file_hash).ok_or_else(|| {
-                CallError::Execution(format!("{file_hash} is no hash of a known kind: write kind=hash"))
+                CallError::Execution(format!("hash is invalid: expected hex digits or type=hash, got {file_hash}"))
             })?,
             file_hash.as_str(),
         ),
@@ -193,7 +192,7 @@ pub fn check_hash(_context: &Context, path: String, file_hash: String) -> CallRe
     Ok((digest(&expand(&path), form)? == hash).into())
 }
 
-/// Renders a text with a template engine: `jinja`.
+/// Render a string with a template engine: `jinja`.
 ///
 /// CLI Example:
 ///
@@ -219,7 +218,7 @@ pub fn apply_template_on_contents(
     source.render_template("contents", &contents, &variables, &saltenv).map(Value::from).map_err(CallError::Execution)
 }
 
-/// The hash of a file in hex.
+/// Return the hash of a file in hex.
 ///
 /// CLI Example:
 ///
@@ -234,7 +233,7 @@ pub fn get_hash(
     Ok(digest(&expand(&path), &form)?.into())
 }
 
-/// As `get_hash`.
+/// Return the hash of a file in hex, as `get_hash`.
 ///
 /// CLI Example:
 ///
@@ -244,7 +243,7 @@ pub fn get_sum(_context: &Context, path: String, #[default("sha256".into())] for
     Ok(digest(&expand(&path), &form)?.into())
 }
 
-/// The part of a path before its last `/`.
+/// Return the directory part of a path, before its last `/`.
 ///
 /// CLI Example:
 ///
@@ -254,7 +253,7 @@ pub fn dirname(_context: &Context, path: String) -> CallResult {
     Ok(path.rfind('/').map_or("", |at| if at == 0 { "/" } else { path[..at].trim_end_matches('/') }).into())
 }
 
-/// The part of a path behind its last `/`.
+/// Return the last component of a path.
 ///
 /// CLI Example:
 ///
@@ -264,7 +263,7 @@ pub fn basename(_context: &Context, path: String) -> CallResult {
     Ok(path.rsplit('/').next().unwrap_or_default().into())
 }
 
-/// Joins parts of a path. What is absolute begins anew.
+/// Join the components of a path. An absolute component discards those before it.
 ///
 /// CLI Example:
 ///
@@ -275,7 +274,7 @@ pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(joined.display().to_string().into())
 }
 
-/// A path without `.`, `..` behind a name, and strokes that stand twice.
+/// Normalize a path: resolve `.`, `..` and repeated slashes.
 ///
 /// CLI Example:
 ///
@@ -285,7 +284,7 @@ pub fn normpath(_context: &Context, path: String) -> CallResult {
     Ok(places::normal(Path::new(&path)).display().to_string().into())
 }
 
-/// The name of the folder that a folder is in: `..`.
+/// Return the name of the parent directory: `..`.
 ///
 /// CLI Example:
 ///
@@ -295,7 +294,7 @@ pub fn pardir(_context: &Context) -> CallResult {
     Ok("..".into())
 }
 
-/// Whether the minion can find (`f`), read (`r`), write (`w`) or run (`x`) a file.
+/// Return whether the minion can find (`f`), read (`r`), write (`w`) or execute (`x`) a file.
 ///
 /// CLI Example:
 ///
@@ -312,35 +311,35 @@ pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
     Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
 }
 
-/// A call that makes no sense.
+/// Returns the error of an invalid call.
 fn invalid(function: &str, message: &str) -> CallError {
     CallError::Invocation { function: format!("file.{function}"), message: message.to_owned() }
 }
 
-/// Whether nothing is to be changed: `test` of the configuration.
+/// Whether this is test mode: the option `test`.
 fn is_test(context: &Context) -> bool {
     context.config().test
 }
 
-/// What the system says of an error, without its number.
+/// Returns the message of an I/O error, without its number.
 fn reason(error: &std::io::Error) -> String {
     error
         .raw_os_error()
         .map_or_else(|| error.to_string(), |number| nix::errno::Errno::from_raw(number).desc().to_owned())
 }
 
-/// What the system says of an error, with its number.
+/// Returns the message of an I/O error, with its number.
 fn errno(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("[Errno {number}] {}", reason(error)))
 }
 
-/// The entries of a folder whose names are numbers.
+/// Returns the entries of a directory whose names are integers.
 fn numbered(folder: &Path) -> Vec<(u64, PathBuf)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-/// What went wrong with a path.
+/// Returns an error on a path.
 pub(super) fn at(path: &str, error: &std::io::Error) -> CallError {
     CallError::Execution(format!("{path}: {error}"))
 }
@@ -382,7 +381,7 @@ fn kind(status: &std::fs::Metadata) -> &'static str {
     }
 }
 
-/// The hash of a file in hex, of the kind with this name.
+/// Returns the hash of a file in hex, of the type with this name.
 pub fn digest(path: &Path, form: &str) -> Result<String, CallError> {
     let digest = digest_named(form)?.of_file(path).map_err(|error| at(&path.display().to_string(), &error))?;
     Ok(hex(digest))
@@ -392,7 +391,7 @@ fn digest_named(form: &str) -> Result<Digest, CallError> {
     Digest::named(form).ok_or_else(|| CallError::Execution(format!("Invalid hash type: {form}")))
 }
 
-/// The kind of a hash, by how many hex digits it has.
+/// Returns the type of a hash, by its number of hex digits.
 pub fn hash_kind(hex: &str) -> Option<&'static str> {
     let kind = match hex.len() {
         32 => "md5",
@@ -406,7 +405,7 @@ pub fn hash_kind(hex: &str) -> Option<&'static str> {
     hex.chars().all(|c| c.is_ascii_hexdigit()).then_some(kind)
 }
 
-/// A hash of bytes, in hex digits.
+/// Returns the hash of bytes, in hex digits.
 pub fn hex_digest(bytes: &[u8], form: &str) -> Result<String, CallError> {
     Ok(hex(digest_named(form)?.of(bytes)))
 }

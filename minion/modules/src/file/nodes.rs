@@ -1,4 +1,4 @@
-//! Devices and pipes.
+//! Device nodes and named pipes.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
@@ -12,7 +12,7 @@ use super::owners::check_perms;
 use super::places::makedirs;
 use super::{at, invalid, is_test};
 
-/// Makes a character device (`c`), a block device (`b`) or a pipe (`p`), and the folders that it is in.
+/// Create a character device (`c`), a block device (`b`) or a named pipe (`p`), and its parent directories.
 ///
 /// CLI Example:
 ///
@@ -42,7 +42,7 @@ pub fn mknod(
     }
 }
 
-/// Makes a character device.
+/// Create a character device.
 ///
 /// CLI Example:
 ///
@@ -61,7 +61,7 @@ pub fn mknod_chrdev(
         .make(context, user, group, mode)
 }
 
-/// Makes a block device.
+/// Create a block device.
 ///
 /// CLI Example:
 ///
@@ -80,7 +80,7 @@ pub fn mknod_blkdev(
         .make(context, user, group, mode)
 }
 
-/// Makes a named pipe.
+/// Create a named pipe.
 ///
 /// CLI Example:
 ///
@@ -96,7 +96,7 @@ pub fn mknod_fifo(
     Node { name, kind: SFlag::S_IFIFO, what: "Fifo pipe", number: 0 }.make(context, user, group, mode)
 }
 
-/// Whether there is a character device at this path.
+/// Return whether there is a character device at this path.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn is_chrdev(_context: &Context, name: String) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_char_device()).into())
 }
 
-/// Whether there is a block device at this path.
+/// Return whether there is a block device at this path.
 ///
 /// CLI Example:
 ///
@@ -116,7 +116,7 @@ pub fn is_blkdev(_context: &Context, name: String) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_block_device()).into())
 }
 
-/// Whether there is a named pipe at this path.
+/// Return whether there is a named pipe at this path.
 ///
 /// CLI Example:
 ///
@@ -126,7 +126,7 @@ pub fn is_fifo(_context: &Context, name: String) -> CallResult {
     Ok(std::fs::metadata(expand(&name)).is_ok_and(|status| status.file_type().is_fifo()).into())
 }
 
-/// The two numbers of a device; zeros for what is none.
+/// Return the major and minor number of a device; zeros for any other file.
 ///
 /// CLI Example:
 ///
@@ -139,7 +139,7 @@ pub fn get_devmm(_context: &Context, name: String) -> CallResult {
     Ok(list![numbers.0, numbers.1])
 }
 
-/// A node that is to be made.
+/// A node to create.
 struct Node {
     name: String,
     kind: SFlag,

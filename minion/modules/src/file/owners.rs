@@ -1,4 +1,4 @@
-//! Who owns files, and their modes.
+//! Owners and modes of files.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -34,7 +34,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The mode of a file: four octal digits.
+/// Return the mode of a file as four octal digits.
 ///
 /// CLI Example:
 ///
@@ -44,7 +44,7 @@ pub fn get_mode(_context: &Context, path: String, #[default(true)] follow_symlin
     Ok(mode_text(&status(&path, follow_symlinks)?).into())
 }
 
-/// The name of the user who owns a file.
+/// Return the name of the user that owns a file.
 ///
 /// CLI Example:
 ///
@@ -54,7 +54,7 @@ pub fn get_user(_context: &Context, path: String, #[default(true)] follow_symlin
     Ok(user_name(status(&path, follow_symlinks)?.uid()).into())
 }
 
-/// The name of the group that owns a file.
+/// Return the name of the group that owns a file.
 ///
 /// CLI Example:
 ///
@@ -64,7 +64,7 @@ pub fn get_group(_context: &Context, path: String, #[default(true)] follow_symli
     Ok(group_name(status(&path, follow_symlinks)?.gid()).into())
 }
 
-/// The number of the user who owns a file.
+/// Return the UID of the user that owns a file.
 ///
 /// CLI Example:
 ///
@@ -74,7 +74,7 @@ pub fn get_uid(_context: &Context, path: String, #[default(true)] follow_symlink
     Ok(status(&path, follow_symlinks)?.uid().into())
 }
 
-/// The number of the group that owns a file.
+/// Return the GID of the group that owns a file.
 ///
 /// CLI Example:
 ///
@@ -84,7 +84,7 @@ pub fn get_gid(_context: &Context, path: String, #[default(true)] follow_symlink
     Ok(status(&path, follow_symlinks)?.gid().into())
 }
 
-/// The name of a group, by its number or its name. A number that no group has is given back.
+/// Return the name of a group, by its GID or name. The GID is returned if no group has it.
 ///
 /// CLI Example:
 ///
@@ -95,7 +95,7 @@ pub fn gid_to_group(_context: &Context, gid: Value) -> CallResult {
     Ok(Group::from_gid(Gid::from_raw(number)).ok().flatten().map_or(number.into(), |group| group.name.into()))
 }
 
-/// The number of a group. Nothing is left for a group that there is not: an empty text.
+/// Return the GID of a group; an empty string if there is no such group.
 ///
 /// CLI Example:
 ///
@@ -105,7 +105,7 @@ pub fn group_to_gid(_context: &Context, group: Value) -> CallResult {
     Ok(gid_of(&group).map_or("".into(), Value::from))
 }
 
-/// The name of a user by the number. A number that nobody has is given back.
+/// Return the name of a user by UID. The UID is returned if no user has it.
 ///
 /// CLI Example:
 ///
@@ -115,7 +115,7 @@ pub fn uid_to_user(_context: &Context, uid: u32) -> CallResult {
     Ok(User::from_uid(Uid::from_raw(uid)).ok().flatten().map_or(uid.into(), |user| user.name.into()))
 }
 
-/// The number of a user, or of who runs the minion. For a user who is not there, an empty text.
+/// Return the UID of a user, or of the user that runs the minion; an empty string if there is no such user.
 ///
 /// CLI Example:
 ///
@@ -126,7 +126,7 @@ pub fn user_to_uid(_context: &Context, #[default] user: Value) -> CallResult {
     Ok(uid.map_or("".into(), Value::from))
 }
 
-/// Gives a file an owner. Nothing is returned when that worked.
+/// Set the owner and group of a file. Returns nothing on success.
 ///
 /// CLI Example:
 ///
@@ -136,7 +136,7 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
     let file = expand(&path);
     let exists = file.exists();
     match owner(&user, &group) {
-        // A link that leads to nothing can have an owner, too.
+        // A dangling link can have an owner, too.
         Ok((uid, gid)) if !exists => {
             Ok(std::os::unix::fs::lchown(file, uid, gid).map_or("File not found".into(), Value::from))
         }
@@ -149,7 +149,7 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
     }
 }
 
-/// As `chown`, of a link itself.
+/// Set the owner and group of a link itself, as `chown`.
 ///
 /// CLI Example:
 ///
@@ -165,7 +165,7 @@ pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> Ca
     }
 }
 
-/// Gives a file to a group.
+/// Set the group of a file.
 ///
 /// CLI Example:
 ///
@@ -176,7 +176,7 @@ pub fn chgrp(context: &Context, path: String, group: Value) -> CallResult {
     chown(context, path, user, group)
 }
 
-/// Gives a file a mode, and gives the mode back.
+/// Set the mode of a file, and return the mode.
 ///
 /// CLI Example:
 ///
@@ -194,8 +194,8 @@ pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
     Ok(mode_text(&status(&path, true)?).into())
 }
 
-/// Gives a file the owner and the mode that it should have, and tells what changed and what it had. `attrs` are its
-/// flags as `chattr` writes them.
+/// Set the owner and mode of a file, and return the changes and the previous values. `attrs` are its attributes as
+/// in `chattr`.
 ///
 /// CLI Example:
 ///
@@ -291,7 +291,7 @@ pub fn check_perms(
     Ok(list![result, had])
 }
 
-/// What the system knows of a file.
+/// Return the status of a file.
 ///
 /// CLI Example:
 ///
@@ -330,7 +330,7 @@ pub fn stats(
     Ok(stats.into())
 }
 
-/// What the system knows of a link itself, by the names of C.
+/// Return the status of a file without following links, by the names of C's `struct stat`.
 ///
 /// CLI Example:
 ///
@@ -355,7 +355,7 @@ pub fn lstat(_context: &Context, path: String) -> CallResult {
     .into())
 }
 
-/// What the system knows of the file system that a path is on.
+/// Return the status of the file system of a path.
 ///
 /// CLI Example:
 ///
@@ -387,7 +387,7 @@ fn seconds(seconds: i64, nanos: i64) -> f64 {
     seconds as f64 + nanos as f64 / 1e9
 }
 
-/// Octal digits, as the bits of a mode.
+/// Parses octal digits as the bits of a mode.
 fn bits(digits: &str) -> Option<u32> {
     u32::from_str_radix(if digits.is_empty() { "0" } else { digits }, 8).ok().filter(|bits| *bits <= 0o7777)
 }
@@ -406,7 +406,7 @@ fn gid_of(group: &Value) -> Option<u32> {
     }
 }
 
-/// The numbers of an owner; what is not said stays. An error says who is not there.
+/// Returns the UID and GID of an owner; unset ones are left unchanged. The error names the missing user or group.
 fn owner(user: &Value, group: &Value) -> Result<(Option<u32>, Option<u32>), String> {
     let said = |value: &Value| value.is_truthy() || value.as_i64().is_some();
     let (uid, gid) = (uid_of(user).filter(|_| said(user)), gid_of(group).filter(|_| said(group)));

@@ -1,4 +1,4 @@
-//! Patches, applied by the program `patch`.
+//! Applies patches with the program `patch`.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -15,8 +15,8 @@ use crate::cmd;
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [patch]);
 
-/// Applies a patch to a file, or to the files of a folder: what `cmd.run_all` gives. With `dry_run`, nothing is
-/// written.
+/// Apply a patch to a file, or to the files of a directory, and return the result as `cmd.run_all`. With `dry_run`,
+/// nothing is written.
 ///
 /// CLI Example:
 ///
@@ -29,14 +29,14 @@ pub fn patch(
     #[default] options: String,
     #[default(false)] dry_run: bool,
 ) -> CallResult {
-    let options =
-        split(&options).ok_or_else(|| CallError::Execution(format!("a quote in '{options}' is not closed")))?;
+    let options = split(&options)
+        .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))?;
     let output = apply(context, &expand(&originalfile), Path::new(&patchfile), options, dry_run)?;
     context.job.retcode.store(output.retcode, Ordering::Relaxed);
     Ok(cmd::all(output).into())
 }
 
-/// Runs `patch`, which asks for nothing and writes what it rejects nowhere unless an option says so.
+/// Runs `patch` without prompts, and without reject files unless an option requests them.
 pub fn apply(
     context: &Context,
     target: &Path,

@@ -1,4 +1,4 @@
-//! Making, moving, copying and removing files, folders, links and nodes.
+//! Creates, moves, copies and removes files, directories and links.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Makes a folder, and the folders that it is in.
+/// Create a directory, and its parent directories.
 ///
 /// CLI Example:
 ///
@@ -61,7 +61,7 @@ pub fn mkdir(
     Ok(true.into())
 }
 
-/// Makes the folders that a path is in.
+/// Create the parent directories of a path.
 ///
 /// CLI Example:
 ///
@@ -87,7 +87,7 @@ pub fn makedirs(
     Ok(Value::Nil)
 }
 
-/// Makes a folder and those that it is in, all with this owner and mode.
+/// Create a directory and its parent directories, all with this owner and mode.
 ///
 /// CLI Example:
 ///
@@ -102,13 +102,13 @@ pub fn makedirs_perms(
 ) -> CallResult {
     let folder = expand(&name);
     if folder.exists() {
-        return Err(CallError::Execution(format!("{name} exists already")));
+        return Err(CallError::Execution(format!("{name} already exists")));
     }
     make_folders(context, &folder, &user, &group, &mode)?;
     Ok(Value::Nil)
 }
 
-/// Removes a file or a folder with all in it. False if there was none.
+/// Remove a file, or a directory with all its content. Returns False if there was none.
 ///
 /// CLI Example:
 ///
@@ -128,8 +128,8 @@ pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> Cal
     Ok(true.into())
 }
 
-/// Removes a folder that is empty; with `recurse`, the empty ones below it first; with `older_than`, only what has
-/// not changed for so many days. `verbose` tells of each.
+/// Remove a directory if it is empty; with `recurse`, also remove empty subdirectories; with `older_than`, only
+/// those unchanged for this many days. `verbose` reports each removal.
 ///
 /// CLI Example:
 ///
@@ -171,7 +171,7 @@ pub fn rmdir(
     Ok(if verbose { map! {"deleted" => deleted, "errors" => errors, "result" => done}.into() } else { done.into() })
 }
 
-/// Gives a file or folder another name.
+/// Rename a file or directory.
 ///
 /// CLI Example:
 ///
@@ -186,7 +186,7 @@ pub fn rename(_context: &Context, src: String, dst: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Moves a file or folder, into a folder if that is what is there, and to another file system if need be.
+/// Move a file or directory, also into an existing directory or to another file system.
 ///
 /// CLI Example:
 ///
@@ -221,7 +221,8 @@ pub fn move_to(
     Ok(map! {"result" => true, "comment" => format!("'{src}' moved to '{dst}'")}.into())
 }
 
-/// Copies a file, or with `recurse` a folder; what is in the folder that is there stays, unless `remove_existing`.
+/// Copy a file, or with `recurse` a directory; other files of an existing target directory are kept, unless
+/// `remove_existing` is set.
 ///
 /// CLI Example:
 ///
@@ -252,8 +253,7 @@ pub fn copy(
     Ok(true.into())
 }
 
-/// Makes a symbolic link at `path` to `src`. With `atomic`, what is there is replaced without a moment in which there
-/// is nothing.
+/// Create a symbolic link at `path` to `src`. With `atomic`, an existing path is replaced atomically.
 ///
 /// CLI Example:
 ///
@@ -294,7 +294,7 @@ pub fn symlink(
     Ok(true.into())
 }
 
-/// Makes a hard link at `path` to `src`.
+/// Create a hard link at `path` to `src`.
 ///
 /// CLI Example:
 ///
@@ -311,19 +311,19 @@ pub fn link(_context: &Context, src: String, path: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Whether there is a symbolic link at this path.
+/// Return whether there is a symbolic link at this path.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.is_link /path/to/link
 #[function]
 pub fn is_link(_context: &Context, path: String, #[default(false)] nostat: bool) -> CallResult {
-    // A link is never followed for the answer.
+    // The check never follows links.
     _ = nostat;
     Ok(expand(&path).is_symlink().into())
 }
 
-/// Whether the file at this path has other names.
+/// Return whether the file at this path has other hard links.
 ///
 /// CLI Example:
 ///
@@ -333,7 +333,7 @@ pub fn is_hardlink(_context: &Context, path: String) -> CallResult {
     Ok(std::fs::symlink_metadata(expand(&path)).map_or(Value::map(), |status| (status.nlink() > 1).into()))
 }
 
-/// Where a symbolic link leads.
+/// Return the target of a symbolic link.
 ///
 /// CLI Example:
 ///
@@ -351,7 +351,7 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
     Ok(leads.map_err(|error| at(&path, &error))?.display().to_string().into())
 }
 
-/// Sets the times of a file, to now if nothing is said, and makes it if it is missing.
+/// Set the times of a file, to now by default, and create it if it is missing.
 ///
 /// CLI Example:
 ///
@@ -378,7 +378,7 @@ pub fn touch(
     Ok(true.into())
 }
 
-/// Makes a folder and those that it is in; the new ones get owner and mode.
+/// Creates a directory and its parents; new ones get this owner and mode.
 fn make_folders(context: &Context, folder: &Path, user: &Value, group: &Value, mode: &Value) -> Result<(), CallError> {
     let mut new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::create_dir_all(folder).map_err(|error| at(&folder.display().to_string(), &error))?;
@@ -394,7 +394,7 @@ fn make_folders(context: &Context, folder: &Path, user: &Value, group: &Value, m
     Ok(())
 }
 
-/// The folders below a folder, the deepest first.
+/// Returns the subdirectories of a directory, deepest first.
 fn folders_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> =
@@ -404,7 +404,7 @@ fn folders_below(folder: &Path) -> Vec<PathBuf> {
     below.into_iter().chain(folders).collect()
 }
 
-/// A path without what leads nowhere: `.`, `..` behind a name, strokes that stand twice.
+/// Normalizes a path: removes `.`, `..` with the preceding name, and repeated slashes.
 pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_nowhere_twice() {
+    fn paths_are_normalized() {
         for (path, shown) in [
             ("a/./b//c/", "a/b/c"),
             ("a/../b", "b"),

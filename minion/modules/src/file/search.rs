@@ -1,4 +1,4 @@
-//! Searching files, and comparing them.
+//! Searches and compares files.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::edit::compile;
 use super::invalid;
 use crate::cmd;
 
-/// Whether a regular expression matches somewhere in a file.
+/// Return whether a regular expression matches anywhere in a file.
 ///
 /// CLI Example:
 ///
@@ -29,7 +29,7 @@ pub fn search(
     #[default(false)] ignore_if_missing: bool,
     #[default(false)] multiline: bool,
 ) -> CallResult {
-    // Files are read whole, and Salt's `multiline` is a flag that is there already.
+    // Files are read whole, and Salt's `multiline` is set in the flags already.
     _ = (bufsize, multiline);
     let file = Text::real(&path);
     if ignore_if_missing && !file.exists() {
@@ -40,7 +40,7 @@ pub fn search(
     Ok(regex.is_match(&text).map_err(CallError::execution)?.into())
 }
 
-/// What `grep` says of a file, or of those that fit a path with wildcards. Further words are options.
+/// Run `grep` on a file, or on the files that match a glob. Further arguments are options.
 ///
 /// CLI Example:
 ///
@@ -67,12 +67,12 @@ pub fn grep(context: &Context, path: String, pattern: String, #[rest] args: Vec<
     }
     words.extend(found.iter().map(|path| path.display().to_string()));
     let output = run(context, &words, &[])?;
-    // No match is status 1, which callers of the shell see as that of the job.
+    // Without a match the status is 1, which is reported as the job's retcode, as in a shell.
     context.set_retcode(output.retcode);
     Ok(cmd::all(output).into())
 }
 
-/// The difference between two files, of this host or of the file server.
+/// Return the diff of two files of this host or of the file server.
 ///
 /// CLI Example:
 ///
@@ -88,7 +88,7 @@ pub fn get_diff(
     #[default(false)] template: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    // There is nothing to hide of templates.
+    // Diffs of templates are always shown.
     _ = template;
     let content = |name: &str| {
         if !name.contains("://") {

@@ -1,4 +1,4 @@
-//! Substitution as by the program `sed`.
+//! Substitution with the program `sed`.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -12,7 +12,7 @@ use super::edit::{self, Replacing, compile};
 use crate::archive::split_options;
 use crate::cmd;
 
-/// Changes a file by `sed`, and gives what it said. `replace` does more.
+/// Edit a file with `sed`, and return its output. `file.replace` is more general.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn sed(
     Ok(cmd::all(run(context, &words, &[])?).into())
 }
 
-/// As `sed`, without the program. The old content stays beside, with `backup` behind the name.
+/// Edit a file as `sed`, without the program. A backup is kept, with the suffix `backup`.
 ///
 /// CLI Example:
 ///
@@ -65,7 +65,7 @@ pub fn psed(
     #[default(false)] escape_all: bool,
     #[default(false)] multi: bool,
 ) -> CallResult {
-    // Salt reads the first line letter by letter here; the whole text is meant.
+    // Salt reads the first line character by character here; this reads the whole text, as intended.
     _ = multi;
     let file = expand(&path);
     let text = read(&file, "psed")?;
@@ -91,7 +91,7 @@ pub fn psed(
     Ok(Value::Nil)
 }
 
-/// A text within the strokes of `sed`; with `all`, what is special in regular expressions is not.
+/// Escapes a string for a `sed` expression; with `all`, also the special characters of regular expressions.
 fn escaped(text: &str, all: bool) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! `file` on real files.
+//! `file` functions on real files.
 
 use brine_function::Args;
 use brine_value::json::to_json;
@@ -7,7 +7,7 @@ use super::*;
 use crate::testing;
 
 #[test]
-fn files_are_looked_at_and_changed() {
+fn files_are_queried_and_changed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
     let context = testing::context(&[]);
@@ -58,7 +58,7 @@ fn files_are_looked_at_and_changed() {
         ("check_hash", &["F/d/t", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"], "true"),
         ("check_hash", &["F/d/t", "sha1=da39a3ee5e6b4b0d3255bfef95601890afd80709"], "true"),
         ("check_hash", &["F/d/t", "md5:00000000000000000000000000000000"], "false"),
-        ("check_hash", &["F/d/t", "abc"], "ERROR: abc is no hash of a known kind: write kind=hash"),
+        ("check_hash", &["F/d/t", "abc"], "ERROR: hash is invalid: expected hex digits or type=hash, got abc"),
         ("remove", &["F/d"], "true"),
         ("remove", &["F/d"], "false"),
         ("remove", &["/"], "ERROR: Refusing to remove /"),
@@ -71,7 +71,7 @@ fn files_are_looked_at_and_changed() {
 }
 
 #[test]
-fn paths_are_cut_and_joined_as_in_python() {
+fn paths_are_split_and_joined_as_in_python() {
     let context = testing::context(&[]);
     for (fun, args, value) in [
         ("file.dirname", vec!["/a/b/"], "/a/b"),
@@ -88,7 +88,7 @@ fn paths_are_cut_and_joined_as_in_python() {
 }
 
 #[test]
-fn a_search_fits_all_its_criteria() {
+fn find_matches_all_criteria() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("a.sh", "one"), ("B.SH", ""), ("sub/c.sh", "two\n"), ("sub/d.txt", &"x".repeat(2048))] {
         let path = folder.path().join(name);
@@ -150,7 +150,7 @@ fn a_search_fits_all_its_criteria() {
 }
 
 #[test]
-fn a_search_tells_what_commands_said() {
+fn find_reports_output_of_commands() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
     std::fs::create_dir(folder.path().join("sub")).unwrap();

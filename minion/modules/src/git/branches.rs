@@ -1,4 +1,4 @@
-//! Branches and tags, and what joins them.
+//! Branches and tags, merges and rebases.
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
@@ -8,7 +8,7 @@ use super::command::{command, flag, options};
 use super::repository::Git;
 use crate::user::names;
 
-/// Makes, changes or deletes a branch.
+/// Create, change or delete a branch.
 ///
 /// CLI Example:
 ///
@@ -26,7 +26,7 @@ pub fn branch(
     Ok(true.into())
 }
 
-/// Checks out a branch, tag or commit.
+/// Check out a branch, tag or commit.
 ///
 /// CLI Example:
 ///
@@ -49,7 +49,7 @@ pub fn checkout(
     command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).told_both(context, &cwd, &kwargs)
 }
 
-/// Gives the names of the branches.
+/// Return the names of the branches.
 ///
 /// CLI Example:
 ///
@@ -64,7 +64,7 @@ pub fn list_branches(
     Ok(Git::new(context, Some(&cwd), &kwargs).names(if remote { "remotes" } else { "heads" })?.into())
 }
 
-/// Gives the names of the tags.
+/// Return the names of the tags.
 ///
 /// CLI Example:
 ///
@@ -74,7 +74,7 @@ pub fn list_tags(context: &Context, cwd: String, #[keywords] kwargs: Map) -> Cal
     Ok(Git::new(context, Some(&cwd), &kwargs).names("tags")?.into())
 }
 
-/// Merges into the branch that is checked out.
+/// Merge a commit into the current branch.
 ///
 /// CLI Example:
 ///
@@ -99,16 +99,16 @@ pub struct MergeBaseArgs {
     /// Commits to compare.
     #[default]
     refs: Value,
-    /// Whether the best common ancestor of all commits is looked for.
+    /// Whether to return the best common ancestor of all commits.
     #[default(false)]
     octopus: bool,
     /// Whether to return if the first commit is an ancestor of the second.
     #[default(false)]
     is_ancestor: bool,
-    /// Whether to return the commits that no other one reaches.
+    /// Whether to return the commits that are not reachable from any other.
     #[default(false)]
     independent: bool,
-    /// Commit whose branch the fork point is looked for on.
+    /// Commit whose fork point is returned.
     #[default]
     fork_point: Option<String>,
     /// Further options of the command.
@@ -122,7 +122,7 @@ pub struct MergeBaseArgs {
     kwargs: Map,
 }
 
-/// Gives the best common ancestor, or whether one commit comes before another.
+/// Return the best common ancestor of commits, or whether one is an ancestor of another.
 ///
 /// CLI Example:
 ///
@@ -166,7 +166,7 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
     Ok(if all { found.into() } else { found.into_iter().next().into() })
 }
 
-/// Puts the own commits behind those of another branch.
+/// Rebase the current branch onto another one.
 ///
 /// CLI Example:
 ///
@@ -187,7 +187,7 @@ pub fn rebase(
     command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).told(context, &cwd, &kwargs)
 }
 
-/// Makes or deletes a tag.
+/// Create or delete a tag.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! The words of git's command lines.
+//! Arguments of git's command lines.
 
 use brine_context::Context;
 use brine_function::CallError;
@@ -7,33 +7,33 @@ use brine_value::{Map, Value};
 use super::{Git, strings};
 use crate::archive::split_options;
 
-/// The words of a command.
+/// The arguments of a command.
 pub struct Command(pub Vec<String>);
 
-/// A command that begins so, behind options for git itself.
+/// Returns a command that begins with these arguments, after options of git itself.
 pub fn command(git_opts: &Value, words: &[&str]) -> Result<Command, CallError> {
     Ok(Command(options(git_opts)?).words(strings(words)))
 }
 
 impl Command {
-    /// With more words.
+    /// Appends arguments.
     pub fn words(mut self, words: impl IntoIterator<Item = String>) -> Self {
         self.0.extend(words);
         self
     }
 
-    /// Runs it: what it wrote.
+    /// Runs the command and returns its output.
     pub fn told(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
         Ok(Git::new(context, Some(cwd), kwargs).stdout(&self.0)?.into())
     }
 
-    /// Runs it: what it wrote, errors and warnings, too.
+    /// Runs the command and returns its output, including errors and warnings.
     pub fn told_both(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
         Ok(Git::new(context, Some(cwd), kwargs).both(&self.0)?.into())
     }
 }
 
-/// Options as a list or as a text that is split as in a shell.
+/// Parses options given as a list, or as a string that is split as in a shell.
 pub fn options(options: &Value) -> Result<Vec<String>, CallError> {
     match options {
         Value::Nil => Ok(Vec::new()),

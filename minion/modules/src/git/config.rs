@@ -1,4 +1,4 @@
-//! `git.config_*`: git's configuration, of a repository or of the user.
+//! `git.config_*`: git's configuration of a repository or of the user.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -13,7 +13,8 @@ use crate::user::names;
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("git", [config_get, config_get_regexp, config_get_regex, config_set, config_unset]);
 
-/// Gives a value of git's configuration; with `all`, each of them; with `global`, of the user's.
+/// Return a value of git's configuration; with `all`, all values of the key; with `global`, from the user's
+/// configuration.
 ///
 /// CLI Example:
 ///
@@ -31,7 +32,7 @@ pub fn config_get(
     Ok(if flag(&kwargs, "all") { all.into() } else { all.last().cloned().unwrap_or_default().into() })
 }
 
-/// Gives the values of all keys that fit a regular expression.
+/// Return the values of all keys of git's configuration that match a regular expression.
 ///
 /// CLI Example:
 ///
@@ -54,7 +55,7 @@ pub fn config_get_regexp(
     Ok(values.into_iter().map(|(name, values)| (name.into(), values.into())).collect::<Map>().into())
 }
 
-/// Gives the values of all keys that fit a regular expression.
+/// Return the values of all keys of git's configuration that match a regular expression, as `config_get_regexp`.
 ///
 /// CLI Example:
 ///
@@ -70,7 +71,7 @@ pub fn config_get_regex(
     config_get_regexp(context, key, value_regex, cwd, kwargs)
 }
 
-/// Sets a value of git's configuration, or several by `multivar`; with `add`, one more.
+/// Set a value of git's configuration, or several with `multivar`; with `add`, add a value.
 ///
 /// CLI Example:
 ///
@@ -100,7 +101,7 @@ pub fn config_set(
     config_get(context, key, cwd, kwargs)
 }
 
-/// Unsets a value of git's configuration; with `all`, each of them.
+/// Unset a value of git's configuration; with `all`, all values of the key.
 ///
 /// CLI Example:
 ///
@@ -140,7 +141,7 @@ fn config_place<'c>(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Re
     Ok(Git::new(context, cwd, kwargs))
 }
 
-/// What `git config` gives; nothing if there is no such key.
+/// Returns the output of `git config`; `None` if there is no such key.
 fn config(context: &Context, cwd: Option<&str>, kwargs: &Map, words: &[&str]) -> Result<Option<String>, CallError> {
     let place = if flag(kwargs, "global") { "--global" } else { "--local" };
     let words = strings(&[&["config", place], words].concat());

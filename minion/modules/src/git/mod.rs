@@ -1,8 +1,8 @@
-//! `git`: repositories of the version control, by the program git.
+//! `git`: repositories, with the program git.
 //!
-//! All functions take user, identity (keys for ssh), ignore_retcode and saltenv beside their own arguments.
-//! `config.rs` has those of git's configuration, `command.rs` the words of a command line; `repository.rs` runs git and
-//! reads what it wrote.
+//! All functions accept user, identity (SSH keys), ignore_retcode and saltenv in addition to their own arguments.
+//! `config.rs` handles git's configuration, `command.rs` command lines; `repository.rs` runs git and parses its
+//! output.
 
 mod branches;
 mod command;
@@ -20,7 +20,6 @@ use crate::user::names;
 use command::{command, flag, options};
 pub use repository::{Git, GitError, strings, with_login};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS, config::FUNCTIONS],
     states: &[state::FUNCTIONS],
@@ -69,7 +68,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Stages files.
+/// Stage files.
 ///
 /// CLI Example:
 ///
@@ -115,7 +114,7 @@ pub struct CloneArgs {
     kwargs: Map,
 }
 
-/// Copies a repository to a folder, or below it under a name.
+/// Clone a repository into a directory, or below it under a name.
 ///
 /// CLI Example:
 ///
@@ -143,7 +142,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     Ok(true.into())
 }
 
-/// Commits what is staged, or one file.
+/// Commit staged changes, or one file.
 ///
 /// CLI Example:
 ///
@@ -162,7 +161,7 @@ pub fn commit(
     command(&git_opts, &["commit", "-m", &message])?.words(options(&opts)?).words(file).told(context, &cwd, &kwargs)
 }
 
-/// Gives the branch that is checked out.
+/// Return the current branch.
 ///
 /// CLI Example:
 ///
@@ -172,7 +171,7 @@ pub fn current_branch(context: &Context, cwd: String, #[keywords] kwargs: Map) -
     Ok(Git::new(context, Some(&cwd), &kwargs).current_branch()?.into())
 }
 
-/// Names a commit by the tag before it.
+/// Describe a commit by the most recent tag reachable from it.
 ///
 /// CLI Example:
 ///
@@ -218,7 +217,7 @@ pub struct DiffArgs {
     kwargs: Map,
 }
 
-/// Tells what differs.
+/// Return the diff between commits, branches or paths.
 ///
 /// CLI Example:
 ///
@@ -245,13 +244,13 @@ pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
         .words(separator)
         .words(paths);
     if args.no_index {
-        // Its exit status says whether something differs.
+        // The exit status only tells whether there is a difference.
         return Ok(Git::new(context, Some(&args.cwd), &args.kwargs).quietly().output(&command.0, true)?.stdout.into());
     }
     command.told_both(context, &args.cwd, &args.kwargs)
 }
 
-/// Takes files back to what is staged.
+/// Discard unstaged changes of files.
 ///
 /// CLI Example:
 ///
@@ -294,7 +293,7 @@ pub struct InitArgs {
     kwargs: Map,
 }
 
-/// Makes an empty repository.
+/// Create an empty repository.
 ///
 /// CLI Example:
 ///
@@ -317,7 +316,7 @@ pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
     Ok(Git::new(context, None, &args.kwargs).stdout(&command.0)?.into())
 }
 
-/// Whether a folder is one of several that share a repository.
+/// Return whether a directory is a linked worktree.
 ///
 /// CLI Example:
 ///
@@ -327,7 +326,7 @@ pub fn is_worktree(context: &Context, cwd: String, #[keywords] kwargs: Map) -> C
     Ok(Git::new(context, Some(&cwd), &kwargs).is_worktree().into())
 }
 
-/// Takes the branch to another commit, or files out of what is staged.
+/// Reset the current branch to a commit, or unstage files.
 ///
 /// CLI Example:
 ///
@@ -343,7 +342,7 @@ pub fn reset(
     command(&git_opts, &["reset"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
 }
 
-/// Gives the commit that something means.
+/// Return the commit that a revision resolves to.
 ///
 /// CLI Example:
 ///
@@ -360,7 +359,7 @@ pub fn rev_parse(
     command(&git_opts, &["rev-parse"])?.words(options(&opts)?).words(rev).told(context, &cwd, &kwargs)
 }
 
-/// Gives the commit that is checked out, or that something means.
+/// Return the current commit, or the one that a revision resolves to.
 ///
 /// CLI Example:
 ///
@@ -377,7 +376,7 @@ pub fn revision(
     command(&Value::Nil, &["rev-parse"])?.words(short).words([rev]).told(context, &cwd, &kwargs)
 }
 
-/// Removes files, from what is staged too.
+/// Remove files from the work tree and the index.
 ///
 /// CLI Example:
 ///
@@ -394,7 +393,7 @@ pub fn rm(
     command(&git_opts, &["rm"])?.words(options(&opts)?).words(["--".into(), filename]).told(context, &cwd, &kwargs)
 }
 
-/// Puts changes aside, or brings them back.
+/// Stash changes, or apply stashed ones.
 ///
 /// CLI Example:
 ///
@@ -411,7 +410,7 @@ pub fn stash(
     command(&git_opts, &["stash", &action])?.words(options(&opts)?).told(context, &cwd, &kwargs)
 }
 
-/// Tells which files are modified, new, deleted and untracked.
+/// Return the modified, new, deleted and untracked files.
 ///
 /// CLI Example:
 ///
@@ -433,7 +432,7 @@ pub fn status(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallRe
     Ok(found.into_iter().map(|(state, files)| (state.into(), files.into())).collect::<Map>().into())
 }
 
-/// Works on the repositories within a repository.
+/// Run a command on submodules.
 ///
 /// CLI Example:
 ///
@@ -457,7 +456,7 @@ pub fn submodule(
     self::command(&git_opts, &["submodule", &command])?.words(options(&opts)?).told(context, &cwd, &kwargs)
 }
 
-/// Reads, sets or deletes what a symbolic reference points to.
+/// Return, set or delete a symbolic reference.
 ///
 /// CLI Example:
 ///
@@ -481,7 +480,7 @@ pub fn symbolic_ref(
     command(&git_opts, &["symbolic-ref"])?.words(opts).words([r#ref]).words(value).told(context, &cwd, &kwargs)
 }
 
-/// Gives the version of git, or its parts.
+/// Return the version of git, or its components.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! Remote repositories: their references, fetching and pushing.
+//! Remote repositories: references, fetch, pull and push.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::command::{command, options};
 use super::repository::{Git, Remote, with_login};
 use crate::user::names;
 
-/// Fetches from a remote, and tells what is new.
+/// Fetch from a remote, and return the new and updated references.
 ///
 /// CLI Example:
 ///
@@ -62,7 +62,7 @@ pub struct LsRemoteArgs {
     kwargs: Map,
 }
 
-/// Gives the references of a remote.
+/// Return the references of a remote.
 ///
 /// CLI Example:
 ///
@@ -76,7 +76,7 @@ pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
     Ok(texts(Git::new(context, args.cwd.as_deref(), &args.kwargs).refs(&words)?))
 }
 
-/// Fetches and merges.
+/// Fetch from a remote and merge.
 ///
 /// CLI Example:
 ///
@@ -92,7 +92,7 @@ pub fn pull(
     command(&git_opts, &["pull"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
 }
 
-/// Sends a branch or tag to a remote.
+/// Push a branch or tag to a remote.
 ///
 /// CLI Example:
 ///
@@ -110,7 +110,7 @@ pub fn push(
     command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).told(context, &cwd, &kwargs)
 }
 
-/// Tells where a remote is.
+/// Return the URLs of a remote.
 ///
 /// CLI Example:
 ///
@@ -133,7 +133,7 @@ pub fn remote_get(
     git.remotes()?.shift_remove(&remote).map(|found| place(found, redact_auth)).ok_or_else(missing)
 }
 
-/// Gives the references of the repository at a URL.
+/// Return the references of the repository at a URL.
 ///
 /// CLI Example:
 ///
@@ -185,7 +185,7 @@ pub struct RemoteSetArgs {
     kwargs: Map,
 }
 
-/// Makes a remote lead to a URL.
+/// Set the URL of a remote.
 ///
 /// CLI Example:
 ///
@@ -201,7 +201,7 @@ pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult 
     remote_get(context, args.cwd, args.remote, true, args.kwargs)
 }
 
-/// Tells where each remote is.
+/// Return the URLs of all remotes.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! Running git: in a folder, as a user, with keys; and what its output means.
+//! Runs git in a directory, as a user, with SSH keys, and parses its output.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use nix::unistd::User;
 
 use crate::cmd::Scratch;
 
-/// Git did not do what it was asked to.
+/// A failure of git.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitError {
-    /// The command, without passwords; nothing if it was not run.
+    /// The command, without passwords; `None` if it was not run.
     pub command: Option<String>,
-    /// What git said, without passwords.
+    /// The output, without passwords.
     pub told: String,
 }
 
@@ -41,28 +41,28 @@ impl From<GitError> for CallError {
 }
 
 impl GitError {
-    /// Something is wrong before git is run.
+    /// Returns an error that occurred before git was run.
     pub fn new(told: impl Into<String>) -> Self {
         GitError { command: None, told: told.into() }
     }
 
-    /// What a state tells: what git said, or the command if it said nothing.
+    /// Returns the message for states: git's output, or the command if there is none.
     pub fn bare(&self) -> String {
         if self.told.is_empty() { self.to_string() } else { self.told.clone() }
     }
 }
 
-/// What the lines of a fetch tell.
+/// Result of a fetch.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Fetched {
     new: IndexMap<&'static str, Vec<String>>,
     updated: IndexMap<String, (String, String)>,
 }
 
-/// Where a remote is, by `fetch` and `push`.
+/// URLs of a remote, by `fetch` and `push`.
 pub type Remote = BTreeMap<String, String>;
 
-/// A folder in which git runs.
+/// A directory in which git runs.
 pub struct Git<'c> {
     context: &'c Context,
     /// The folder.
@@ -74,7 +74,8 @@ pub struct Git<'c> {
 }
 
 impl<'c> Git<'c> {
-    /// Git in a folder, with the arguments that all functions have: user, identity, ignore_retcode, saltenv.
+    /// Returns git in a directory, with the arguments that all functions share: user, identity, ignore_retcode,
+    /// saltenv.
     pub fn new(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Self {
         let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
         let user = text("user");
@@ -93,7 +94,7 @@ impl<'c> Git<'c> {
         }
     }
 
-    /// The same, for commands that may fail without a word.
+    /// Returns the same, without logging failures.
     #[must_use]
     pub fn quietly(&self) -> Git<'c> {
         Git {
@@ -106,7 +107,7 @@ impl<'c> Git<'c> {
         }
     }
 
-    /// Runs git with these words, whatever comes of it.
+    /// Runs git with these arguments, and returns its output whether it succeeds or not.
     pub fn output(&self, words: &[String], merge: bool) -> Result<Output, GitError> {
         self.run(words, merge).map(|(_, output)| output)
     }
@@ -137,7 +138,7 @@ impl<'c> Git<'c> {
         Ok((told, output))
     }
 
-    /// The keys for ssh, those under `salt://` copied to where only their user reads them.
+    /// Returns the SSH keys; those under `salt://` are copied to files that only the user can read.
     fn keys(&self) -> Result<Vec<Key>, GitError> {
         let mut keys = Vec::new();
         for name in &self.identity {
@@ -168,22 +169,22 @@ impl<'c> Git<'c> {
         Err(GitError { command: Some(command), told: redacted(told) })
     }
 
-    /// Runs git, and gives what it wrote.
+    /// Runs git and returns its standard output.
     pub fn stdout(&self, words: &[String]) -> Result<String, GitError> {
         self.checked(words, false)
     }
 
-    /// Runs git, and gives what it wrote to both outputs.
+    /// Runs git and returns its standard output and error.
     pub fn both(&self, words: &[String]) -> Result<String, GitError> {
         self.checked(words, true)
     }
 
-    /// As [`Git::stdout`], with words that are known.
+    /// Runs git as [`Git::stdout`], with static arguments.
     pub fn plain(&self, words: &[&str]) -> Result<String, GitError> {
         self.stdout(&strings(words))
     }
 
-    /// The commit that something means.
+    /// Returns the commit that a revision resolves to.
     pub fn rev_parse(&self, rev: &str, options: &[&str]) -> Result<String, GitError> {
         let mut words = vec!["rev-parse"];
         words.extend(options);
@@ -191,18 +192,18 @@ impl<'c> Git<'c> {
         self.plain(&words)
     }
 
-    /// The branch that is checked out, `HEAD` for none.
+    /// Returns the current branch, `HEAD` if detached.
     pub fn current_branch(&self) -> Result<String, GitError> {
         self.plain(&["rev-parse", "--abbrev-ref", "HEAD"])
     }
 
-    /// The names of references of one kind: `heads`, `remotes`, `tags`.
+    /// Returns the names of references of one type: `heads`, `remotes`, `tags`.
     pub fn names(&self, kind: &str) -> Result<Vec<String>, GitError> {
         let found = self.plain(&["for-each-ref", "--format", "%(refname:short)", &format!("refs/{kind}/")])?;
         Ok(found.lines().map(str::to_owned).collect())
     }
 
-    /// Where the remotes are.
+    /// Returns the URLs of the remotes.
     pub fn remotes(&self) -> Result<IndexMap<String, Remote>, GitError> {
         let mut remotes: IndexMap<String, Remote> = IndexMap::new();
         for line in self.plain(&["remote", "--verbose"])?.lines() {
@@ -216,7 +217,7 @@ impl<'c> Git<'c> {
         Ok(remotes)
     }
 
-    /// Makes a remote lead to a place.
+    /// Sets the URL of a remote.
     pub fn set_remote(&self, name: &str, url: &str) -> Result<(), GitError> {
         if self.remotes()?.contains_key(name) {
             self.plain(&["remote", "rm", name])?;
@@ -224,7 +225,7 @@ impl<'c> Git<'c> {
         self.plain(&["remote", "add", name, url]).map(|_| ())
     }
 
-    /// References by name, as `ls-remote` with these words tells them.
+    /// Returns references by name, as listed by `ls-remote` with these arguments.
     pub fn refs(&self, words: &[String]) -> Result<IndexMap<String, String>, GitError> {
         let mut all = strings(&["ls-remote"]);
         all.extend_from_slice(words);
@@ -235,7 +236,7 @@ impl<'c> Git<'c> {
         Ok(lines.lines().filter_map(line).collect())
     }
 
-    /// Fetches, and tells what is new.
+    /// Fetches, and returns what is new.
     pub fn fetch(
         &self,
         remote: Option<&str>,
@@ -251,7 +252,7 @@ impl<'c> Git<'c> {
         Ok(Fetched::read(&self.both(&words)?))
     }
 
-    /// Copies a repository to a folder.
+    /// Clones a repository into a directory.
     pub fn clone_to(&self, target: &str, url: &str, options: &[String]) -> Result<(), GitError> {
         let mut words = strings(&["clone"]);
         words.extend_from_slice(options);
@@ -260,7 +261,7 @@ impl<'c> Git<'c> {
         Git { ignore_retcode: self.ignore_retcode, ..from }.stdout(&words).map(|_| ())
     }
 
-    /// Whether a folder is one of several that share a repository.
+    /// Whether the directory is a linked worktree.
     pub fn is_worktree(&self) -> bool {
         if self.cwd.as_ref().is_none_or(|cwd| !cwd.is_dir()) {
             return false;
@@ -285,12 +286,12 @@ impl Key {
     }
 }
 
-/// Words as texts of their own.
+/// Returns the arguments as owned strings.
 pub fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A URL with a name and a password, which only `https://` may have.
+/// Returns a URL with a user name and a password, which only `https://` may have.
 pub fn with_login(url: &str, user: Option<&str>, password: Option<&str>) -> Result<String, GitError> {
     let Some(user) = user.or(password.map(|_| "")) else { return Ok(url.to_owned()) };
     let Some(rest) = url.strip_prefix("https://") else {
@@ -301,7 +302,7 @@ pub fn with_login(url: &str, user: Option<&str>, password: Option<&str>) -> Resu
 }
 
 impl Fetched {
-    /// Reads lines such as ` * [new branch]  x -> origin/x` and `   1234567..89abcde  x -> origin/x`.
+    /// Parses lines such as ` * [new branch]  x -> origin/x` and `   1234567..89abcde  x -> origin/x`.
     fn read(text: &str) -> Self {
         let mut fetched = Fetched::default();
         for line in text.lines() {
@@ -348,14 +349,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fetch_tells_what_is_new() {
+    fn output_of_fetch_is_parsed() {
         let text = "From /x\n * [new branch]      a/b -> origin/a/b\n * [new tag]   v1 -> v1\n   1234567..89abcde  main -> origin/main\n   * branch main -> FETCH_HEAD";
         let told = brine_value::json::to_json(&Fetched::read(text).into());
         insta::assert_snapshot!(told, @r#"{"new branches": ["a/b"], "new tags": ["v1"], "updated branches": {"main": {"old": "1234567", "new": "89abcde"}}}"#);
     }
 
     #[test]
-    fn logins_are_part_of_the_url_and_never_told() {
+    fn logins_are_part_of_the_url_and_never_reported() {
         assert_eq!(with_login("https://h/r", None, None).unwrap(), "https://h/r");
         assert_eq!(with_login("https://h/r", Some("me"), Some("a@b")).unwrap(), "https://me:a%40b@h/r");
         assert!(with_login("http://h/r", Some("me"), None).is_err());

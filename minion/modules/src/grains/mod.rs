@@ -11,7 +11,6 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_yaml::{Style, entry_at, traverse};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `grains`.
@@ -20,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [items, item, get, fetch, ls, has_value, equals, filter_by, setval, setvals, set, delval, delkey, append, remove]
 );
 
-/// All grains.
+/// Return all grains.
 ///
 /// CLI Example:
 ///
@@ -30,7 +29,7 @@ pub fn items(context: &Context) -> CallResult {
     Ok(Value::Map((*context.grains()).clone()))
 }
 
-/// Some grains by name.
+/// Return several grains by name.
 ///
 /// CLI Example:
 ///
@@ -45,7 +44,7 @@ pub fn item(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(Value::Map(named.collect()))
 }
 
-/// The grain at a path such as `ip4_interfaces:eth0`, or the default.
+/// Return the grain at a path such as `ip4_interfaces:eth0`, or the default.
 ///
 /// CLI Example:
 ///
@@ -60,7 +59,7 @@ pub fn get(
     Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
 }
 
-/// As `get`.
+/// Return the grain at a path, as `get`.
 ///
 /// CLI Example:
 ///
@@ -75,7 +74,7 @@ pub fn fetch(
     get(context, key, default, delimiter)
 }
 
-/// The names of all grains.
+/// Return the names of all grains.
 ///
 /// CLI Example:
 ///
@@ -87,7 +86,7 @@ pub fn ls(context: &Context) -> CallResult {
     Ok(names.into())
 }
 
-/// Whether there is a grain at this path.
+/// Return whether there is a grain at this path.
 ///
 /// CLI Example:
 ///
@@ -97,7 +96,7 @@ pub fn has_value(context: &Context, key: String) -> CallResult {
     Ok(entry_at(&context.grains(), &key, ":").is_some().into())
 }
 
-/// Whether a grain is equal to a value.
+/// Return whether a grain equals a value.
 ///
 /// CLI Example:
 ///
@@ -108,7 +107,7 @@ pub fn equals(context: &Context, key: String, value: Value) -> CallResult {
     Ok((have == value.to_string()).into())
 }
 
-/// Chooses from a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
+/// Look up a value in a mapping by a grain: `{'Debian': .., 'RedHat': .., 'default': ..}`.
 ///
 /// CLI Example:
 ///
@@ -126,7 +125,7 @@ pub fn filter_by(
     choose(&lookup_dict, value.as_deref(), merge, &default, &base)
 }
 
-/// Sets a grain at the top, for good. Nothing as the value takes it away if `destructive` is given.
+/// Set a grain permanently. A null value deletes it if `destructive` is true.
 ///
 /// CLI Example:
 ///
@@ -143,7 +142,7 @@ pub fn setval(
     setvals(context, [(key, val)].into_iter().collect(), destructive, refresh_pillar)
 }
 
-/// Sets several grains at the top, for good.
+/// Set several grains permanently.
 ///
 /// CLI Example:
 ///
@@ -165,15 +164,15 @@ pub fn setvals(
         }
     })?;
     if refresh_pillar && context.minion.upstream.has_master() {
-        // The grains are set; an old pillar is better than none.
+        // The grains are set; a failed pillar refresh does not undo that.
         if let Err(error) = context.call("saltutil.refresh_pillar", Args::default()) {
-            tracing::warn!(jid = context.job.jid, %error, "the pillar was not rendered with the new grains");
+            tracing::warn!(jid = context.job.jid, %error, "refreshing the pillar after a change of grains failed");
         }
     }
     Ok(grains.into())
 }
 
-/// Sets the grain at a path, for good. What is a list or a mapping is replaced with `force` alone.
+/// Set the grain at a path permanently. A list or mapping is only replaced with `force`.
 ///
 /// CLI Example:
 ///
@@ -213,7 +212,7 @@ pub fn set(
     }
 }
 
-/// Sets the grain at a path to nothing, or takes it away if `destructive` is given.
+/// Set the grain at a path to null, or delete it if `destructive` is true.
 ///
 /// CLI Example:
 ///
@@ -228,7 +227,7 @@ pub fn delval(
     set(context, key, Value::Nil, force, destructive, ":".into())
 }
 
-/// Takes the grain at a path away.
+/// Delete the grain at a path.
 ///
 /// CLI Example:
 ///
@@ -238,7 +237,7 @@ pub fn delkey(context: &Context, key: String, #[default(false)] force: bool) -> 
     delval(context, key, true, force)
 }
 
-/// Adds to a grain that is a list; `convert` makes it one.
+/// Append to a grain that is a list; `convert` makes any other grain a list.
 ///
 /// CLI Example:
 ///
@@ -269,7 +268,7 @@ pub fn append(
     set_list(context, &all, &key, &delimiter, list)
 }
 
-/// Removes from a grain that is a list.
+/// Remove a value from a grain that is a list.
 ///
 /// CLI Example:
 ///
@@ -289,8 +288,8 @@ pub fn remove(context: &Context, key: String, val: Value, #[default(":".into())]
     set_list(context, &all, &key, &delimiter, list)
 }
 
-/// What a mapping has for a value, by name or by glob, or for `default`; over what it has for `base`, and with `merge` over
-/// both: `filter_by`.
+/// `filter_by`: returns the value of a mapping for a key, matched by name or by glob, or that of `default`, merged
+/// over that of `base`; `merge` is merged over both.
 pub(super) fn choose(
     lookup: &Map,
     value: Option<&str>,
@@ -311,7 +310,7 @@ pub(super) fn choose(
         }
         chosen = under.into();
     }
-    // What is nothing, as an empty text, merges nothing.
+    // An empty value merges nothing.
     if merge.is_truthy() {
         let Value::Map(over) = merge else {
             return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
@@ -328,7 +327,7 @@ fn set_list(context: &Context, all: &Value, key: &str, delimiter: &str, list: Ve
     setval(context, key.into(), value, false, true)
 }
 
-/// The grain at the top that a path begins with, with a value set at the path's end.
+/// Returns the top-level grain of a path, with a value set at the end of the path.
 fn within(
     all: &Value,
     path: &str,
@@ -381,12 +380,12 @@ fn grains(context: &Context) -> Value {
     Value::Map((*context.grains()).clone())
 }
 
-/// The file that holds the grains set by hand.
+/// Returns the path of the file with persistent grains.
 fn own_file(context: &Context) -> PathBuf {
     context.config().config_dir.join("grains")
 }
 
-/// Changes the grains set by hand, on disk and as they are in use.
+/// Changes the persistent grains, on disk and in memory.
 fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallError> {
     let path = own_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();

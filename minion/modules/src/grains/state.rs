@@ -1,4 +1,4 @@
-//! `grains`: grains that are set by hand as states.
+//! `grains`: states of persistent grains.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -9,7 +9,7 @@ use brine_yaml::traverse;
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("grains", [exists, present, list_present, list_absent, absent, append]);
 
-/// A grain that is there, whatever it says.
+/// Ensure that a grain exists, with any value.
 #[function]
 pub fn exists(context: &StateContext, name: String, #[default(":".into())] delimiter: String) -> CallResult {
     let name = with_colons(&name, &delimiter);
@@ -20,7 +20,7 @@ pub fn exists(context: &StateContext, name: String, #[default(":".into())] delim
     .into())
 }
 
-/// A grain with this value.
+/// Ensure that a grain has this value.
 #[function]
 pub fn present(
     context: &StateContext,
@@ -48,7 +48,7 @@ pub fn present(
     Ok(done.in_order(SET_TOLD))
 }
 
-/// A grain that is a list and has this value, or all of these, in it.
+/// Ensure that a grain is a list with this value, or all of these values.
 #[function]
 pub fn list_present(
     context: &StateContext,
@@ -94,7 +94,7 @@ pub fn list_present(
     Ok(done.with_changes(map! {"new" => new}).into())
 }
 
-/// A grain that is a list and has this value, or any of these, not in it.
+/// Ensure that a grain that is a list does not have this value, or any of these values.
 #[function]
 pub fn list_absent(
     context: &StateContext,
@@ -130,7 +130,7 @@ pub fn list_absent(
     Ok(done.into())
 }
 
-/// A grain that says nothing, or with `destructive` none at all.
+/// Ensure that a grain is null, or with `destructive` absent.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -166,7 +166,7 @@ pub fn absent(
     Ok(done.in_order(SET_TOLD))
 }
 
-/// A value in a list that is a grain already; `convert` makes it a list.
+/// Append a value to a grain that is a list; `convert` makes any other grain a list.
 #[function]
 pub fn append(
     context: &StateContext,
@@ -205,10 +205,10 @@ fn grain(context: &StateContext, name: &str) -> Option<Value> {
     traverse(&Value::Map((*context.call.grains()).clone()), name, ":").cloned()
 }
 
-/// In which order what `grains.set` says is told.
+/// Order of the keys in results of `grains.set`.
 const SET_TOLD: [&str; 4] = ["comment", "changes", "result", "name"];
 
-/// Sets a grain: what `grains.set` says of it.
+/// Sets a grain and returns the result of `grains.set`.
 fn set(
     context: &StateContext,
     name: &str,

@@ -1,4 +1,4 @@
-//! `group`: the groups of this host, changed by the programs of Debian's passwd package.
+//! `group`: groups of this host, changed with the programs of Debian's passwd package.
 
 pub(crate) mod state;
 
@@ -11,14 +11,13 @@ use brine_value::{Map, Value};
 
 use super::user::{describe_group, local_program, names};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `group`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("group", [info, getent, add, delete, chgid, adduser, deluser, members]);
 
-/// What is known of a group; nothing if there is none.
+/// Return the entry of a group; nothing if there is none.
 ///
 /// CLI Example:
 ///
@@ -28,19 +27,19 @@ pub fn info(_context: &Context, name: String) -> CallResult {
     Ok(Accounts::read().group(&name).map(describe_group).unwrap_or_default().into())
 }
 
-/// What is known of all groups.
+/// Return the entries of all groups.
 ///
 /// CLI Example:
 ///
 ///     salt '*' group.getent
 #[function]
 pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
-    // Nothing is kept between calls.
+    // Groups are not cached.
     _ = refresh;
     Ok(Accounts::read().groups.iter().map(describe_group).collect())
 }
 
-/// Adds a group.
+/// Add a group.
 ///
 /// CLI Example:
 ///
@@ -64,7 +63,7 @@ pub fn add(
     succeeds(context, &command)
 }
 
-/// Removes a group.
+/// Remove a group.
 ///
 /// CLI Example:
 ///
@@ -75,7 +74,7 @@ pub fn delete(context: &Context, name: String, #[default(false)] local: bool) ->
     succeeds(context, &[program.into(), argument(&name)?])
 }
 
-/// Gives a group another number.
+/// Change the GID of a group.
 ///
 /// CLI Example:
 ///
@@ -91,7 +90,7 @@ pub fn chgid(context: &Context, name: String, gid: u32, #[default(false)] non_un
     succeeds(context, &["groupmod".into(), flags.into(), gid.to_string(), argument(&name)?])
 }
 
-/// Puts a user in a group.
+/// Add a user to a group.
 ///
 /// CLI Example:
 ///
@@ -101,7 +100,7 @@ pub fn adduser(context: &Context, name: String, username: String) -> CallResult 
     succeeds(context, &["gpasswd".into(), "-a".into(), argument(&username)?, argument(&name)?])
 }
 
-/// Takes a user out of a group.
+/// Remove a user from a group.
 ///
 /// CLI Example:
 ///
@@ -115,7 +114,7 @@ pub fn deluser(context: &Context, name: String, username: String) -> CallResult 
     succeeds(context, &["gpasswd".into(), "-d".into(), argument(&username)?, argument(&name)?])
 }
 
-/// Gives a group these members and no others.
+/// Set the exact members of a group.
 ///
 /// CLI Example:
 ///
@@ -135,7 +134,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn groups_are_described_as_salt_does() {
+    fn entries_of_groups_are_salts() {
         let context = testing::context(&[]);
         let expected = map! {"name" => "root", "passwd" => "x", "gid" => 0, "members" => list![]};
         assert_eq!(context.call("group.info", Args::positional(["root".into()])), Ok(expected.into()));
@@ -143,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_read_as_options_are_refused() {
+    fn names_like_options_are_rejected() {
         let context = testing::context(&[]);
         for fun in ["group.add", "group.delete"] {
             let error = context.call(fun, Args::positional(["-x".into()])).unwrap_err();

@@ -1,4 +1,4 @@
-//! `group`: groups as states.
+//! `group`: states of groups.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -38,7 +38,7 @@ pub struct PresentArgs {
     local: bool,
 }
 
-/// A group with this number and these members; what is not said stays.
+/// Ensure that a group exists with this GID and these members; unset properties are left unchanged.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let list = |users: Option<Value>| users.map(|users| names(&users));
@@ -57,7 +57,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     }
 }
 
-/// No group of this name.
+/// Ensure that a group is absent.
 #[function]
 pub fn absent(context: &StateContext, name: String, #[default(false)] local: bool) -> CallResult {
     if Accounts::read().group(&name).is_none() {
@@ -72,7 +72,7 @@ pub fn absent(context: &StateContext, name: String, #[default(false)] local: boo
     Ok(StateReturn::ok(&name, format!("Removed group {name}")).with_changes(map! {name.as_str() => ""}).into())
 }
 
-/// How a group should be.
+/// The desired group.
 #[derive(Default)]
 struct Wanted {
     gid: Value,
@@ -85,7 +85,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// What differs, in the order in which Salt tells it.
+    /// Returns the differences, in Salt's order.
     fn differences(&self, group: &GroupEntry) -> Map {
         let mut changes = Map::new();
         if self.gid.is_truthy() {
@@ -146,7 +146,7 @@ fn present_state(
     if changes.is_empty() {
         return Ok(StateReturn::ok(name, format!("Group {name} is present and up to date")));
     }
-    // Salt has those who must all go as a set.
+    // Salt reports the removed members as a set.
     let is_set = |key: &Value| wanted.members.is_some() && key.as_str() == Some("delusers");
     let show = |key: &Value, value: &Value| match value.to_string() {
         text if is_set(key) => format!("{{{}}}", text.trim_matches(['[', ']'])),
@@ -218,7 +218,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn groups_are_told_as_salt_tells_them() {
+    fn results_of_groups_are_salts() {
         let accounts = Accounts::parse("", "adm:x:4:fred,ann\nweb:x:5:\n");
         let context = testing::state_context(true, &[]);
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_this_host_are_left_alone_in_test_mode() {
+    fn test_mode_changes_no_groups() {
         let context = testing::state_context(true, &[]);
         for (name, comment) in [("root", "Group root is set for removal"), ("nobody_here", "Group not present")] {
             let args = Args::keyword(map! {"name" => name});

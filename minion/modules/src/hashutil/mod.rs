@@ -1,4 +1,4 @@
-//! `hashutil`: digests and encodings of texts.
+//! `hashutil`: digests and encodings of strings.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,6 @@ use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `hashutil`.
@@ -32,7 +31,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The digest of a text: md5, sha256 or sha512.
+/// Return the digest of a string: md5, sha256 or sha512.
 ///
 /// CLI Example:
 ///
@@ -42,7 +41,7 @@ pub fn digest(_context: &Context, instr: Value, #[default("md5".into())] checksu
     hash(instr.to_string().as_bytes(), &checksum)
 }
 
-/// The digest of a file's content.
+/// Return the digest of a file's content.
 ///
 /// CLI Example:
 ///
@@ -55,7 +54,7 @@ pub fn digest_file(_context: &Context, infile: String, #[default("md5".into())] 
     hash(&read(&infile)?, &checksum)
 }
 
-/// The MD5 digest of a text.
+/// Return the MD5 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -65,7 +64,7 @@ pub fn md5_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "md5")
 }
 
-/// The SHA-256 digest of a text.
+/// Return the SHA-256 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -75,7 +74,7 @@ pub fn sha256_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha256")
 }
 
-/// The SHA-512 digest of a text.
+/// Return the SHA-512 digest of a string.
 ///
 /// CLI Example:
 ///
@@ -85,7 +84,7 @@ pub fn sha512_digest(_context: &Context, instr: Value) -> CallResult {
     hash(instr.to_string().as_bytes(), "sha512")
 }
 
-/// A text as base64.
+/// Encode a string as base64.
 ///
 /// CLI Example:
 ///
@@ -95,7 +94,7 @@ pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
     Ok(STANDARD.encode(instr.to_string()).into())
 }
 
-/// A text as base64, with a line end.
+/// Encode a string as base64, with a newline at the end.
 ///
 /// CLI Example:
 ///
@@ -105,7 +104,7 @@ pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
     Ok(in_lines(instr.to_string().as_bytes()).into())
 }
 
-/// The text that base64 of several lines stands for.
+/// Decode base64 of several lines into a string.
 ///
 /// CLI Example:
 ///
@@ -115,7 +114,7 @@ pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
     Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
 }
 
-/// The text that base64 stands for.
+/// Decode base64 into a string.
 ///
 /// CLI Example:
 ///
@@ -126,7 +125,7 @@ pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
     Ok(String::from_utf8_lossy(&bytes).into_owned().into())
 }
 
-/// The content of a file as base64, in lines.
+/// Encode the content of a file as base64, in lines.
 ///
 /// CLI Example:
 ///
@@ -136,7 +135,7 @@ pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
     Ok(in_lines(&read(&fname)?).into())
 }
 
-/// Writes what base64 stands for into a file.
+/// Decode base64 into a file.
 ///
 /// CLI Example:
 ///
@@ -148,7 +147,7 @@ pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> 
     Ok(true.into())
 }
 
-/// The HMAC of a text with SHA-256, in hex.
+/// Return the HMAC of a string with SHA-256, in hex.
 ///
 /// CLI Example:
 ///
@@ -158,7 +157,7 @@ pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -
     Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
 }
 
-/// Whether a text in base64 is the HMAC of another one with SHA-256.
+/// Return whether a base64 string is the HMAC of another string with SHA-256.
 ///
 /// CLI Example:
 ///
@@ -169,7 +168,7 @@ pub fn hmac_signature(_context: &Context, string: String, shared_secret: String,
     Ok(constant_time_eq(made, challenge_hmac).into())
 }
 
-/// Whether a text is signed as GitHub signs what it sends: `sha256=` and the HMAC in hex.
+/// Return whether a string has this GitHub signature: `sha256=` and the HMAC in hex.
 ///
 /// CLI Example:
 ///
@@ -202,7 +201,7 @@ fn digest_named(name: &str) -> Result<Digest, CallError> {
     Digest::named(name).ok_or_else(|| CallError::Execution(format!("Hash func '{name}' is not supported.")))
 }
 
-/// Base64 in lines of 76 signs, each with its end.
+/// Returns base64 in lines of 76 characters, each with a newline.
 fn in_lines(bytes: &[u8]) -> String {
     bytes.chunks(57).map(|line| STANDARD.encode(line) + "\n").collect()
 }
@@ -236,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_and_files_are_those_of_salt() {
+    fn signatures_and_files_match_salts() {
         let context = testing::context(&[]);
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("data").display().to_string();

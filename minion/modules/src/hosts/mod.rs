@@ -1,4 +1,4 @@
-//! `hosts`: names of addresses in the file that the option `hosts.file` names, which is `/etc/hosts`.
+//! `hosts`: host names in the file of the option `hosts.file` (`/etc/hosts`).
 
 pub(crate) mod state;
 
@@ -10,14 +10,13 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `hosts`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("hosts", [list_hosts, get_ip, get_alias, has_pair, set_host, rm_host, add_host, set_comment]);
 
-/// All addresses, with their names and comment.
+/// Return all addresses with their host names and comments.
 ///
 /// CLI Example:
 ///
@@ -27,7 +26,7 @@ pub fn list_hosts(context: &Context) -> CallResult {
     Ok(Hosts::read(context)?.describe().into())
 }
 
-/// The first address of a name; an empty text if it has none.
+/// Return the first address of a host name; an empty string if it has none.
 ///
 /// CLI Example:
 ///
@@ -39,7 +38,7 @@ pub fn get_ip(context: &Context, host: String) -> CallResult {
     Ok(found.map(|(address, _)| address.as_str()).unwrap_or_default().into())
 }
 
-/// The names of an address.
+/// Return the host names of an address.
 ///
 /// CLI Example:
 ///
@@ -49,7 +48,7 @@ pub fn get_alias(context: &Context, ip: String) -> CallResult {
     Ok(Hosts::read(context)?.aliases(&ip).to_vec().into())
 }
 
-/// Whether an address has a name, or all of a list of names.
+/// Return whether an address has a host name, or all of a list.
 ///
 /// CLI Example:
 ///
@@ -61,7 +60,7 @@ pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult
     Ok(entry.is_some_and(|entry| alias.iter().all(|alias| entry.aliases.contains(alias))).into())
 }
 
-/// Has an address have these names alone, separated by blanks; without a name it is removed.
+/// Set the host names of an address, separated by blanks; without a name the address is removed.
 ///
 /// CLI Example:
 ///
@@ -71,7 +70,7 @@ pub fn set_host(context: &Context, ip: String, alias: String, #[default] comment
     Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
 }
 
-/// Takes a name from an address.
+/// Remove a host name from an address.
 ///
 /// CLI Example:
 ///
@@ -84,7 +83,7 @@ pub fn rm_host(context: &Context, ip: String, alias: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Gives an address another name.
+/// Add a host name to an address.
 ///
 /// CLI Example:
 ///
@@ -102,7 +101,7 @@ pub fn add_host(context: &Context, ip: String, alias: String) -> CallResult {
     Ok(edit(context, add)?.into())
 }
 
-/// Gives an address a comment; False if it is not there.
+/// Set the comment of an address; False if the address is not in the file.
 ///
 /// CLI Example:
 ///
@@ -121,18 +120,18 @@ pub fn set_comment(context: &Context, ip: String, comment: String) -> CallResult
     Ok(edit(context, set)?.into())
 }
 
-/// What is known of an address. The key of a comment line is `comment-` with its number, and the text its comment.
+/// Entry of an address. A comment line has the key `comment-` with its number, and is an entry with only a comment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Its names.
+    /// Host names.
     pub aliases: Vec<String>,
-    /// What stands behind them after a `#`.
+    /// Comment after a `#`.
     pub comment: Option<String>,
-    /// A line that is a comment and nothing else.
+    /// Whether the entry is a comment line.
     line: bool,
 }
 
-/// What is in the file: several lines of one address are one.
+/// Content of the file; several lines of an address are merged.
 #[derive(Debug, Default)]
 pub struct Hosts {
     /// By address, in the order of the file.
@@ -140,7 +139,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The hosts of the file; none if there is no file.
+    /// Reads the hosts file; a missing file is empty.
     pub fn read(context: &Context) -> Result<Self, CallError> {
         let text = files::read_if_exists(file(context)).map_err(CallError::execution)?;
         Ok(Self::parse(&text.unwrap_or_default()))
@@ -189,12 +188,12 @@ impl Hosts {
         self.addresses.iter().map(told).collect()
     }
 
-    /// The names of an address.
+    /// Returns the host names of an address.
     pub fn aliases(&self, address: &str) -> &[String] {
         self.addresses.get(address).map(|entry| entry.aliases.as_slice()).unwrap_or_default()
     }
 
-    /// Whether an address has a name.
+    /// Whether an address has a host name.
     pub fn has(&self, address: &str, alias: &str) -> bool {
         self.aliases(address).iter().any(|have| have == alias)
     }
@@ -205,8 +204,8 @@ fn file(context: &Context) -> PathBuf {
     named.filter(|path| !path.is_empty()).unwrap_or("/etc/hosts").into()
 }
 
-/// Changes the file's text, unless there is nothing to change. False if it is no file. It is written in its place: in
-/// containers it is often mounted, and no other file can take its name.
+/// Edits the file's text; False if it is not a file. The file is written in place: in containers it is often a
+/// mount point, which cannot be replaced.
 fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Result<bool, CallError> {
     let path = file(context);
     if path.exists() && !path.is_file() {
@@ -219,12 +218,12 @@ fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Resul
     Ok(true)
 }
 
-/// Whether a line is about an address.
+/// Whether a line is an entry of an address.
 fn is_of(line: &str, address: &str) -> bool {
     line.split_whitespace().next() == Some(address)
 }
 
-/// The text with one line for an address: where its first one was, or at the end.
+/// Returns the text with one line for an address, in place of its first one or at the end.
 fn with_line(text: &str, address: &str, alias: &str, comment: Option<&str>) -> String {
     let comment = comment.filter(|comment| !comment.is_empty()).map(|comment| format!("\t\t# {comment}"));
     let mut line = Some(match alias.trim() {
@@ -248,7 +247,7 @@ fn with_line(text: &str, address: &str, alias: &str, comment: Option<&str>) -> S
     edited
 }
 
-/// The text with a name taken from all lines of an address; those that have no other name go.
+/// Returns the text without a host name of an address; lines without any other name are removed.
 fn without_alias(text: &str, address: &str, alias: &str) -> String {
     let mut edited = String::new();
     for line in text.split_inclusive('\n') {
@@ -275,7 +274,7 @@ mod tests {
     const TEXT: &str = "# top\n127.0.0.1 localhost here  # self\n\n10.0.0.1\ta b\n10.0.0.1 c # why\n::1 ip6";
 
     #[test]
-    fn lines_of_one_address_are_one() {
+    fn lines_of_one_address_are_merged() {
         let hosts = Hosts::parse(TEXT);
         assert_eq!(hosts.aliases("10.0.0.1"), ["a", "b", "c"]);
         assert!(hosts.has("::1", "ip6") && !hosts.has("::1", "a") && !hosts.has("10.0.0.9", "a"));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn only_lines_of_the_address_are_touched() {
+    fn only_lines_of_the_address_are_changed() {
         let start = "# top\n127.0.0.1 localhost here  # self\n\n";
         for (edited, end) in [
             (with_line(TEXT, "10.0.0.1", "x y", Some("z")), "10.0.0.1\t\tx y\t\t# z\n::1 ip6"),

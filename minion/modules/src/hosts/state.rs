@@ -1,4 +1,4 @@
-//! `host`: names of addresses as states.
+//! `host`: states of host names.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::hosts::Hosts;
 /// State functions of `host`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("host", [present, absent, only]);
 
-/// A name that these addresses have; with `clean`, no other address has it.
+/// Ensure that a host name has these addresses; with `clean`, no others.
 #[function]
 pub fn present(
     context: &StateContext,
@@ -25,7 +25,7 @@ pub fn present(
     plan.carry_out(context, &name, &comment).map(Into::into)
 }
 
-/// A name that these addresses do not have.
+/// Ensure that a host name does not have these addresses.
 #[function]
 pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResult {
     let (mut result, mut comments, mut changes) = (None, Vec::new(), Map::new());
@@ -49,7 +49,7 @@ pub fn absent(context: &StateContext, name: String, ip: Vec<String>) -> CallResu
     Ok(StateReturn { result, changes, ..StateReturn::ok(&name, comments.join("\n")) }.into())
 }
 
-/// An address that has these names alone.
+/// Ensure that an address has these host names and no others.
 #[function]
 pub fn only(context: &StateContext, name: String, hostnames: Vec<String>) -> CallResult {
     let old = Hosts::read(&context.call)?.aliases(&name).join(" ");
@@ -71,7 +71,7 @@ fn call(context: &StateContext, function: &str, address: &str, with: &str) -> Re
     Ok(context.call.call(function, Args::positional([address.into(), with.into()]))?.is_truthy())
 }
 
-/// What a name needs.
+/// Changes that a host name needs.
 #[derive(Default)]
 struct Plan {
     add: Vec<String>,

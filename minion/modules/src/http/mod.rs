@@ -1,4 +1,4 @@
-//! `http`: asking web servers.
+//! `http`: requests to web servers.
 
 pub(crate) mod state;
 
@@ -12,17 +12,16 @@ use brine_host::web;
 use brine_value::json::from_json;
 use brine_value::{FromValue, Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `http`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("http", [query, wait_for_successful_query]);
 
-/// Asks a web server: gives `body` and, as asked for, `status`, `headers`, `text`, and what it means as `dict`
-/// (`decode=True`). What went wrong is in `error`.
+/// Query a web server, and return `body` and, as requested, `status`, `headers`, `text`, and the parsed body as
+/// `dict` (`decode=True`). Failures are returned as `error`.
 ///
-/// Takes method, params, data, data_file, header_dict, header_list, username, password, decode, decode_type, status,
-/// headers, text, verify_ssl, ca_bundle, timeout, text_out, raise_error, test and test_url.
+/// Accepts method, params, data, data_file, header_dict, header_list, username, password, decode, decode_type,
+/// status, headers, text, verify_ssl, ca_bundle, timeout, text_out, raise_error, test and test_url.
 ///
 /// CLI Example:
 ///
@@ -32,7 +31,7 @@ pub fn query(context: &Context, url: String, #[keywords] kwargs: Map) -> CallRes
     Ok(ask(context, &url, &kwargs)?.into())
 }
 
-/// Asks a web server again and again until it answers without an error, for `wait_for` seconds.
+/// Query a web server repeatedly until it answers without an error, for up to `wait_for` seconds.
 ///
 /// CLI Example:
 ///
@@ -55,7 +54,7 @@ pub fn wait_for_successful_query(
     }
 }
 
-/// The headers that the arguments ask for.
+/// Returns the headers given by the arguments.
 fn headers(kwargs: &Map) -> Vec<(String, String)> {
     let mut headers: Vec<(String, String)> = Vec::new();
     let lines = kwargs.get("header_list").and_then(Vec::<String>::from_value).unwrap_or_default();
@@ -73,7 +72,7 @@ fn headers(kwargs: &Map) -> Vec<(String, String)> {
     headers
 }
 
-/// Pairs as in the query of a URL or in a form.
+/// Encodes pairs as in the query of a URL or in a form.
 fn encoded(pairs: &Map) -> String {
     let word = |value: &Value| brine_value::percent_encoded(&value.to_string());
     pairs.iter().map(|(name, value)| format!("{}={}", word(name), word(value))).collect::<Vec<_>>().join("&")
@@ -175,12 +174,12 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     Ok(answer)
 }
 
-/// What a body means; nothing for plain text.
+/// Parses a body; returns `None` for plain text.
 fn decoded(body: &Value, wanted: Option<&Value>, kind: &str) -> Result<Option<Value>, String> {
     let wanted = wanted.map_or_else(|| "auto".to_owned(), ToString::to_string);
     let found = ["xml", "json", "yaml"].into_iter().find(|name| kind.contains(name)).unwrap_or("plain");
     let wanted = if wanted == "auto" { found } else { &wanted };
-    let text = body.as_str().ok_or_else(|| "the body is no text".to_owned())?;
+    let text = body.as_str().ok_or_else(|| "the body is not a string".to_owned())?;
     match wanted {
         "json" => from_json(text).map(Some).map_err(|error| error.to_string()),
         "yaml" => brine_yaml::load(text).map(Some).map_err(|error| error.to_string()),
@@ -198,7 +197,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn web_servers_are_asked_and_their_answers_told() {
+    fn responses_of_web_servers_are_returned() {
         let port = brine_testing::web::server(|asked| {
             let line = asked.lines().next().unwrap_or_default();
             let login = asked.lines().any(|line| line.eq_ignore_ascii_case("authorization: Basic bWU6c2VjcmV0"));

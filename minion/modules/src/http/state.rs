@@ -1,4 +1,4 @@
-//! `http`: what web servers answer, as states.
+//! `http`: states that check responses of web servers.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -8,7 +8,7 @@ use fancy_regex::Regex;
 /// State functions of `http`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("http", [query, wait_for_successful_query]);
 
-/// A web server that answers with a status, a text, or both.
+/// Query a web server, and check the status, a pattern of the body, or both.
 #[function]
 pub fn query(
     context: &StateContext,
@@ -24,7 +24,7 @@ pub fn query(
     wanted.state(context, &name, &wait_for, kwargs)
 }
 
-/// As `query`, again and again until it is so, for `wait_for` seconds.
+/// Query a web server as `query`, repeatedly until the check succeeds, for up to `wait_for` seconds.
 #[function]
 pub fn wait_for_successful_query(
     context: &StateContext,
@@ -46,7 +46,7 @@ pub fn wait_for_successful_query(
     }
 }
 
-/// What the answer is to be.
+/// The expected response.
 struct Wanted {
     text: Value,
     text_type: String,
@@ -155,7 +155,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn answers_are_told_as_salt_tells_them() {
+    fn results_of_queries_are_salts() {
         let port = brine_testing::web::server(|asked| {
             if asked.starts_with("GET /good ") {
                 ("200 OK", "text/plain", "all is well".to_owned())

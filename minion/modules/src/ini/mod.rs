@@ -10,14 +10,13 @@ use brine_value::{Map, Value};
 
 pub use text::{Form, Ini, Section};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ini`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("ini", [set_option, get_option, remove_option, get_section, remove_section, get_ini]);
 
-/// Sets options, and gives what changed: in sections, and of options above all sections.
+/// Set options, in sections or above all sections, and return the changes.
 ///
 /// CLI Example:
 ///
@@ -35,7 +34,7 @@ pub fn set_option(
     Ok(file.edit(|ini, form| ini.set(&sections, form))?.into())
 }
 
-/// The value of an option; without a section, of one above all sections.
+/// Return the value of an option; without a section, of one above all sections.
 ///
 /// CLI Example:
 ///
@@ -54,7 +53,7 @@ pub fn get_option(
     Ok(ini.get(section.as_deref(), &option).map_or(Value::Nil, Value::from))
 }
 
-/// Takes an option away, and gives its value.
+/// Remove an option, and return its value.
 ///
 /// CLI Example:
 ///
@@ -72,7 +71,7 @@ pub fn remove_option(
     Ok(file.edit(|ini, _| ini.remove(section.as_deref(), &option))?.map_or(Value::Nil, Value::from))
 }
 
-/// The options of a section.
+/// Return the options of a section.
 ///
 /// CLI Example:
 ///
@@ -89,7 +88,7 @@ pub fn get_section(
     Ok(ini.sections.get(&section).map(Section::describe).unwrap_or_default().into())
 }
 
-/// Takes a section away, and gives its options.
+/// Remove a section, and return its options.
 ///
 /// CLI Example:
 ///
@@ -107,7 +106,7 @@ pub fn remove_section(
     Ok(removed.map_or(Value::Nil, |section| section.describe().into()))
 }
 
-/// All options, by section.
+/// Return all options by section.
 ///
 /// CLI Example:
 ///
@@ -122,7 +121,7 @@ pub fn get_ini(
     Ok(File::new(&file_name, separator, encoding.as_deref(), false)?.read()?.describe().into())
 }
 
-/// An INI file and how it is written.
+/// An INI file and its format.
 #[derive(Debug)]
 pub struct File<'f> {
     path: &'f str,
@@ -130,7 +129,7 @@ pub struct File<'f> {
 }
 
 impl<'f> File<'f> {
-    /// A file, which need not be there.
+    /// Returns a file, which need not exist.
     pub fn new(path: &'f str, separator: String, encoding: Option<&str>, no_spaces: bool) -> Result<Self, CallError> {
         let encoding = encoding.unwrap_or("utf-8").to_lowercase().replace('_', "-");
         if !["utf-8", "utf8", "ascii", "us-ascii"].contains(&encoding.as_str()) {
@@ -146,13 +145,13 @@ impl<'f> File<'f> {
         Ok(File { path, form: Form { separator, no_spaces } })
     }
 
-    /// What is in it; nothing if it is not there.
+    /// Reads the file; a missing file is empty.
     pub fn read(&self) -> Result<Ini, CallError> {
         let text = files::read_if_exists(self.path).map_err(CallError::execution)?;
         Ok(Ini::parse(&text.unwrap_or_default(), &self.form))
     }
 
-    /// Changes it, and says what the change says. It is not written if nothing changes.
+    /// Edits the file and returns the result of the edit. An unchanged file is not written.
     pub fn edit<T>(&self, change: impl FnOnce(&mut Ini, &Form) -> T) -> Result<T, CallError> {
         let have = files::read_if_exists(self.path).map_err(CallError::execution)?;
         let mut ini = Ini::parse(have.as_deref().unwrap_or_default(), &self.form);

@@ -1,4 +1,4 @@
-//! `ini`: options in INI files as states.
+//! `ini`: states of options in INI files.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -10,7 +10,7 @@ use crate::ini::{File, Section};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("ini", [options_present, options_absent, sections_present, sections_absent]);
 
-/// Options that have these values; with `strict` there are no others.
+/// Ensure that options have these values; with `strict`, other options are removed.
 #[function]
 pub fn options_present(
     context: &StateContext,
@@ -37,7 +37,7 @@ pub fn options_present(
     Ok(done.into())
 }
 
-/// Options that are not there: of sections as lists, or above all sections by name.
+/// Ensure that options are absent: lists of options by section, or options above all sections by name.
 #[function]
 pub fn options_absent(
     context: &StateContext,
@@ -87,7 +87,7 @@ pub fn options_absent(
     Ok(plan.told(&name, "No changes detected.").into())
 }
 
-/// Sections that are there.
+/// Ensure that sections are present.
 #[function]
 pub fn sections_present(
     context: &StateContext,
@@ -112,7 +112,7 @@ pub fn sections_present(
     Ok(plan.told(&name, "No changes detected.").into())
 }
 
-/// Sections that are not there.
+/// Ensure that sections are absent.
 #[function]
 pub fn sections_absent(
     context: &StateContext,
@@ -132,7 +132,7 @@ pub fn sections_absent(
         }
         return Ok(plan.told(&name, "No changes detected.").into());
     }
-    // A file that is not there is not made for having no section.
+    // A missing file has no sections, and is not created.
     if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
         return Ok(told(&name, Map::new()).into());
     }
@@ -144,7 +144,7 @@ pub fn sections_absent(
     Ok(told(&name, file.edit(|ini, _| remove(ini))?).into())
 }
 
-/// The names in a list or mapping; nothing if it is neither.
+/// Returns the names in a list or mapping; `None` for other types.
 fn keys_of(value: &Value) -> Option<Vec<String>> {
     match value {
         Value::List(keys) => Some(keys.iter().map(ToString::to_string).collect()),
@@ -153,7 +153,7 @@ fn keys_of(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// Adds changes to others, section by section.
+/// Merges changes section by section.
 fn merge(changes: &mut Map, more: Map) {
     for (name, change) in more {
         match (changes.get_mut(&name), change) {
@@ -163,7 +163,7 @@ fn merge(changes: &mut Map, more: Map) {
     }
 }
 
-/// Removes what is not asked for: what changed.
+/// Removes options that are not desired, and returns the changes.
 fn remove_others(ini: &mut crate::ini::Ini, wanted: &Map) -> Map {
     let gone = |before: Value| -> Value { map! {"before" => before, "after" => Value::Nil}.into() };
     let mut changes = Map::new();
@@ -193,7 +193,7 @@ fn remove_others(ini: &mut crate::ini::Ini, wanted: &Map) -> Map {
     changes
 }
 
-/// The options that are not wanted.
+/// Returns the options that are not desired.
 fn others(section: &Section, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let others = section.options().filter(|(name, _)| !is_wanted(name));
     others.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -204,7 +204,7 @@ fn told(name: &str, changes: Map) -> StateReturn {
     StateReturn::ok(name, comment).with_changes(changes)
 }
 
-/// What would be done, a line each.
+/// Predicted changes, one line each.
 #[derive(Default)]
 struct Plan {
     lines: String,
@@ -276,7 +276,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn sections_are_made_once() {
+    fn sections_are_created_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ini").display().to_string();
         std::fs::write(&path, "[one]\na = 1\n").unwrap();

@@ -1,9 +1,9 @@
-//! The text of an INI file: read, changed and written so that comments and order stay.
+//! The format of INI files: parsing, changing and rendering that preserves comments and order.
 
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-/// What is in a section by name: options, and lines that are none under names that no option has.
+/// Content of a section by name: options, and other lines under reserved names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {
     lines: IndexMap<String, String>,
@@ -12,23 +12,23 @@ pub struct Section {
 /// A whole file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ini {
-    /// What stands above all sections.
+    /// Lines above all sections.
     pub top: Section,
-    /// The sections in their order.
+    /// Sections in file order.
     pub sections: IndexMap<String, Section>,
 }
 
-/// How options are written.
+/// The format of options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
-    /// What stands between name and value.
+    /// Separator of name and value.
     pub separator: String,
-    /// Whether it stands there without blanks.
+    /// Whether the separator has no blanks around it.
     pub no_spaces: bool,
 }
 
 impl Form {
-    /// The separator as it is written.
+    /// Returns the separator with its blanks.
     fn written(&self) -> String {
         match self.separator.trim() {
             "" => " ".into(),
@@ -37,11 +37,11 @@ impl Form {
         }
     }
 
-    /// The indentation, name and value of an option.
+    /// Splits an option into indentation, name and value.
     fn option<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str, &'l str)> {
         let start = line.trim_start();
         let indent = &line[..line.len() - start.len()];
-        // A name has at least one letter.
+        // A name has at least one character.
         let first = start.chars().next()?.len_utf8();
         let at = first + start[first..].find(&self.separator)?;
         let value = start[at + self.separator.len()..].trim_start();
@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-/// Whether a name stands for a line that is no option.
+/// Whether a name is reserved for lines that are not options.
 fn is_hidden(name: &str) -> bool {
     name.starts_with('#')
 }
@@ -58,7 +58,7 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with(['#', ';'])
 }
 
-/// A change, as Salt tells of it.
+/// Returns a change in Salt's form.
 fn change(before: impl Into<Value>, after: impl Into<Value>) -> Value {
     map! {"before" => before.into(), "after" => after.into()}.into()
 }
@@ -89,23 +89,23 @@ impl Section {
         section
     }
 
-    /// The value of an option.
+    /// Returns the value of an option.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.lines.get(name).filter(|_| !is_hidden(name)).map(String::as_str)
     }
 
-    /// The options and their values.
+    /// Returns the options and their values.
     pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
         let lines = self.lines.iter().filter(|(name, _)| !is_hidden(name));
         lines.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The options and their values, as Salt tells of them.
+    /// Returns the options and their values, in Salt's form.
     pub fn describe(&self) -> Map {
         self.options().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    /// Sets an option: what changed. A new one takes the place of a comment that is this option with a `#` before it.
+    /// Sets an option and returns the change. A new one replaces a comment that is this option with a `#` before it.
     pub fn set(&mut self, name: &str, value: &str, form: &Form) -> Option<Value> {
         if let Some(have) = self.lines.get_mut(name) {
             let before = std::mem::replace(have, value.to_owned());
@@ -123,7 +123,7 @@ impl Section {
         Some(change(Value::Nil, value))
     }
 
-    /// Takes an option away: its value.
+    /// Removes an option and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.lines.shift_remove(name)
     }
@@ -138,7 +138,7 @@ impl Section {
 }
 
 impl Ini {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     pub fn parse(text: &str, form: &Form) -> Self {
         let header = |line: &str| {
             let name = line.trim().strip_prefix('[')?.strip_suffix(']')?;
@@ -166,21 +166,21 @@ impl Ini {
         ini
     }
 
-    /// The text.
+    /// Renders the file.
     pub fn render(&self, form: &Form) -> String {
         let sections = self.sections.iter().map(|(name, section)| format!("\n[{name}]\n{}", section.render(form)));
         let text = format!("{}{}", self.top.render(form), sections.collect::<String>());
         text.strip_prefix('\n').map(str::to_owned).unwrap_or(text)
     }
 
-    /// All of it, as Salt tells of it.
+    /// Returns the whole file, in Salt's form.
     pub fn describe(&self) -> Map {
         let mut told = self.top.describe();
         told.extend(self.sections.iter().map(|(name, section)| (name.as_str().into(), section.describe().into())));
         told
     }
 
-    /// Sets options: those at the top by name, those in sections as mappings. What changed.
+    /// Sets options, those above all sections by name, those in sections as mappings, and returns the changes.
     pub fn set(&mut self, wanted: &Map, form: &Form) -> Map {
         let mut changes = Map::new();
         for (name, value) in wanted {
@@ -205,7 +205,7 @@ impl Ini {
         changes
     }
 
-    /// The value of an option in a section, or at the top.
+    /// Returns the value of an option in a section, or above all sections.
     pub fn get(&self, section: Option<&str>, option: &str) -> Option<&str> {
         match section {
             Some(section) => self.sections.get(section)?.get(option),
@@ -213,7 +213,7 @@ impl Ini {
         }
     }
 
-    /// Takes an option away from a section or, where there is no such section, from the top: its value.
+    /// Removes an option from a section or, without such a section, from the top, and returns its value.
     pub fn remove(&mut self, section: Option<&str>, option: &str) -> Option<String> {
         let section = section.and_then(|section| self.sections.get_mut(section));
         section.unwrap_or(&mut self.top).remove(option)
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_option_stays_where_it_is() {
+    fn lines_that_are_not_options_are_preserved() {
         let text = "; top\na=1\n\n\n[s]\n\n  b = x=y\n    more\n# one\nstrange\n\nc=\n# d = 5\n[t]\n[s]\nc=2\n";
         let ini = Ini::parse(text, &form("="));
         assert_eq!(ini.get(Some("s"), "b"), Some("x=y\n    more"));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_takes_the_place_of_its_comment() {
+    fn an_option_replaces_its_commented_form() {
         let mut ini = Ini::parse("[s]\n# d = 5\n#e=1\nc=1\n", &form("="));
         let changes = ini.set(&map! {"x" => 1, "s" => map! {"e" => 2, "c" => 1}, "t" => map! {}}, &form("="));
         assert_eq!(ini.render(&Form { no_spaces: true, ..form("=") }), "x=1\n\n[s]\n# d = 5\ne=2\nc=1\n\n[t]\n");
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn other_separators() {
+    fn separators_are_configurable() {
         for (separator, text) in [(":", "a : b\n"), (" ", "a b\n"), ("=>", "a => b\n")] {
             let mut ini = Ini::default();
             ini.set(&map! {"a" => "b"}, &form(separator));

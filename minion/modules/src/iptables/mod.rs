@@ -1,4 +1,4 @@
-//! `iptables`: rules of the firewall, by the programs `iptables` and `ip6tables`.
+//! `iptables`: firewall rules, with the programs `iptables` and `ip6tables`.
 
 mod rule;
 mod saved;
@@ -14,7 +14,6 @@ use brine_system::files;
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `iptables`.
@@ -40,7 +39,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The program's version.
+/// Return the version of iptables.
 ///
 /// CLI Example:
 ///
@@ -51,8 +50,8 @@ pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> C
     Ok(told.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
 }
 
-/// A rule as iptables reads it, from options that have iptables' long names; `connstate` is its `state`. With `full`
-/// the whole command, which needs `table`, `chain` and `command`.
+/// Build a rule from options with iptables' long names; `connstate` is its `state`. With `full`, return the whole
+/// command, which requires `table`, `chain` and `command`.
 ///
 /// CLI Example:
 ///
@@ -84,7 +83,7 @@ pub fn build_rule(
     Ok(format!("{program} {wait} -t {table} {flag}{command} {chain} {position} {rule}").into())
 }
 
-/// The rules of a file, of the one that is read when the host starts if none is named: by table and chain.
+/// Return the rules of a file by table and chain; by default of the file that is loaded at boot.
 ///
 /// CLI Example:
 ///
@@ -98,7 +97,7 @@ pub fn get_saved_rules(
     Ok(saved(context, conf_file, &family)?.into())
 }
 
-/// The rules as they are now: by table and chain.
+/// Return the current rules by table and chain.
 ///
 /// CLI Example:
 ///
@@ -108,7 +107,7 @@ pub fn get_rules(context: &Context, #[default("ipv4".into())] family: String) ->
     Ok(Tables::new(context, &family)?.rules()?.into())
 }
 
-/// What becomes of a packet that no rule of a chain is about, by a file.
+/// Return the policy of a chain in a file.
 ///
 /// CLI Example:
 ///
@@ -124,7 +123,7 @@ pub fn get_saved_policy(
     Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
 }
 
-/// What becomes of a packet that no rule of a chain is about.
+/// Return the current policy of a chain.
 ///
 /// CLI Example:
 ///
@@ -139,7 +138,7 @@ pub fn get_policy(
     Ok(policy(&Tables::new(context, &family)?.rules()?, &table, &chain))
 }
 
-/// Says what is to become of a packet that no rule of a chain is about. Gives what the program complains of.
+/// Set the policy of a chain, and return the error output.
 ///
 /// CLI Example:
 ///
@@ -155,8 +154,8 @@ pub fn set_policy(
     Ok(Tables::new(context, &family)?.change(&table, &format!("-P {chain} {policy}"))?.into())
 }
 
-/// Writes the rules as they are now to a file, or to the one that is read when the host starts. Lines that the option
-/// `iptables.save_filters` has a regular expression for are left out.
+/// Save the current rules to a file, by default the one that is loaded at boot. Lines that match a regular
+/// expression of the option `iptables.save_filters` are omitted.
 ///
 /// CLI Example:
 ///
@@ -179,7 +178,7 @@ pub fn save(
         .unwrap_or_default()
         .iter()
         .filter_map(|filter| {
-            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "a filter is left out")).ok()
+            Regex::new(filter).map_err(|error| tracing::warn!(filter, %error, "invalid filter is ignored")).ok()
         })
         .collect();
     let is_kept = |line: &&str| !filters.iter().any(|filter| filter.is_match(line).unwrap_or(false));
@@ -187,7 +186,7 @@ pub fn save(
     context.call("file.write", Args::positional([file.into(), text.into()]))
 }
 
-/// Whether a chain has a rule.
+/// Return whether a chain has a rule.
 ///
 /// CLI Example:
 ///
@@ -203,7 +202,7 @@ pub fn check(
     Ok(Tables::new(context, &family)?.has(&table, &chain, &rule)?.into())
 }
 
-/// Whether a table has a chain.
+/// Return whether a table has a chain.
 ///
 /// CLI Example:
 ///
@@ -219,7 +218,7 @@ pub fn check_chain(
     Ok(rules.get(table.as_str()).is_some_and(|chains| chains.get(chain.as_str()).is_some()).into())
 }
 
-/// Makes a chain: true, or what the program complains of.
+/// Create a chain, and return true or the error output.
 ///
 /// CLI Example:
 ///
@@ -234,7 +233,7 @@ pub fn new_chain(
     Tables::new(context, &family)?.change(&table, &format!("-N {chain}")).map(true_or)
 }
 
-/// Removes a chain: true, or what the program complains of.
+/// Delete a chain, and return true or the error output.
 ///
 /// CLI Example:
 ///
@@ -249,7 +248,7 @@ pub fn delete_chain(
     Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
 }
 
-/// Adds a rule at the end of a chain, and says whether that was done: not if it is there already.
+/// Append a rule to a chain, and return whether it was added: not if it exists.
 ///
 /// CLI Example:
 ///
@@ -267,8 +266,8 @@ pub fn append(
     Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
 }
 
-/// Adds a rule to a chain at a position; one below zero counts from the end. Gives what the program complains of, and
-/// false if the rule is there already.
+/// Insert a rule into a chain at a position; a negative one counts from the end. Returns the error output, and
+/// false if the rule exists.
 ///
 /// CLI Example:
 ///
@@ -296,7 +295,7 @@ pub fn insert(
     Ok(tables.change(&table, &format!("-I {chain} {position} {rule}"))?.into())
 }
 
-/// Removes a rule from a chain, or what is at a position. Gives what the program complains of.
+/// Delete a rule from a chain, by its options or its position, and return the error output.
 ///
 /// CLI Example:
 ///
@@ -318,7 +317,7 @@ pub fn delete(
     Ok(Tables::new(context, &family)?.change(&table, &format!("-D {chain} {what}"))?.into())
 }
 
-/// Removes all rules of a chain, or of all chains. Gives what the program complains of.
+/// Delete all rules of a chain, or of all chains, and return the error output.
 ///
 /// CLI Example:
 ///
@@ -342,8 +341,8 @@ struct Tables<'c> {
 impl<'c> Tables<'c> {
     fn new(context: &'c Context, family: &str) -> Result<Self, CallError> {
         let name = if is_ipv6(family) { "ip6tables" } else { "iptables" };
-        let program = which(name)
-            .ok_or_else(|| CallError::Execution(format!("the program {name} is not there: install iptables")))?;
+        let program =
+            which(name).ok_or_else(|| CallError::Execution(format!("program {name} not found: install iptables")))?;
         Ok(Tables { context, program: program.to_string_lossy().into_owned() })
     }
 
@@ -358,12 +357,12 @@ impl<'c> Tables<'c> {
         self.call(format!("{} {words}", self.program))
     }
 
-    /// The option that waits for others who change rules, if the program has it.
+    /// Returns the option that waits for the lock of the tables, if the program has it.
     fn wait(&self) -> Result<&'static str, CallError> {
         Ok(if self.run("--help")?.stdout.contains("--wait") { "--wait" } else { "" })
     }
 
-    /// Changes a table. Gives what the program complains of if it fails.
+    /// Changes a table. Returns the error output if it fails.
     fn change(&self, table: &str, words: &str) -> Result<String, CallError> {
         let output = self.run(&format!("{} -t {table} {words}", self.wait()?))?;
         Ok(match output.retcode {
@@ -377,7 +376,7 @@ impl<'c> Tables<'c> {
         Ok(self.run(&format!("-t {table} -C {chain} {rule}"))?.retcode == 0)
     }
 
-    /// The rules as they are now.
+    /// Returns the current rules as text.
     fn saved(&self) -> Result<String, CallError> {
         Ok(self.call(format!("{}-save", self.program))?.stdout)
     }
@@ -405,7 +404,7 @@ fn saved(context: &Context, file: Option<String>, family: &str) -> Result<Map, C
     Ok(saved::parse(&text))
 }
 
-/// The file that is named, or the one that this system reads when it starts.
+/// Returns the given file, or the one that this system loads at boot.
 fn file_of(context: &Context, file: Option<String>, family: &str) -> Result<String, CallError> {
     if let Some(file) = file.filter(|file| !file.is_empty()) {
         return Ok(file);

@@ -1,11 +1,11 @@
-//! A rule of iptables, from options that are written with its long names.
+//! Builds a rule of iptables from options with its long names.
 
 use brine_value::{Map, Value};
 
-/// What goes before all that is not named here or below, each with what it is on the command line.
+/// Options that come first, with their names on the command line.
 const FIRST: [(&str, &str); 2] = [("if", "-i"), ("of", "-o")];
 
-/// The options of targets: they follow the target, which comes last.
+/// Options of targets: they follow the target, which comes last.
 const OF_TARGETS: &[&str] = &[
     "j",
     "jump",
@@ -129,15 +129,15 @@ const OF_TARGETS: &[&str] = &[
     "ttl",
 ];
 
-/// The matches that have a name of their own, which is written `name_`.
+/// Matches with a name argument, which is passed as `name_`.
 const NAMED_MATCHES: [&str; 3] = ["pknock", "quota2", "recent"];
 
-/// A rule as iptables reads it, or what is wrong.
+/// Builds a rule. The error is a message.
 pub fn build(mut options: Map) -> Result<String, String> {
     if let Some(target) = options.shift_remove("target") {
         options.insert("jump".into(), target);
     }
-    // What is a state's or a job's own is no option.
+    // Arguments of a state or job are not options of the rule.
     let own = ["name", "state", "chain", "save", "table"];
     options.retain(|name, _| name.as_str().is_some_and(|name| !own.contains(&name) && !name.starts_with("__")));
     let mut parts: Vec<String> = Vec::new();
@@ -215,7 +215,7 @@ pub fn build(mut options: Map) -> Result<String, String> {
     Ok(parts.join(" "))
 }
 
-/// The words of a list, or of a text with commas.
+/// Splits a list, or a string at commas.
 fn listed(value: &Value) -> Vec<String> {
     match value {
         Value::List(names) => names.iter().map(ToString::to_string).collect(),
@@ -223,7 +223,7 @@ fn listed(value: &Value) -> Vec<String> {
     }
 }
 
-/// Whether a value says that it is not meant, and the value itself: `!x`, `not x`.
+/// Returns whether a value is negated, and the value itself: `!x`, `not x`.
 fn negated(value: &Value) -> (bool, String) {
     let text = if value.is_nil() { String::new() } else { value.to_string() };
     match text.strip_prefix('!').or_else(|| text.strip_prefix("not")) {
@@ -232,14 +232,14 @@ fn negated(value: &Value) -> (bool, String) {
     }
 }
 
-/// An option with its value, if it has one.
+/// Formats an option with its value, if it has one.
 fn option(flag: &str, value: &Value) -> String {
     let (not, text) = negated(value);
     let not = if not { "! " } else { "" };
     if text.is_empty() { format!("{not}{flag}") } else { format!("{not}{flag} {text}") }
 }
 
-/// Has a match be there, and says whether it was not.
+/// Adds a match unless it is present, and returns whether it was added.
 fn with_match(parts: &mut Vec<String>, name: &str) -> bool {
     let part = format!("-m {name}");
     let is_new = !parts.contains(&part);
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_are_written_as_iptables_reads_them() {
+    fn rules_are_in_iptables_syntax() {
         for (options, rule) in [
             (
                 map! {"jump" => "ACCEPT", "match" => "state", "connstate" => "NEW", "dport" => 80, "proto" => "tcp"},

@@ -1,9 +1,9 @@
-//! Rules as `iptables-save` writes them.
+//! The output of `iptables-save`.
 
 use brine_host::process::split;
 use brine_value::{Map, Value, list, map};
 
-/// The tables of a text: by chain the policy, counters and rules, each rule by its options.
+/// Parses the tables: by chain the policy, counters and rules, each rule by its options.
 pub fn parse(text: &str) -> Map {
     let mut tables = Map::new();
     let mut table = String::new();
@@ -47,7 +47,7 @@ fn add(chains: &mut Map, line: &str) {
     }
 }
 
-/// The options of a rule by their long names, each with all its values; one that is negated begins with `! `.
+/// Parses the options of a rule by their long names, each with all its values; a negated one begins with `! `.
 fn options(words: &[String]) -> Map {
     let mut options = Map::new();
     let mut words = words.iter().peekable();
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_iptables_saves_is_read() {
+    fn output_of_iptables_save_is_parsed() {
         let text = "# made by hand\n*filter\n:INPUT DROP [1:22]\n:mine - [0:0]\n\
                     -A INPUT ! -s 10.0.0.0/8 -p tcp -m comment --comment \"a \\\"b\\\"\" --dport 22 -j mine\n\
                     -A mine -j LOG --log-ip-options\n-A nowhere -j DROP\nCOMMIT\n";

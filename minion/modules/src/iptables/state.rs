@@ -1,4 +1,4 @@
-//! `iptables`: rules of the firewall as states.
+//! `iptables`: states of firewall rules.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -8,7 +8,7 @@ use brine_value::{Map, Value, map};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
 
-/// A chain is there.
+/// Ensure that a chain is present.
 #[function]
 pub fn chain_present(
     context: &StateContext,
@@ -36,7 +36,7 @@ pub fn chain_present(
     .into())
 }
 
-/// A chain is not there, with none of its rules.
+/// Ensure that a chain is absent, with all its rules.
 #[function]
 pub fn chain_absent(
     context: &StateContext,
@@ -65,8 +65,9 @@ pub fn chain_absent(
     Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
 }
 
-/// A rule is in a chain: at its end if it is not there yet. With `save` it is in the file that is read when the host
-/// starts, too, or in the one that `save` names. All else are options of iptables by their long names.
+/// Ensure that a rule is in a chain; a missing one is appended. With `save`, it is also saved to the file that is
+/// loaded at boot, or to the file that `save` names. All other arguments are options of iptables by their long
+/// names.
 #[function]
 pub fn append(
     context: &StateContext,
@@ -94,7 +95,7 @@ pub fn append(
     Ok(StateReturn::failed(&name, told).into())
 }
 
-/// As `append`, but at a position in the chain.
+/// Ensure that a rule is in a chain, as `append`; a missing one is inserted at a position.
 #[function]
 pub fn insert(
     context: &StateContext,
@@ -123,7 +124,7 @@ pub fn insert(
     Ok(StateReturn::failed(&name, told).into())
 }
 
-/// A rule, or what is at a position, is not in a chain.
+/// Ensure that a rule, given by its options or position, is not in a chain.
 #[function]
 pub fn delete(
     context: &StateContext,
@@ -158,7 +159,7 @@ pub fn delete(
     Ok(done(&name, told).into())
 }
 
-/// What becomes of a packet that no rule of a chain is about.
+/// Ensure that a chain has this policy.
 #[function]
 pub fn set_policy(
     context: &StateContext,
@@ -190,7 +191,7 @@ pub fn set_policy(
     Ok(done(&name, format!("{how} default policy for {chain} to {policy} family {family}")).into())
 }
 
-/// No rules are in a chain, or in any chain of the table.
+/// Delete all rules of a chain, or of all chains of the table.
 #[function]
 pub fn flush(
     context: &StateContext,
@@ -212,7 +213,7 @@ pub fn flush(
     Ok(done(&name, format!("Flush iptables rules in {table} table {chain} chain {family} family")).into())
 }
 
-/// Where rules are.
+/// Table, chain and address family of rules.
 struct Place {
     table: String,
     family: String,
@@ -227,10 +228,10 @@ impl Place {
     }
 }
 
-/// A rule, and whether it is to be in a file.
+/// A rule, and whether it is saved to a file.
 struct Rule {
     place: Place,
-    /// Its options as iptables reads them.
+    /// Its options in iptables' syntax.
     text: String,
     /// The whole command.
     command: String,
@@ -263,7 +264,7 @@ impl Rule {
         Ok(self.place.ask(context, "check", map! {"rule" => &self.text})?.is_truthy())
     }
 
-    /// Saves the rules if that is asked for, and gives what is said of it.
+    /// Saves the rules if requested, and returns the message.
     fn saved(&self, context: &StateContext) -> Result<Option<Value>, CallError> {
         save_to(context, &self.save, &self.place.family)
     }
@@ -277,7 +278,7 @@ impl Rule {
         Ok(done(name, told).into())
     }
 
-    /// A rule that is there is saved if the file has others than there are now.
+    /// Returns the result for an existing rule, which is saved if the file differs from the current rules.
     fn told_there(&self, context: &StateContext, name: &str, mut told: String) -> Result<Value, CallError> {
         if !context.test && self.save.is_truthy() && !self.is_saved(context)? {
             let (family, command) = (&self.place.family, self.command.trim());
@@ -290,7 +291,7 @@ impl Rule {
 
     fn is_saved(&self, context: &StateContext) -> Result<bool, CallError> {
         let args = map! {"conf_file" => file_of(&self.save), "family" => &self.place.family};
-        // A file that is not there has none of the rules.
+        // A missing file has none of the rules.
         let Ok(saved) = context.call.call("iptables.get_saved_rules", Args::keyword(args)) else { return Ok(false) };
         let now = map! {"family" => &self.place.family};
         let now = context.call.call("iptables.get_rules", Args::keyword(now))?;
@@ -298,7 +299,7 @@ impl Rule {
     }
 }
 
-/// The rules of all chains, without what is counted.
+/// Returns the rules of all chains, without counters.
 fn rules_of(tables: &Value) -> Vec<(String, String, Value)> {
     let chains = tables.as_map().into_iter().flatten().flat_map(|(table, chains)| {
         let chains = chains.as_map().into_iter().flatten();
@@ -309,12 +310,12 @@ fn rules_of(tables: &Value) -> Vec<(String, String, Value)> {
     chains.collect()
 }
 
-/// The file that `save` names; with true the system's own.
+/// Returns the file that `save` names; `None` for the system's own.
 fn file_of(save: &Value) -> Option<String> {
     save.as_str().map(str::to_owned)
 }
 
-/// Saves the rules if `save` says so, and gives what is said of it.
+/// Saves the rules if `save` is set, and returns the message.
 fn save_to(context: &StateContext, save: &Value, family: &str) -> Result<Option<Value>, CallError> {
     if !save.is_truthy() {
         return Ok(None);

@@ -1,17 +1,16 @@
-//! `jinja`: what templates under `salt://` define.
+//! `jinja`: variables and data defined by templates under `salt://`.
 
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_state::Source;
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `jinja`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("jinja", [load_map, import_yaml, import_json]);
 
-/// The value of a variable of a template.
+/// Return the value of a variable of a template.
 ///
 /// CLI Example:
 ///
@@ -21,7 +20,7 @@ pub fn load_map(context: &Context, path: String, value: String) -> CallResult {
     rendered(context, &format!("{{% from \"{path}\" import {value} with context %}}\n{{{{ {value} | tojson }}}}\n"))
 }
 
-/// What a file has, rendered and read as YAML.
+/// Render a file, parse it as YAML, and return its data.
 ///
 /// CLI Example:
 ///
@@ -31,7 +30,7 @@ pub fn import_yaml(context: &Context, path: String) -> CallResult {
     rendered(context, &format!("{{% import_yaml \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
-/// What a file has, rendered and read as JSON.
+/// Render a file, parse it as JSON, and return its data.
 ///
 /// CLI Example:
 ///
@@ -41,7 +40,7 @@ pub fn import_json(context: &Context, path: String) -> CallResult {
     rendered(context, &format!("{{% import_json \"{path}\" as imported %}}\n{{{{ imported | tojson }}}}\n"))
 }
 
-/// The data of a template that is rendered as an SLS file is.
+/// Returns the data of a template that is rendered like an SLS file.
 fn rendered(context: &Context, template: &str) -> Result<Value, CallError> {
     let source = Source::new(context, context.pillar());
     let named = Map::from_iter([("sls".into(), "".into())]);
@@ -57,7 +56,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn variables_and_data_are_read() {
+    fn variables_and_data_are_returned() {
         let files = [
             ("f/map.jinja", "{% set m = {'id': grains.os, 'l': [1, 2.5, none]} %}"),
             ("f/d.yaml", "a: {{ 1 + 1 }}\n"),

@@ -8,7 +8,6 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `key`.
@@ -48,7 +47,7 @@ fn fingerprint(context: &Context, name: &str, hash_type: Option<String>) -> Resu
 fn of_file(path: &Path, digest: Digest) -> Result<String, CallError> {
     let Some(pem) = files::read_if_exists(path).map_err(CallError::execution)? else { return Ok(String::new()) };
     let lines: Vec<&str> = pem.split_inclusive('\n').filter(|line| !line.trim().is_empty()).collect();
-    // What is between the first and the last line, as Salt has it.
+    // Hash the lines between the first and the last one, as Salt does.
     let body = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default().concat();
     let hash = brine_digest::hex(digest.of_reader(&mut body.as_bytes()).map_err(CallError::execution)?);
     let pairs: Vec<&str> = hash.as_bytes().chunks(2).filter_map(|pair| std::str::from_utf8(pair).ok()).collect();

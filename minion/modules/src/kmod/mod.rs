@@ -1,4 +1,4 @@
-//! `kmod`: modules of the kernel, as they are loaded and as a file has them loaded when the host starts.
+//! `kmod`: kernel modules, loaded now and at boot.
 
 pub(crate) mod state;
 
@@ -12,14 +12,13 @@ use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `kmod`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("kmod", [available, check_available, lsmod, mod_list, is_loaded, load, remove]);
 
-/// All modules that this kernel can load, and those that are part of it.
+/// Return all modules that this kernel can load, and its built-in ones.
 ///
 /// CLI Example:
 ///
@@ -29,7 +28,7 @@ pub fn available(_context: &Context) -> CallResult {
     Ok(loadable().into_iter().collect())
 }
 
-/// Whether this kernel can load a module.
+/// Return whether this kernel can load a module.
 ///
 /// CLI Example:
 ///
@@ -39,7 +38,7 @@ pub fn check_available(_context: &Context, r#mod: String) -> CallResult {
     Ok(loadable().contains(&r#mod).into())
 }
 
-/// The modules that are loaded, with their sizes and those that need them.
+/// Return the loaded modules, with their sizes and dependents.
 ///
 /// CLI Example:
 ///
@@ -57,7 +56,7 @@ pub fn lsmod(context: &Context) -> CallResult {
     Ok(output.stdout.lines().filter_map(entry).collect())
 }
 
-/// The names of the modules that are loaded, or with `only_persist` of those in the file.
+/// Return the names of the loaded modules, or with `only_persist` of those loaded at boot.
 ///
 /// CLI Example:
 ///
@@ -68,7 +67,7 @@ pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> Call
     Ok(names.into_iter().collect())
 }
 
-/// Whether a module is loaded.
+/// Return whether a module is loaded.
 ///
 /// CLI Example:
 ///
@@ -78,8 +77,8 @@ pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
     Ok(loaded(context)?.contains(&r#mod).into())
 }
 
-/// Loads a module, and with `persist` when the host starts, too: the modules that are loaded by this, or what
-/// `modprobe` complains of.
+/// Load a module, and with `persist` also at boot. Returns the modules that were loaded, or the error output of
+/// `modprobe`.
 ///
 /// CLI Example:
 ///
@@ -97,8 +96,8 @@ pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -
     Ok(new.into_iter().collect())
 }
 
-/// Unloads a module, and with `persist` has it not be loaded when the host starts; its line there becomes a
-/// `comment` or goes. The modules that are unloaded by this, or what `rmmod` complains of.
+/// Unload a module, and with `persist` remove it from those loaded at boot; its line there is deleted, or commented
+/// out with `comment`. Returns the modules that were unloaded, or the error output of `rmmod`.
 ///
 /// CLI Example:
 ///
@@ -122,7 +121,7 @@ pub fn remove(
     Ok(gone.into_iter().collect())
 }
 
-/// Runs a program with a module and its options: what it complains of, if it does.
+/// Runs a program with a module and its options, and returns the error output if it fails.
 fn refused(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
     let mut words = vec![program.to_owned(), argument(module.trim())?];
     if let Some(given) = words.pop() {
@@ -140,7 +139,7 @@ fn name_of(module: &str) -> Option<String> {
     module.split_whitespace().next().map(str::to_owned)
 }
 
-/// All that this kernel can load.
+/// Returns the modules that this kernel can load.
 pub fn loadable() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let Ok(release) = files::read_to_string("/proc/sys/kernel/osrelease") else { return found };
@@ -165,14 +164,14 @@ fn built_in(text: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// The modules that are loaded.
+/// Returns the loaded modules.
 pub fn loaded(context: &Context) -> Result<BTreeSet<String>, CallError> {
     let all = lsmod(context)?;
     let modules = all.as_list().unwrap_or_default().iter();
     Ok(modules.filter_map(|module| module.get("module").map(ToString::to_string)).collect())
 }
 
-/// The file of modules that are loaded when the host starts.
+/// Returns the path of the file of modules that are loaded at boot.
 fn file(context: &Context) -> PathBuf {
     let systemd = context.grains().contains_key("systemd");
     if systemd { "/etc/modules-load.d/salt_managed.conf" } else { "/etc/modules" }.into()
@@ -182,7 +181,7 @@ fn text(context: &Context) -> Result<String, CallError> {
     Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
 }
 
-/// The modules in the file.
+/// Returns the modules in the file.
 pub fn kept(context: &Context) -> Result<BTreeSet<String>, CallError> {
     Ok(names_in(&text(context)?))
 }
@@ -195,7 +194,7 @@ fn write(context: &Context, text: &str) -> Result<(), CallError> {
     files::rewrite(file(context), text.as_bytes(), 0o644).map_err(CallError::execution)
 }
 
-/// Adds a module to the file: whether it was not there, and can be loaded.
+/// Adds a module to the file, and returns whether it was missing and can be loaded.
 fn keep(context: &Context, module: &str) -> Result<bool, CallError> {
     let text = text(context)?;
     let Some(name) = name_of(module) else { return Ok(false) };
@@ -206,7 +205,7 @@ fn keep(context: &Context, module: &str) -> Result<bool, CallError> {
     Ok(true)
 }
 
-/// Removes a module from the file: whether it was there.
+/// Removes a module from the file, and returns whether it was present.
 fn unkeep(context: &Context, module: &str, comment: bool) -> Result<bool, CallError> {
     let text = text(context)?;
     if !name_of(module).is_some_and(|name| names_in(&text).contains(&name)) {
@@ -216,7 +215,7 @@ fn unkeep(context: &Context, module: &str, comment: bool) -> Result<bool, CallEr
     Ok(true)
 }
 
-/// A text with a module: where it is a comment, or at the end.
+/// Returns the text with a module, uncommented or appended.
 fn with_module(text: &str, module: &str) -> String {
     let is_it = |line: &str| line.strip_prefix('#').is_some_and(|rest| rest.trim() == module);
     let found = text.lines().any(is_it);
@@ -224,7 +223,7 @@ fn with_module(text: &str, module: &str) -> String {
     lines.chain((!found).then_some(module)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// A text without a module.
+/// Returns the text without a module.
 fn without_module(text: &str, module: &str, comment: bool) -> String {
     let is_it = |line: &str| name_of(line) == name_of(module);
     let lines = text.lines().filter(|line| comment || !is_it(line));
@@ -236,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_kept_in_a_file() {
+    fn modules_are_persisted_in_a_file() {
         let text = "# loaded at boot\nloop max_loop=8\n# kvm\n";
         assert_eq!(names_in(text).into_iter().collect::<Vec<_>>(), ["loop"]);
         assert_eq!(with_module(text, "kvm"), "# loaded at boot\nloop max_loop=8\nkvm\n");

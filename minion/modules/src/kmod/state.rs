@@ -1,4 +1,4 @@
-//! `kmod`: modules of the kernel as states.
+//! `kmod`: states of kernel modules.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -9,7 +9,7 @@ use crate::kmod;
 /// State functions of `kmod`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("kmod", [present, absent]);
 
-/// A module, or several (`mods`), that are loaded; with `persist` when the host starts, too.
+/// Ensure that a module, or several (`mods`), are loaded; with `persist` also at boot.
 #[function]
 pub fn present(
     context: &StateContext,
@@ -43,7 +43,7 @@ pub fn present(
     Ok(done.with_changes(work.changes).into())
 }
 
-/// A module, or several (`mods`), that are not loaded; with `persist` not when the host starts either.
+/// Ensure that a module, or several (`mods`), are not loaded; with `persist` not at boot either.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -80,7 +80,7 @@ fn modules(name: &str, mods: &Value) -> Vec<String> {
     }
 }
 
-/// A sentence about one module or several.
+/// Returns a sentence on one module or several.
 fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
     match modules {
         [] => None,
@@ -89,11 +89,11 @@ fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
     }
 }
 
-/// What was done with modules.
+/// Changes and failures of the modules.
 struct Work {
     changes: Map,
     done: Vec<String>,
-    /// With what was complained of, if it was.
+    /// With the error output, if there is any.
     failed: Vec<(String, Option<String>)>,
 }
 
@@ -107,7 +107,7 @@ impl Work {
     ) -> Result<Self, CallError> {
         let mut work = Work { changes: Map::new(), done: Vec::new(), failed: Vec::new() };
         for module in modules {
-            // One before may have brought it along.
+            // An earlier module may have loaded this one as a dependency.
             if work.changes.contains_key(module.as_str()) {
                 work.done.push(module.clone());
                 continue;

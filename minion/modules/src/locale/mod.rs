@@ -1,4 +1,4 @@
-//! `locale`: the language of the system, and the languages that it has.
+//! `locale`: the system locale, and the available locales.
 
 pub(crate) mod state;
 
@@ -15,14 +15,13 @@ use brine_value::{Map, Value};
 use super::cmd;
 use super::service::Init;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `locale`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("locale", [list_avail, avail, get_locale, set_locale, gen_locale]);
 
-/// The locales that the system has.
+/// Return the available locales.
 ///
 /// CLI Example:
 ///
@@ -32,7 +31,7 @@ pub fn list_avail(context: &Context) -> CallResult {
     Ok(all(context)?.into())
 }
 
-/// Whether the system has a locale.
+/// Return whether a locale is available.
 ///
 /// CLI Example:
 ///
@@ -43,7 +42,7 @@ pub fn avail(context: &Context, locale: String) -> CallResult {
     Ok(all(context)?.iter().any(|have| Locale::parse(have.trim()).normal() == wanted).into())
 }
 
-/// The locale of the system.
+/// Return the system locale.
 ///
 /// CLI Example:
 ///
@@ -61,7 +60,7 @@ pub fn get_locale(context: &Context) -> CallResult {
     Ok(value.unwrap_or_default().replace('"', "").into())
 }
 
-/// Sets the locale of the system.
+/// Set the system locale.
 ///
 /// CLI Example:
 ///
@@ -88,7 +87,7 @@ pub fn set_locale(context: &Context, locale: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Makes a locale: whether that worked, or with `verbose` all about the call.
+/// Generate a locale, and return whether that succeeded, or with `verbose` the complete result.
 ///
 /// CLI Example:
 ///
@@ -119,7 +118,7 @@ pub fn gen_locale(
         Path::new(folder).join(&place).exists()
     };
     if !is_known {
-        tracing::error!(jid = context.job.jid, locale = whole, "this system does not know of such a locale");
+        tracing::error!(jid = context.job.jid, locale = whole, "unknown locale");
         return Ok(false.into());
     }
     let list = Path::new("/etc/locale.gen");
@@ -182,7 +181,7 @@ impl Locale {
         format!("{}{}", self.language, parts.collect::<String>())
     }
 
-    /// As `locale -a` writes it.
+    /// Returns the locale in the form of `locale -a`.
     fn normal(&self) -> String {
         let (territory, codeset) = (self.territory.to_uppercase(), self.codeset.to_lowercase().replace('-', ""));
         Locale { territory, codeset, charmap: String::new(), ..self.clone() }.render()
@@ -194,7 +193,7 @@ fn all(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(output.stdout.lines().map(str::to_owned).collect())
 }
 
-/// The file that the system has its locale in without systemd, and the name of the variable there.
+/// Returns the file of the system locale on systems without systemd, and the name of its variable.
 fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
     match context.os_family().as_str() {
         "Debian" => Ok(("/etc/default/locale", "LANG")),
@@ -204,7 +203,7 @@ fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError
     }
 }
 
-/// The variables that `localectl` tells of.
+/// Returns the variables reported by `localectl`.
 fn by_localectl(context: &Context) -> Result<Vec<(String, String)>, CallError> {
     let output = run(context, &["localectl".into(), "status".into()], &[])?;
     if output.retcode != 0 {
@@ -231,7 +230,7 @@ fn parse_localectl(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// A list of locales in which one is no comment; nothing if it is so.
+/// Returns a list of locales with this one uncommented; `None` if it is already.
 fn with_locale(text: &str, locale: &str) -> Option<String> {
     if text.lines().any(|line| line.trim() == locale) {
         return None;
@@ -247,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locales_are_told_in_several_ways() {
+    fn locales_are_parsed_in_every_form() {
         for (text, normal) in [
             ("ca_es.UTF-8@valencia UTF-8", "ca_ES.utf8@valencia"),
             ("C.UTF-8", "C.utf8"),
@@ -260,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_tells_is_read() {
+    fn output_of_localectl_is_parsed() {
         let told = "   System Locale: LANG=de_DE.UTF-8\n                  LC_TIME=C\n       VC Keymap: n/a\n      X11 Layout: us=x\n";
         let expected = [("LANG", "de_DE.UTF-8"), ("LC_TIME", "C")].map(|(name, value)| (name.into(), value.into()));
         assert_eq!(parse_localectl(told), expected);

@@ -1,4 +1,4 @@
-//! `locale`: languages of the system as states.
+//! `locale`: states of locales.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::map;
 /// State functions of `locale`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("locale", [system, present]);
 
-/// The locale of the system.
+/// Ensure that the system locale is this one.
 #[function]
 pub fn system(context: &StateContext, name: String) -> CallResult {
     match set(context, &name) {
@@ -18,7 +18,7 @@ pub fn system(context: &StateContext, name: String) -> CallResult {
     }
 }
 
-/// A locale that the system has.
+/// Ensure that a locale is available.
 #[function]
 pub fn present(context: &StateContext, name: String) -> CallResult {
     let call = |function: &str| context.call.call(function, Args::positional([name.as_str().into()]));

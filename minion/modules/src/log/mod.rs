@@ -1,16 +1,15 @@
-//! `log`: words for the minion's log, from SLS files and templates.
+//! `log`: writes to the minion's log, from SLS files and templates.
 
 use brine_context::{Context, Room};
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::Value;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `log`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, critical]);
 
-/// Logs a message that only developers look for. Gives true.
+/// Log a message at the debug level. Returns true.
 ///
 /// CLI Example:
 ///
@@ -21,7 +20,7 @@ pub fn debug(context: &Context, message: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// Logs a message of normal life. Gives true.
+/// Log a message at the info level. Returns true.
 ///
 /// CLI Example:
 ///
@@ -32,7 +31,7 @@ pub fn info(context: &Context, message: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// Logs a message about something unexpected. Gives true.
+/// Log a message at the warning level. Returns true.
 ///
 /// CLI Example:
 ///
@@ -43,7 +42,7 @@ pub fn warning(context: &Context, message: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// Logs a message about a failure. Gives true.
+/// Log a message at the error level. Returns true.
 ///
 /// CLI Example:
 ///
@@ -54,7 +53,7 @@ pub fn error(context: &Context, message: Value) -> CallResult {
     Ok(true.into())
 }
 
-/// As `error`.
+/// Log a message at the critical level, which is logged as an error. Returns true.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! The configuration of logrotate: commands, and blocks of commands for logs.
+//! The configuration of logrotate: directives, and blocks of directives for logs.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,31 +7,31 @@ use brine_function::CallError;
 use brine_system::files;
 use brine_value::{Map, Value};
 
-/// How deep files are read that others include.
+/// Maximum depth of included files.
 const DEPTH: usize = 8;
-/// Commands that are followed by a script.
+/// Directives that are followed by a script.
 const SCRIPTS: [&str; 5] = ["firstaction", "lastaction", "prerotate", "postrotate", "preremove"];
 
-/// A block of commands.
+/// A block of directives.
 #[derive(Debug, Clone, PartialEq)]
 struct Block {
     /// The logs.
     names: Vec<String>,
     commands: Map,
-    /// Where it stands, from its first name to its brace.
+    /// Byte range from its first name to its brace.
     place: Range<usize>,
-    /// Where its names end.
+    /// End of its names.
     brace: usize,
 }
 
-/// A file.
+/// A configuration file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Conf {
     commands: Map,
     blocks: Vec<Block>,
 }
 
-/// A number if it is one, or text.
+/// Parses an integer, or returns the string.
 pub fn number(text: &str) -> Value {
     text.trim().parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }
@@ -41,7 +41,7 @@ fn names_log(word: &str) -> bool {
 }
 
 impl Conf {
-    /// Reads a file's text.
+    /// Parses the text of a file.
     pub fn parse(text: &str) -> Self {
         let mut conf = Conf::default();
         let mut open: Option<Block> = None;
@@ -94,17 +94,17 @@ impl Conf {
         conf
     }
 
-    /// The commands of a log.
+    /// Returns the directives of a log.
     fn block(&self, name: &str) -> Option<&Block> {
         self.blocks.iter().rfind(|block| block.names.iter().any(|own| own == name))
     }
 
-    /// The folder or file that is included.
+    /// Returns the included directory or file.
     fn included(&self) -> Option<&str> {
         self.commands.get("include").and_then(Value::as_str)
     }
 
-    /// All of it, with what is included, as Salt tells of it.
+    /// Returns the whole configuration with included files, in Salt's form.
     pub fn describe(&self) -> Map {
         self.describe_within(DEPTH)
     }
@@ -126,7 +126,7 @@ impl Conf {
         told
     }
 
-    /// The file that a log's block, or a command, is in: this one unless one that is included has it.
+    /// Returns the file that has a log's block or a directive: an included one, or this one by default.
     pub fn file_of(&self, own: &str, key: &str) -> String {
         let Some(folder) = self.included().filter(|_| self.block(key).is_none()) else { return own.to_owned() };
         let has = |(_, conf): &(String, Conf)| conf.block(key).is_some() || conf.commands.contains_key(key);
@@ -140,7 +140,7 @@ fn place_of(folder: &str, name: &str) -> String {
     if folder.is_dir() { folder.join(name) } else { folder.to_owned() }.display().to_string()
 }
 
-/// The files of a folder, or a file, by name.
+/// Reads the files of a directory, or a file, by name.
 fn included(folder: &str) -> Vec<(String, Conf)> {
     let path = Path::new(folder);
     let mut names: Vec<String> = match std::fs::read_dir(path) {
@@ -160,7 +160,7 @@ pub fn read(path: &str) -> Result<Conf, CallError> {
     Ok(Conf::parse(&files::read_to_string(path).map_err(CallError::execution)?))
 }
 
-/// A text with a command: where it stands outside of blocks, or at the top. False takes it away.
+/// Returns the text with a directive, replaced outside of blocks or added at the top. False removes it.
 pub fn with_command(text: &str, key: &str, value: &Value) -> String {
     let line = match value {
         Value::Bool(true) => key.to_owned(),
@@ -175,7 +175,8 @@ pub fn with_command(text: &str, key: &str, value: &Value) -> String {
     text.lines().flat_map(|have| [if is_it(have) { &line } else { have }, "\n"]).collect()
 }
 
-/// A text with a command in a log's block: where it stands, or in a block at the end. What is false goes.
+/// Returns the text with a directive in a log's block, replaced there or in a new block at the end. False removes
+/// it.
 pub fn with_setting(text: &str, key: &str, command: &str, setting: &Value) -> String {
     let conf = Conf::parse(text);
     let block = conf.block(key);
@@ -205,7 +206,8 @@ fn render(name: &str, value: &Value) -> String {
     }
 }
 
-/// What a file says of a command, or of a log: all of its block, or one command of it. False if it says nothing.
+/// Returns the value of a directive, the whole block of a log, or one directive of the block. False if it is not
+/// set.
 pub fn get(conf: &Conf, key: &str, command: Option<&str>) -> Value {
     let all = conf.describe();
     let found = all.get(key);
@@ -223,7 +225,7 @@ mod tests {
         /var/c* {\n  size 5M\n}\n";
 
     #[test]
-    fn commands_and_blocks_are_read() {
+    fn directives_and_blocks_are_parsed() {
         let conf = Conf::parse(TEXT);
         assert_eq!(get(&conf, "rotate", None), 4.into());
         assert_eq!(get(&conf, "/var/a", None), get(&conf, "/var/b", None));
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_around_stays() {
+    fn surrounding_text_is_preserved() {
         let edited = with_setting(TEXT, "/var/b", "daily", &false.into());
         let scripted = "{\n    postrotate\n        echo a b\n    endscript\n}";
         assert_eq!(edited, TEXT.replace("{\n  daily\n  postrotate\n    echo a b\n  endscript\n}", scripted));

@@ -1,4 +1,4 @@
-//! `logrotate`: how logs are rotated.
+//! `logrotate`: configuration of log rotation.
 
 mod conf;
 pub(crate) mod state;
@@ -10,13 +10,12 @@ use brine_value::Value;
 
 pub use conf::number;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `logrotate`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("logrotate", [show_conf, get, set]);
 
-/// All that a configuration says, with what it includes.
+/// Return the whole configuration, with included files.
 ///
 /// CLI Example:
 ///
@@ -26,7 +25,8 @@ pub fn show_conf(_context: &Context, #[default("/etc/logrotate.conf".into())] co
     Ok(conf::read(&conf_file)?.describe().into())
 }
 
-/// What a configuration says of a command, of a log, or of a command (`value`) for a log; False if nothing.
+/// Return the value of a directive, the settings of a log, or a directive (`value`) of a log; False if it is not
+/// set.
 ///
 /// CLI Example:
 ///
@@ -42,7 +42,7 @@ pub fn get(
     Ok(conf::get(&conf::read(&conf_file)?, &key, value.as_deref()))
 }
 
-/// Sets a command, or for a log a command (`value`) to a `setting`. False takes it away.
+/// Set a directive, or for a log a directive (`value`) to a `setting`. False removes it.
 ///
 /// CLI Example:
 ///

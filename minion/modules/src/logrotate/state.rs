@@ -1,4 +1,4 @@
-//! `logrotate`: how logs are rotated as a state.
+//! `logrotate`: states of the configuration of log rotation.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -9,7 +9,7 @@ use crate::logrotate::number;
 /// State functions of `logrotate`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("logrotate", [set]);
 
-/// A command with this value, or for a log a command (`value`) with this `setting`.
+/// Ensure that a directive has this value, or for a log that a directive (`value`) has this `setting`.
 #[function]
 pub fn set(
     context: &StateContext,
@@ -29,7 +29,7 @@ pub fn set(
     } else {
         (format!("block '{key}' command '{value}'"), numbered(setting.clone()))
     };
-    // The sentence begins with it unless a verb does.
+    // Capitalized at the start of the sentence, unless a verb comes first.
     let capital = what.replacen("command", "Command", usize::from(setting.is_nil())).replacen("block", "Block", 1);
     if old == new {
         return Ok(StateReturn::ok(&name, format!("{capital} already has value: {new}")).into());
@@ -52,7 +52,7 @@ pub fn set(
     Ok(done.with_changes(changes).into())
 }
 
-/// A number that came as text is a number.
+/// Converts a string of digits to an integer.
 fn numbered(value: Value) -> Value {
     if let Value::Str(text) = &value { number(text) } else { value }
 }

@@ -1,4 +1,4 @@
-//! `loop`: execution functions that are called until they give what is waited for, as states.
+//! `loop`: states that call execution functions until they return an expected value.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use brine_value::{Map, Value, map};
 /// State functions of `loop`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("loop", [until, until_no_eval]);
 
-/// Calls the function that is the name until a condition is met, in which `m_ret` is what it has given: an expression
-/// of Jinja.
+/// Call the execution function `name` until a condition is true: a Jinja expression in which `m_ret` is the
+/// returned value.
 #[function]
 pub fn until(
     context: &StateContext,
@@ -40,7 +40,7 @@ pub fn until(
         let variables = map! {"m_ret" => given?};
         let told = source
             .render_template("condition", &text, &variables, &context.saltenv)
-            .map_err(|error| CallError::Execution(format!("the condition {condition} cannot be read: {error}")))?;
+            .map_err(|error| CallError::Execution(format!("condition {condition} is invalid: {error}")))?;
         if told == "met" {
             return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
         }
@@ -48,8 +48,8 @@ pub fn until(
     Ok(StateReturn::failed(&name, format!("Timed out while waiting for condition {condition}")).into())
 }
 
-/// Calls the function that is the name until what it gives compares to what is expected: by one of `eq`, `ne`, `lt`,
-/// `le`, `gt`, `ge` and `contains`, or by an execution function of two arguments.
+/// Call the execution function `name` until its return compares to the expected value, by one of `eq`, `ne`, `lt`,
+/// `le`, `gt`, `ge` and `contains`, or by an execution function with two arguments.
 #[function]
 pub fn until_no_eval(
     context: &StateContext,
@@ -93,7 +93,7 @@ pub fn until_no_eval(
     Ok(StateReturn::failed(&name, told).into())
 }
 
-/// What is said where nothing is called: in test mode, whatever is wrong, what would be waited for.
+/// Returns the result without any call: the prediction of test mode, or the error of the arguments.
 fn not_begun(context: &StateContext, name: &str, wrong: String, expected: &Value) -> Value {
     if context.test {
         let told = format!("Would have waited for \"{name}\" to produce \"{expected}\".");
@@ -106,7 +106,7 @@ fn seconds(given: f64) -> Duration {
     brine_runtime::seconds::within(0.0..=1e6, given)
 }
 
-/// Calls of a function, one each period until it is too late or the job is ended.
+/// Calls of a function at an interval, until the timeout or the end of the job.
 struct Attempts<'c> {
     context: &'c StateContext,
     function: &'c str,
@@ -137,10 +137,10 @@ impl Iterator for Attempts<'_> {
     }
 }
 
-/// How what is given compares to what is expected.
+/// Comparison of a return with the expected value.
 enum Operator {
     Same(bool),
-    /// The orders that are good.
+    /// Orderings that satisfy it.
     Ordered(&'static [Ordering]),
     Contains,
     Function(String),
@@ -172,7 +172,11 @@ impl Operator {
                 Value::Str(text) => text.contains(&expected.to_string()),
                 Value::List(items) => items.contains(expected),
                 Value::Map(map) => map.contains_key(expected),
-                other => return Err(CallError::Execution(format!("{other} has no parts that could be looked at"))),
+                other => {
+                    return Err(CallError::Execution(format!(
+                        "{other} is not a container: contains needs a string, list or mapping"
+                    )));
+                }
             },
             Operator::Function(function) => {
                 context.call.call(function, Args::positional([given, expected.clone()]))?.is_truthy()
@@ -181,13 +185,13 @@ impl Operator {
     }
 }
 
-/// The order of two numbers or two texts.
+/// Compares two numbers or two strings.
 fn order(a: &Value, b: &Value) -> Result<Option<Ordering>, CallError> {
     match (a, b) {
         (Value::Str(a), Value::Str(b)) => Ok(Some(a.cmp(b))),
         _ => match (a.as_f64(), b.as_f64()) {
             (Some(a), Some(b)) => Ok(a.partial_cmp(&b)),
-            _ => Err(CallError::Execution(format!("{a} and {b} have no order"))),
+            _ => Err(CallError::Execution(format!("{a} and {b} cannot be compared"))),
         },
     }
 }
@@ -205,7 +209,7 @@ mod tests {
         all.extend(args);
         let done = context.call.minion.states.call(&context, &format!("loop.{fun}"), Args::keyword(all)).unwrap();
         let comment = done.get("comment").unwrap().to_string();
-        // How often there was time to call is not known.
+        // The number of calls depends on timing.
         let comment = comment.split(" after ").next().unwrap_or_default().to_owned();
         format!("{}: {comment}", done.get("result").unwrap())
     }

@@ -1,4 +1,4 @@
-//! `match`: whether this minion is meant by a target.
+//! `match`: whether a target matches this minion.
 
 use brine_context::OwnFacts;
 use brine_context::{Context, Room};
@@ -7,7 +7,6 @@ use brine_sls::pillar::merge_deep;
 use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
 use brine_value::{Map, Value};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `match`.
@@ -30,7 +29,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Whether a compound target means this minion.
+/// Return whether a compound target matches this minion.
 ///
 /// CLI Example:
 ///
@@ -40,7 +39,7 @@ pub fn compound(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::Compound, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Whether a glob means this minion.
+/// Return whether a glob matches this minion's id.
 ///
 /// CLI Example:
 ///
@@ -50,7 +49,7 @@ pub fn glob(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::Glob, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Whether a list has this minion.
+/// Return whether a list contains this minion's id.
 ///
 /// CLI Example:
 ///
@@ -60,7 +59,7 @@ pub fn list(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::List, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Whether a regular expression means this minion.
+/// Return whether a regular expression matches this minion's id.
 ///
 /// CLI Example:
 ///
@@ -70,7 +69,7 @@ pub fn pcre(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::Pcre, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Whether this minion has such a grain.
+/// Return whether this minion has a grain that matches a glob.
 ///
 /// CLI Example:
 ///
@@ -80,7 +79,7 @@ pub fn grain(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())]
     Ok(matches(context, TargetKind::Grain, tgt, &delimiter).into())
 }
 
-/// Whether this minion has a grain that a regular expression matches.
+/// Return whether this minion has a grain that matches a regular expression.
 ///
 /// CLI Example:
 ///
@@ -90,7 +89,7 @@ pub fn grain_pcre(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.int
     Ok(matches(context, TargetKind::GrainPcre, tgt, &delimiter).into())
 }
 
-/// Whether this minion has such a pillar value.
+/// Return whether this minion has a pillar value that matches a glob.
 ///
 /// CLI Example:
 ///
@@ -100,7 +99,7 @@ pub fn pillar(context: &Context, tgt: Value, #[default(DEFAULT_DELIMITER.into())
     Ok(matches(context, TargetKind::Pillar, tgt, &delimiter).into())
 }
 
-/// Whether this minion has a pillar value that a regular expression matches.
+/// Return whether this minion has a pillar value that matches a regular expression.
 ///
 /// CLI Example:
 ///
@@ -114,7 +113,7 @@ pub fn pillar_pcre(
     Ok(matches(context, TargetKind::PillarPcre, tgt, &delimiter).into())
 }
 
-/// Whether this minion has just this pillar value.
+/// Return whether this minion has exactly this pillar value.
 ///
 /// CLI Example:
 ///
@@ -128,7 +127,7 @@ pub fn pillar_exact(
     Ok(matches(context, TargetKind::PillarExact, tgt, &delimiter).into())
 }
 
-/// Whether this minion has an address in a network.
+/// Return whether this minion has an address in a network.
 ///
 /// CLI Example:
 ///
@@ -138,7 +137,7 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Gives the value of the first key, a compound target, that means this minion.
+/// Return the value of the first key, a compound target, that matches this minion.
 ///
 /// CLI Example:
 ///
@@ -155,7 +154,8 @@ pub fn filter_by(
     Ok(found.map(|(_, value)| value).or_else(|| lookup.get(&default)).cloned().unwrap_or_default())
 }
 
-/// Gives the value behind the first of several targets that means this minion, or the last one, which stands alone.
+/// Return the value after the first of several targets that matches this minion, or the last argument, which has no
+/// target.
 ///
 /// CLI Example:
 ///
@@ -182,7 +182,7 @@ pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: M
     })
 }
 
-/// Gives the keys with a target in their list that means this minion.
+/// Return the keys with a target in their list that matches this minion.
 ///
 /// CLI Example:
 ///
@@ -202,12 +202,12 @@ pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] t
     Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
 }
 
-/// A target that cannot be read means nobody, as in Salt.
+/// Matches a target. An invalid one matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
         Ok(target) => target.matches(&OwnFacts::of(context)),
         Err(error) => {
-            tracing::debug!(%error, "a target cannot be read");
+            tracing::debug!(%error, "target is invalid");
             false
         }
     }
@@ -222,7 +222,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn targets_mean_this_minion_or_not() {
+    fn targets_match_this_minion_or_not() {
         let context = testing::context(&[]);
         for (fun, target, value) in [
             ("glob", "test-*".into(), true.into()),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_target_that_means_it_wins() {
+    fn the_first_matching_target_wins() {
         let context = testing::context(&[]);
         for (args, keyword, expected) in [
             (list!["foo*", "Foo!", "test*", "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),

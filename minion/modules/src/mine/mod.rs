@@ -1,4 +1,4 @@
-//! `mine`: what minions tell of themselves for other minions to know. The master keeps it.
+//! `mine`: data that minions publish for other minions. The master stores it.
 
 use brine_context::{Context, MINE_FUNCTIONS, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -6,15 +6,14 @@ use brine_value::{Map, Value, map};
 
 use super::config;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mine`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush]);
 
-/// Calls a function and puts what it returns into the mine, under its own name or, with `mine_function`, that
-/// of another one. `allow_tgt` (of type `allow_tgt_type`) says which minions may have it. Gives false if there
-/// is no such function or it fails.
+/// Call a function and send its return to the mine under `name`, which is the function unless `mine_function` names
+/// another one. `allow_tgt` (of type `allow_tgt_type`) selects the minions that may read it.
+/// Returns false if there is no such function or it fails.
 ///
 /// CLI Example:
 ///
@@ -60,7 +59,7 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
     if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { tell(context, data, clear) }
 }
 
-/// What minions have in their mines: by minion, or by function and minion if several functions are asked for.
+/// Return mine data of minions: by minion, or by function and minion if several functions are given.
 ///
 /// CLI Example:
 ///
@@ -76,7 +75,7 @@ pub fn get(
 ) -> CallResult {
     let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
     if !context.minion.upstream.has_master() {
-        // Without a master nobody keeps a mine.
+        // Without a master there is no mine.
         return Ok(Value::map());
     }
     let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
@@ -88,7 +87,7 @@ pub fn get(
     Ok(found)
 }
 
-/// Takes a function out of this minion's mine.
+/// Delete a function from this minion's mine.
 ///
 /// CLI Example:
 ///
@@ -98,7 +97,7 @@ pub fn delete(context: &Context, fun: String) -> CallResult {
     context.minion.upstream.ask(map! {"cmd" => "_mine_delete", "fun" => fun}).map_err(CallError::execution)
 }
 
-/// Takes away all of this minion's mine.
+/// Delete all of this minion's mine.
 ///
 /// CLI Example:
 ///
@@ -113,7 +112,7 @@ fn tell(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
     context.minion.upstream.ask(load).map_err(CallError::execution)
 }
 
-/// What goes into the mine for a function; nothing if it cannot be called.
+/// Returns the mine entry of a function; `None` if it cannot be called.
 fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map) -> Option<Value> {
     let function =
         keyword.shift_remove("mine_function").map_or_else(|| name.to_owned(), |function| function.to_string());
@@ -128,13 +127,14 @@ fn entry(context: &Context, name: &str, positional: Vec<Value>, mut keyword: Map
             ),
         },
         Err(error) => {
-            tracing::error!(function, %error, "a function of the mine could not be called");
+            tracing::error!(function, %error, "calling a mine function failed");
             None
         }
     }
 }
 
-/// The arguments of a function in `mine_functions`: a list, in which one-key maps are named ones, or a mapping.
+/// Returns the arguments of a function in `mine_functions`: a list, in which one-key mappings are keyword
+/// arguments, or a mapping.
 fn arguments(given: Value) -> (Vec<Value>, Map) {
     match given {
         Value::Map(keyword) => (Vec::new(), keyword),

@@ -1,4 +1,4 @@
-//! `module`: execution functions as states.
+//! `module`: states that call execution functions.
 
 use brine_context::{Context, StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, ParamKind, function, registry};
@@ -9,12 +9,12 @@ use brine_value::{Map, Value, map};
 /// State functions of `module`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("module", [run, wait, watch, mod_watch]);
 
-/// Calls execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one that
-/// is the name, with `args`, `kwargs` and its own parameters beside it, and a `returner`. A key may have a word
-/// of its own behind a colon, `- test.echo:again: [hi]`, so that a function can be called several times.
+/// Call execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one in `name`, with
+/// `args`, `kwargs`, its own parameters and a `returner`. A key may have a suffix after a colon, `-
+/// test.echo:again: [hi]`, to call a function several times.
 #[function]
 pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    // One word that is no function, and the name is meant.
+    // A single key that is not a function is a parameter, and `name` is the function.
     let calls: Option<Vec<Call>> = kwargs
         .iter()
         .map(|(key, given)| Some(Call::new(key.as_str().filter(|key| key.contains('.'))?, given)))
@@ -25,19 +25,19 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
     })
 }
 
-/// Calls execution functions only when something watched has changed.
+/// Call execution functions only when a watched state has changes.
 #[function]
 pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// As `wait`.
+/// Call execution functions only when a watched state has changes, as `wait`.
 #[function]
 pub fn watch(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// What is done when something watched has changed: the functions are called.
+/// Call the functions when a watched state has changes.
 #[function]
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
@@ -45,12 +45,12 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     run(context, name, kwargs)
 }
 
-/// In which order results of functions are told.
+/// Order of the keys in results of functions.
 const TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
 
-/// One of the calls that are written as keys.
+/// A call that is written as a key.
 struct Call {
-    /// The key as it is written.
+    /// The key in the SLS file.
     key: String,
     args: Args,
 }
@@ -73,14 +73,14 @@ impl Call {
     }
 }
 
-/// The parameters that a function must have and is not given.
+/// Returns the required parameters of a function that are missing.
 fn missing(function: &Function<Context>, args: &Args) -> Vec<&'static str> {
     let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
     let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
     missing.map(|param| param.name).collect()
 }
 
-/// Whether a value says that its function failed, in itself or below.
+/// Whether a return or a value within it reports a failure.
 fn is_failure(value: &Value) -> bool {
     match value {
         Value::Bool(good) => !good,
@@ -93,7 +93,7 @@ fn is_failure(value: &Value) -> bool {
     }
 }
 
-/// What an error says, without the words that the command line puts before it.
+/// Returns the message of an error, without the prefix of the command line.
 fn told(error: CallError) -> String {
     match error {
         CallError::Arguments { message, .. }
@@ -161,7 +161,7 @@ fn comment(value: &Value) -> Option<String> {
     value.get("comment").map(ToString::to_string)
 }
 
-/// A result whose name is the list of functions that it is about.
+/// Returns a result whose name is the list of the called functions.
 fn named(done: StateReturn, names: Vec<String>) -> Value {
     let mut done = done.in_order(TOLD);
     if let Some(done) = done.as_map_mut() {
@@ -170,7 +170,7 @@ fn named(done: StateReturn, names: Vec<String>) -> Value {
     done
 }
 
-/// How the parameter of a function is written beside its name: what states take for themselves begins with `m_`.
+/// Returns the name of a function's parameter in the legacy form: those that states use themselves begin with `m_`.
 fn written(param: &'static str) -> &'static str {
     match param {
         "name" => "m_name",
@@ -238,7 +238,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn functions_are_called_by_both_styles() {
+    fn functions_are_called_in_both_forms() {
         for (args, test, told) in [
             (
                 map! {"name" => "n", "test.echo" => list![map! {"text" => "hi"}], "test.ping" => list![]},

@@ -1,4 +1,4 @@
-//! What is mounted now.
+//! Mounted file systems.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -11,13 +11,13 @@ use indexmap::IndexMap;
 /// A mounted file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mount {
-    /// The number of the mount, of the one above it, and the device's two.
+    /// IDs of the mount and of its parent, and the device's major and minor number.
     pub numbers: [String; 4],
-    /// The folder within the file system that is mounted.
+    /// Mounted directory within the file system.
     pub root: String,
-    /// What is mounted.
+    /// Mounted device.
     pub device: String,
-    /// What `mount` calls it.
+    /// Device name in the output of `mount`.
     pub alt_device: Option<String>,
     /// The type.
     pub fstype: String,
@@ -28,7 +28,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// As `mount.active` tells of it.
+    /// Returns the mount as in `mount.active`.
     pub fn describe(&self, extended: bool) -> Map {
         let mut told = map! {
             "device" => &self.device,
@@ -54,17 +54,17 @@ impl Mount {
         told
     }
 
-    /// The options of mount and file system together, as `/proc/self/mounts` has them.
+    /// Returns the options of mount and file system together, as in `/proc/self/mounts`.
     fn all_opts(&self) -> Vec<String> {
         let more = self.superopts.iter().filter(|opt| !self.opts.contains(opt) && *opt != "rw" && *opt != "ro");
         self.opts.iter().chain(more).cloned().collect()
     }
 }
 
-/// All mounts, by where they are. Blanks there are `\040`.
+/// Returns all mounts by mount point. Blanks there are `\040`.
 pub fn read(context: &Context) -> Result<IndexMap<String, Mount>, CallError> {
     let text = files::read_to_string("/proc/self/mountinfo").map_err(CallError::execution)?;
-    // Without the program, devices have no second name.
+    // Without the program, there are no alternative device names.
     let listed = run(context, &["mount".into(), "-l".into()], &[]).map(|output| output.stdout).unwrap_or_default();
     Ok(parse(&text, &listed, &Accounts::read()))
 }
@@ -99,7 +99,7 @@ fn parse(text: &str, listed: &str, accounts: &Accounts) -> IndexMap<String, Moun
     mounts
 }
 
-/// An option with the number of a user or group in the place of the name.
+/// Returns an option with the name of a user or group replaced by its ID.
 pub fn numbered(opt: &str, accounts: &Accounts) -> String {
     let number = match opt.split_once('=') {
         Some(("uid", name)) => accounts.user(name).map(|user| user.uid),
@@ -112,7 +112,7 @@ pub fn numbered(opt: &str, accounts: &Accounts) -> String {
     }
 }
 
-/// The UUID, label or the like of a device, by the links that the system keeps.
+/// Returns the UUID, label or the like of a device, by the links of udev.
 pub fn by(kind: &str, device: &str) -> Option<String> {
     let device = std::fs::canonicalize(device).ok()?;
     let mut links = std::fs::read_dir(format!("/dev/disk/by-{kind}")).ok()?.flatten();
@@ -120,14 +120,14 @@ pub fn by(kind: &str, device: &str) -> Option<String> {
     Some(link.file_name().to_string_lossy().replace("\\x20", " "))
 }
 
-/// The device of a UUID, label or the like such as `UUID=..`.
+/// Returns the device of a UUID, label or the like such as `UUID=..`.
 pub fn named(token: &str) -> Option<String> {
     let (kind, value) = token.split_once('=')?;
     let link = format!("/dev/disk/by-{}/{}", kind.to_lowercase(), value.trim_matches('"').replace(' ', "\\x20"));
     Some(std::fs::canonicalize(link).ok()?.display().to_string())
 }
 
-/// As `mount.active` tells of mounts.
+/// Returns mounts as in `mount.active`.
 pub fn describe(mounts: &IndexMap<String, Mount>, extended: bool) -> Value {
     let told = mounts.iter().map(|(name, mount)| (name.as_str().into(), mount.describe(extended).into()));
     Value::Map(told.collect())
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_are_read() {
+    fn mounts_are_parsed() {
         let text = "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw,errors=remount-ro\n\
             30 22 0:5 / /a\\040b rw - vfat /dev/b\\040c rw,uid=fred,gid=5\nbroken\n";
         let accounts = Accounts::parse("fred:x:7:7::/:/bin/sh\n", "");

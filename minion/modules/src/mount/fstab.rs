@@ -1,4 +1,4 @@
-//! The file of file systems: `/etc/fstab`.
+//! The table of file systems: `/etc/fstab`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use brine_function::CallError;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-/// File systems that have no device of their own: they are known by where they are mounted.
+/// File systems without a device: they are identified by their mount point.
 const WITHOUT_DEVICE: [&str; 14] = [
     "none",
     "tmpfs",
@@ -24,36 +24,36 @@ const WITHOUT_DEVICE: [&str; 14] = [
     "ceph",
 ];
 
-/// A file system. Blanks in texts are written as `\040`.
+/// A file system. Blanks in fields are written as `\040`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What is mounted.
+    /// Device.
     pub device: String,
-    /// Where it is mounted.
+    /// Mount point.
     pub name: String,
     /// The type.
     pub fstype: String,
     /// Options, separated by commas.
     pub opts: String,
-    /// Whether it is dumped.
+    /// Field for `dump`.
     pub dump: String,
-    /// When it is checked.
+    /// Order of checks by `fsck`.
     pub pass: String,
 }
 
-/// What was done with an entry.
+/// Outcome for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It is there now.
+    /// It was added.
     New,
-    /// It is otherwise now.
+    /// It was changed.
     Changed,
-    /// It was there.
+    /// It was present already.
     Present,
 }
 
 impl Done {
-    /// As Salt says it.
+    /// Returns the outcome as in Salt.
     pub fn as_str(self) -> &'static str {
         match self {
             Done::New => "new",
@@ -63,19 +63,19 @@ impl Done {
     }
 }
 
-/// How a wanted entry goes into the file.
+/// How an entry is written to the table.
 #[derive(Debug, Default)]
 pub struct How {
-    /// The fields by which an entry that is there is found; `auto` is by the device if it has one.
+    /// Fields that identify an entry; `auto` is the device if the file system has one.
     pub match_on: Vec<String>,
-    /// Whether an entry that is found stays as it is.
+    /// Whether an existing entry is left unchanged.
     pub not_change: bool,
     /// Whether nothing is written.
     pub test: bool,
 }
 
 impl Entry {
-    /// An entry with the words of a state or call.
+    /// Builds an entry from the arguments of a state or call.
     pub fn new(name: &str, device: &str, fstype: &str, opts: &Value, dump: &Value, pass: &Value) -> Self {
         let written = |text: &str| text.replace("\\ ", "\\040");
         let opts = match opts {
@@ -107,7 +107,7 @@ impl Entry {
         format!("{device}\t\t{name}\t{fstype}\t{opts}\t{dump} {pass}\n")
     }
 
-    /// Whether a field is the same; options in any order are. Nothing if there is no such field.
+    /// Whether a field is equal, options in any order. `None` if there is no such field.
     fn same(&self, other: &Self, field: &str) -> Option<bool> {
         let sorted = |opts: &str| {
             let mut opts: Vec<String> = opts.split(',').map(str::to_owned).collect();
@@ -136,8 +136,7 @@ impl Entry {
     }
 }
 
-/// The entries of a file by where they are mounted; another one of that name gets a `_` behind it. None if there is
-/// no file.
+/// Reads the entries of a table by mount point; duplicate ones get the suffix `_`. A missing file has none.
 pub fn read(config: &str) -> Result<Vec<(String, Entry)>, CallError> {
     let text = files::read_if_exists(config).map_err(CallError::execution)?.unwrap_or_default();
     let mut found: Vec<(String, Entry)> = Vec::new();
@@ -151,12 +150,12 @@ pub fn read(config: &str) -> Result<Vec<(String, Entry)>, CallError> {
     Ok(found)
 }
 
-/// As `mount.fstab` tells of entries.
+/// Returns entries as in `mount.fstab`.
 pub fn describe(entries: &[(String, Entry)]) -> Map {
     entries.iter().map(|(name, entry)| (name.as_str().into(), entry.describe().into())).collect()
 }
 
-/// Has an entry be in a file.
+/// Adds or changes an entry in a table.
 pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Done, CallError> {
     if !Path::new(config).is_file() {
         return Err(CallError::Execution(format!("Bad config file \"{config}\"")));
@@ -169,7 +168,7 @@ pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Done, CallError> {
     Ok(done)
 }
 
-/// Has no entry be in a file that mounts there, and this device if one is said.
+/// Removes the entries of a mount point from a table, or only those of this device.
 pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), CallError> {
     let text = files::read_to_string(config).map_err(CallError::execution)?;
     let is_it = |entry: Entry| entry.name == name && device.is_none_or(|device| entry.device == device);
@@ -180,7 +179,7 @@ pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), Call
     Ok(())
 }
 
-/// A text with an entry.
+/// Returns the text with an entry.
 fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallError> {
     const ALL: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"];
     let by = match &how.match_on[..] {
@@ -194,7 +193,7 @@ fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallErro
     };
     if let Some(unknown) = by.iter().find(|field| !ALL.contains(field)) {
         let known = ALL.join(", ");
-        return Err(CallError::Execution(format!("match_on has no field '{unknown}': there are {known}")));
+        return Err(CallError::Execution(format!("match_on is invalid: expected {known}, got '{unknown}'")));
     }
     let is_same = |fields: &[&str], have: &Entry| fields.iter().all(|field| have.same(entry, field) == Some(true));
     let (mut edited, mut done) = (String::new(), Done::New);

@@ -1,4 +1,4 @@
-//! `mount`: file systems and swap space, as they are mounted and as `/etc/fstab` has them.
+//! `mount`: file systems and swap space, active ones and those in `/etc/fstab`.
 
 pub mod active;
 pub mod fstab;
@@ -16,7 +16,6 @@ use brine_yaml::Style;
 
 use fstab::{Entry, How};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mount`.
@@ -43,7 +42,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// What is mounted, by where it is.
+/// Return the active mounts, by mount point.
 ///
 /// CLI Example:
 ///
@@ -53,7 +52,7 @@ pub fn active(context: &Context, #[default(false)] extended: bool) -> CallResult
     Ok(active::describe(&active::read(context)?, extended))
 }
 
-/// Whether something is mounted there.
+/// Return whether there is an active mount at a mount point.
 ///
 /// CLI Example:
 ///
@@ -63,7 +62,7 @@ pub fn is_mounted(context: &Context, name: String) -> CallResult {
     Ok(active::read(context)?.contains_key(&name).into())
 }
 
-/// The entries of `/etc/fstab`.
+/// Return the entries of `/etc/fstab`.
 ///
 /// CLI Example:
 ///
@@ -94,13 +93,13 @@ pub struct SetFstabArgs {
     /// Path of the table of file systems.
     #[default("/etc/fstab".into())]
     config: String,
-    /// Whether the table stays as it is.
+    /// Whether the table is left unchanged.
     #[default(false)]
     test: bool,
     /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
     #[default(vec!["auto".into()])]
     match_on: Vec<String>,
-    /// Whether an entry that differs stays as it is.
+    /// Whether an existing entry that differs is left unchanged.
     #[default(false)]
     not_change: bool,
     /// Further arguments, ignored.
@@ -108,7 +107,7 @@ pub struct SetFstabArgs {
     _kwargs: Map,
 }
 
-/// Has an entry be in `/etc/fstab`: `new`, `change` or `present`.
+/// Add or change an entry in `/etc/fstab`. Returns `new`, `change` or `present`.
 ///
 /// CLI Example:
 ///
@@ -125,7 +124,7 @@ pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
     .into())
 }
 
-/// Has no entry be in `/etc/fstab` that mounts this device there.
+/// Remove the entry of a mount point and device from `/etc/fstab`.
 ///
 /// CLI Example:
 ///
@@ -141,7 +140,7 @@ pub fn rm_fstab(
     Ok(true.into())
 }
 
-/// Mounts a device, or what `/etc/fstab` has for the place: True, or what `mount` complains of.
+/// Mount a device, or the entry of `/etc/fstab` for a mount point. Returns True, or the error output of `mount`.
 ///
 /// CLI Example:
 ///
@@ -168,7 +167,7 @@ pub fn mount(
     carry_out(context, &words, user)
 }
 
-/// Mounts again with other options, or mounts what is not mounted.
+/// Remount a file system with other options, or mount it if it is not mounted.
 ///
 /// CLI Example:
 ///
@@ -196,7 +195,7 @@ pub fn remount(
     carry_out(context, &words, user)
 }
 
-/// Unmounts: True, or what `umount` complains of.
+/// Unmount a file system. Returns True, or the error output of `umount`.
 ///
 /// CLI Example:
 ///
@@ -218,7 +217,7 @@ pub fn umount(
     carry_out(context, &words, user)
 }
 
-/// The swap space that is in use.
+/// Return the active swap space.
 ///
 /// CLI Example:
 ///
@@ -228,7 +227,7 @@ pub fn swaps(_context: &Context) -> CallResult {
     Ok(swap_space()?.into())
 }
 
-/// Uses a device or file as swap space.
+/// Activate a device or file as swap space.
 ///
 /// CLI Example:
 ///
@@ -246,7 +245,7 @@ pub fn swapon(context: &Context, name: String, #[default] priority: Option<i64>)
     Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
 }
 
-/// Uses a device or file as swap space no more; nothing if it was not.
+/// Deactivate swap space; returns nothing if it was not active.
 ///
 /// CLI Example:
 ///
@@ -260,7 +259,7 @@ pub fn swapoff(context: &Context, name: String) -> CallResult {
     Ok((!swap_space()?.contains_key(name.as_str())).into())
 }
 
-/// What `mount.mounted` has mounted there, and how.
+/// Return the mount that the mount cache has for a mount point.
 ///
 /// CLI Example:
 ///
@@ -270,7 +269,7 @@ pub fn read_mount_cache(context: &Context, name: String) -> CallResult {
     Ok(read_cache(context)?.get(name.as_str()).cloned().unwrap_or_else(Value::map))
 }
 
-/// Remembers what is mounted there, and how.
+/// Store a mount in the mount cache.
 ///
 /// CLI Example:
 ///
@@ -291,7 +290,7 @@ pub fn write_mount_cache(
     Ok(true.into())
 }
 
-/// Forgets what is mounted there.
+/// Delete a mount from the mount cache.
 ///
 /// CLI Example:
 ///
@@ -305,7 +304,7 @@ pub fn delete_mount_cache(context: &Context, real_name: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Where the file system of a path is mounted.
+/// Return the mount point of the file system of a path.
 ///
 /// CLI Example:
 ///
@@ -315,7 +314,7 @@ pub fn get_mount_from_path(context: &Context, path: String) -> CallResult {
     Ok(mount_of(context, &path)?.0.into())
 }
 
-/// The device of the file system of a path.
+/// Return the device of the file system of a path.
 ///
 /// CLI Example:
 ///
@@ -325,7 +324,7 @@ pub fn get_device_from_path(context: &Context, path: String) -> CallResult {
     Ok(mount_of(context, &path)?.1.into())
 }
 
-/// Whether a program is one that mounts with FUSE.
+/// Return whether a program mounts with FUSE.
 ///
 /// CLI Example:
 ///
@@ -337,7 +336,7 @@ pub fn is_fuse_exec(context: &Context, cmd: String) -> CallResult {
     Ok(output.stdout.contains("libfuse").into())
 }
 
-/// Options as a list: they are said as one, or separated by commas.
+/// Returns options as a list: they are given as a list, or separated by commas.
 pub fn options(opts: &Value) -> Vec<String> {
     match opts {
         Value::Nil => Vec::new(),
@@ -357,7 +356,7 @@ fn with_opts(opts: &[String], fstype: &str) -> Vec<String> {
     words
 }
 
-/// Runs a program: True, or what it complains of.
+/// Runs a program, and returns True or the error output.
 fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
     let mut program = program(words, &[]);
     program.runas = user;
@@ -369,7 +368,7 @@ fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Resul
     Ok(output.stderr.into())
 }
 
-/// Makes the folder that something is mounted on.
+/// Creates a mount point.
 pub fn make_folder(name: &str, user: Option<&str>) -> Result<(), CallError> {
     let failed = |error: std::io::Error| CallError::Execution(format!("cannot create {name}: {error}"));
     std::fs::create_dir_all(name).map_err(failed)?;
@@ -397,7 +396,7 @@ fn cache_file(context: &Context) -> PathBuf {
 fn read_cache(context: &Context) -> Result<Map, CallError> {
     let path = cache_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
-    // What another program has written there is no loss: the next state writes it anew.
+    // An unreadable cache is replaced: the next state writes it again.
     let cache = brine_yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
     Ok(cache.unwrap_or_default())
 }

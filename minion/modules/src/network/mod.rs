@@ -1,4 +1,4 @@
-//! `network`: this host's addresses, and reckoning with addresses.
+//! `network`: addresses of this host, and address arithmetic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,6 @@ mod subnet;
 
 use subnet::Subnet;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, routes::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `network`.
@@ -50,7 +49,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The IPv4 addresses of this host: of an interface or of several, and `cidr` or the `type` (public, private).
+/// Return the IPv4 addresses of this host: of an interface or several, and in a network (`cidr`) or of a `type`
+/// (public, private).
 ///
 /// CLI Example:
 ///
@@ -67,7 +67,7 @@ pub fn ip_addrs(
     addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
 }
 
-/// As `ip_addrs`.
+/// Return the IPv4 addresses of this host, as `ip_addrs`.
 ///
 /// CLI Example:
 ///
@@ -83,7 +83,7 @@ pub fn ipaddrs(
     addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
 }
 
-/// The IPv6 addresses of this host.
+/// Return the IPv6 addresses of this host.
 ///
 /// CLI Example:
 ///
@@ -98,7 +98,7 @@ pub fn ip_addrs6(
     addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
 }
 
-/// As `ip_addrs6`.
+/// Return the IPv6 addresses of this host, as `ip_addrs6`.
 ///
 /// CLI Example:
 ///
@@ -113,7 +113,7 @@ pub fn ipaddrs6(
     addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
 }
 
-/// The interfaces of this host with their addresses.
+/// Return the interfaces of this host with their addresses.
 ///
 /// CLI Example:
 ///
@@ -123,7 +123,7 @@ pub fn interfaces(_context: &Context) -> CallResult {
     Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.told().into())).collect()))
 }
 
-/// The hardware address of an interface.
+/// Return the hardware address of an interface.
 ///
 /// CLI Example:
 ///
@@ -133,7 +133,7 @@ pub fn hw_addr(_context: &Context, iface: String) -> CallResult {
     Ok(hardware(&iface))
 }
 
-/// As `hw_addr`.
+/// Return the hardware address of an interface, as `hw_addr`.
 ///
 /// CLI Example:
 ///
@@ -143,7 +143,7 @@ pub fn hwaddr(_context: &Context, iface: String) -> CallResult {
     Ok(hardware(&iface))
 }
 
-/// The IPv4 addresses of an interface, with their networks.
+/// Return the IPv4 addresses of an interface, with their networks.
 ///
 /// CLI Example:
 ///
@@ -156,7 +156,7 @@ pub fn interface(_context: &Context, iface: String) -> CallResult {
     })
 }
 
-/// The first IPv4 address of an interface.
+/// Return the first IPv4 address of an interface.
 ///
 /// CLI Example:
 ///
@@ -169,7 +169,7 @@ pub fn interface_ip(_context: &Context, iface: String) -> CallResult {
     })
 }
 
-/// The interfaces with an IPv4 address that begins so.
+/// Return the interfaces with an IPv4 address that has this prefix.
 ///
 /// CLI Example:
 ///
@@ -184,7 +184,7 @@ pub fn ifacestartswith(_context: &Context, cidr: Value) -> CallResult {
         .collect())
 }
 
-/// An IPv4 address as eight hex digits.
+/// Return an IPv4 address as eight hex digits.
 ///
 /// CLI Example:
 ///
@@ -195,7 +195,7 @@ pub fn iphexval(_context: &Context, ip: String) -> CallResult {
     Ok(format!("{:08X}", u32::from(ip)).into())
 }
 
-/// The name of this host.
+/// Return the name of this host.
 ///
 /// CLI Example:
 ///
@@ -206,7 +206,7 @@ pub fn get_hostname(_context: &Context) -> CallResult {
     Ok(name.to_string_lossy().into_owned().into())
 }
 
-/// The full name of this host.
+/// Return the fully qualified domain name of this host.
 ///
 /// CLI Example:
 ///
@@ -216,7 +216,7 @@ pub fn get_fqdn(context: &Context) -> CallResult {
     Ok(context.grains().get("fqdn").cloned().unwrap_or_default())
 }
 
-/// Whether an address is for private networks.
+/// Return whether an address is private.
 ///
 /// CLI Example:
 ///
@@ -226,7 +226,7 @@ pub fn is_private(_context: &Context, ip_addr: String) -> CallResult {
     Ok(brine_text::network::is_private(address(&ip_addr)?).into())
 }
 
-/// Whether an address is that of a host to itself.
+/// Return whether an address is a loopback address.
 ///
 /// CLI Example:
 ///
@@ -236,7 +236,7 @@ pub fn is_loopback(_context: &Context, ip_addr: String) -> CallResult {
     Ok(address(&ip_addr)?.is_loopback().into())
 }
 
-/// The name under which the name service has an address.
+/// Return the reverse DNS name of an address.
 ///
 /// CLI Example:
 ///
@@ -256,7 +256,7 @@ fn subnet(text: &str) -> Result<Subnet, CallError> {
     text.parse().map_err(|()| CallError::Execution(format!("'{text}' does not appear to be an IPv4 or IPv6 network")))
 }
 
-/// The networks of the interfaces, each once.
+/// Returns the networks of the interfaces, deduplicated.
 fn networks(family: fn(&IpAddr) -> bool, interface: Option<&str>, with_loopback: bool) -> BTreeMap<String, Subnet> {
     let all = interfaces_of_host().into_iter().filter(|(name, _)| interface.is_none_or(|wanted| wanted == name));
     let addresses = all.flat_map(|(_, own)| {
@@ -283,7 +283,7 @@ fn hardware(name: &str) -> Value {
     }
 }
 
-/// One IPv4 address of an interface.
+/// An IPv4 address of an interface.
 struct Address4 {
     ip: Ipv4Addr,
     mask: Ipv4Addr,
@@ -297,7 +297,7 @@ impl Address4 {
     }
 }
 
-/// What is known of an interface.
+/// Attributes of an interface.
 #[derive(Default)]
 struct Interface {
     up: bool,
@@ -339,11 +339,11 @@ impl Interface {
     }
 }
 
-/// All interfaces by name. One that cannot be read is not there.
+/// Returns all interfaces by name. Unreadable ones are omitted.
 fn interfaces_of_host() -> BTreeMap<String, Interface> {
     let mut all: BTreeMap<String, Interface> = BTreeMap::new();
     for entry in getifaddrs().into_iter().flatten() {
-        // An alias such as `eth0:1` belongs to its interface.
+        // An alias such as `eth0:1` is part of its interface.
         let name = entry.interface_name.split(':').next().unwrap_or_default().to_owned();
         let own = all.entry(name).or_default();
         own.up = entry.flags.contains(InterfaceFlags::IFF_UP);
@@ -365,7 +365,7 @@ fn interfaces_of_host() -> BTreeMap<String, Interface> {
     all
 }
 
-/// The addresses of this host that are wanted, in order.
+/// Returns the selected addresses of this host, in order.
 fn addresses(
     kind: fn(&IpAddr) -> bool,
     interface: &Value,
@@ -405,7 +405,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn addresses_are_reckoned_with() {
+    fn addresses_are_classified_and_converted() {
         let context = testing::context(&[]);
         let private: Value =
             map! {"network" => "10.0.0.0", "netmask" => "255.0.0.0", "broadcast" => "10.255.255.255"}.into();
@@ -430,7 +430,7 @@ mod tests {
     #[test]
     fn the_loopback_is_one_of_the_interfaces() {
         let loopback = interfaces_of_host().into_iter().find(|(name, _)| name == "lo");
-        // A host without one has nothing to check.
+        // Skipped on a host without a loopback interface.
         if let Some((_, loopback)) = loopback {
             assert_eq!(loopback.told().get("hwaddr"), Some(&"00:00:00:00:00:00".into()));
         }

@@ -1,4 +1,4 @@
-//! Networks: those of this host, and arithmetic with them.
+//! Networks of this host, and network arithmetic.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use brine_value::{Value, map};
 use super::subnet::Subnet;
 use super::{address, interfaces_of_host, networks, subnet};
 
-/// The IPv4 networks that this host is in.
+/// Return the IPv4 networks of this host.
 ///
 /// CLI Example:
 ///
@@ -23,7 +23,7 @@ pub fn subnets(_context: &Context) -> CallResult {
     Ok(networks.into_iter().collect())
 }
 
-/// The IPv6 networks that this host is in.
+/// Return the IPv6 networks of this host.
 ///
 /// CLI Example:
 ///
@@ -33,7 +33,7 @@ pub fn subnets6(_context: &Context) -> CallResult {
     Ok(networks(IpAddr::is_ipv6, None, false).keys().map(ToString::to_string).collect())
 }
 
-/// The IPv4 networks of this host's interfaces, or of one of them; with `verbose` and what belongs to them.
+/// Return the IPv4 networks of this host's interfaces, or of one interface; with `verbose`, with their attributes.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn ip_networks(
     Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
 }
 
-/// As `ip_networks`, for IPv6.
+/// Return the IPv6 networks of this host's interfaces, as `ip_networks`.
 ///
 /// CLI Example:
 ///
@@ -63,7 +63,7 @@ pub fn ip_networks6(
     Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
 }
 
-/// Whether this host has an address in a network.
+/// Return whether this host has an address in a network.
 ///
 /// CLI Example:
 ///
@@ -75,7 +75,7 @@ pub fn in_subnet(_context: &Context, cidr: String) -> CallResult {
     Ok(all.into_iter().any(|address| !address.ip.is_loopback() && network.holds(address.ip.into())).into())
 }
 
-/// Whether an address is in a network.
+/// Return whether an address is in a network.
 ///
 /// CLI Example:
 ///
@@ -85,7 +85,7 @@ pub fn ip_in_subnet(_context: &Context, ip_addr: String, cidr: String) -> CallRe
     Ok(subnet(&cidr)?.holds(address(&ip_addr)?).into())
 }
 
-/// The network, the mask and the broadcast address of a network.
+/// Return the network address, the netmask and the broadcast address of a network.
 ///
 /// CLI Example:
 ///
@@ -101,7 +101,7 @@ pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
     .into())
 }
 
-/// The network of an address with a mask, or with the length of one behind a slash.
+/// Return the network of an address with a netmask, or with a prefix length after a slash.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! The part of `network` that tells ways to other hosts: routes, neighbours, connections.
+//! `network` functions on routes, neighbours and connections.
 
 use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use brine_value::{Map, Value, map};
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("network", [routes, default_route, get_route, ip_neighs, ipneighs, ip_neighs6, ipneighs6, connect, ping]);
 
-/// The routes of this host, or those of one family: inet or inet6.
+/// Return the routes of this host, or those of one family: inet or inet6.
 ///
 /// CLI Example:
 ///
@@ -23,7 +23,7 @@ pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResu
     Ok(of_family(family.as_deref())?.iter().map(Route::told).collect())
 }
 
-/// The routes that lead to all addresses that no other one leads to.
+/// Return the default routes of this host.
 ///
 /// CLI Example:
 ///
@@ -34,7 +34,7 @@ pub fn default_route(_context: &Context, #[default] family: Option<String>) -> C
     Ok(all.iter().filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0")).map(Route::told).collect())
 }
 
-/// The way to an address: the interface, the address of this host on it, and the next host if there is one.
+/// Return the route to an address: the interface, the source address, and the gateway if there is one.
 ///
 /// CLI Example:
 ///
@@ -52,7 +52,7 @@ pub fn get_route(context: &Context, ip: String) -> CallResult {
     Ok(way.into())
 }
 
-/// The IPv4 addresses of the hosts beside this one, by their hardware addresses.
+/// Return the IPv4 addresses of neighbours, by hardware address.
 ///
 /// CLI Example:
 ///
@@ -62,7 +62,7 @@ pub fn ip_neighs(context: &Context) -> CallResult {
     neighbours(context, '.')
 }
 
-/// As `ip_neighs`.
+/// Return the IPv4 addresses of neighbours, as `ip_neighs`.
 ///
 /// CLI Example:
 ///
@@ -72,7 +72,7 @@ pub fn ipneighs(context: &Context) -> CallResult {
     neighbours(context, '.')
 }
 
-/// The IPv6 addresses of the hosts beside this one, by their hardware addresses.
+/// Return the IPv6 addresses of neighbours, by hardware address.
 ///
 /// CLI Example:
 ///
@@ -82,7 +82,7 @@ pub fn ip_neighs6(context: &Context) -> CallResult {
     neighbours(context, ':')
 }
 
-/// As `ip_neighs6`.
+/// Return the IPv6 addresses of neighbours, as `ip_neighs6`.
 ///
 /// CLI Example:
 ///
@@ -92,7 +92,7 @@ pub fn ipneighs6(context: &Context) -> CallResult {
     neighbours(context, ':')
 }
 
-/// Whether a TCP port of a host can be reached from here.
+/// Return whether a TCP port of a host is reachable.
 ///
 /// CLI Example:
 ///
@@ -121,7 +121,7 @@ pub fn connect(
     Ok(map! {"result" => connected, "comment" => comment}.into())
 }
 
-/// Asks a host four times for an answer, and gives what was told, or with `return_boolean` whether it answered.
+/// Ping a host four times, and return the output, or with `return_boolean` whether it answered.
 ///
 /// CLI Example:
 ///
@@ -140,7 +140,7 @@ pub fn ping(
     Ok(if return_boolean { (output.retcode == 0).into() } else { output.stdout.into() })
 }
 
-/// A route as `netstat` shows it.
+/// A route as shown by `netstat`.
 struct Route {
     family: &'static str,
     destination: String,
@@ -159,11 +159,11 @@ impl Route {
         .into()
     }
 
-    /// A line of `/proc/net/route`.
+    /// Parses a line of `/proc/net/route`.
     fn v4(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
-        // The kernel writes addresses as numbers of this machine, whose bytes are in the order of the network.
+        // The kernel writes addresses as integers in host byte order, whose bytes are in network byte order.
         let address = |place: usize| Some(Ipv4Addr::from(number(place)?.to_ne_bytes()).to_string());
         Some(Route {
             family: "inet",
@@ -175,7 +175,7 @@ impl Route {
         })
     }
 
-    /// A line of `/proc/net/ipv6_route`.
+    /// Parses a line of `/proc/net/ipv6_route`.
     fn v6(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
@@ -191,7 +191,7 @@ impl Route {
     }
 }
 
-/// A route that refuses what takes it.
+/// Flag of a reject route.
 const REJECT: u32 = 0x200;
 
 const FLAGS: [(u32, char); 5] = [(0x2, 'G'), (0x4, 'H'), (0x8, 'R'), (0x10, 'D'), (0x20, 'M')];
@@ -225,7 +225,7 @@ fn of_family(family: Option<&str>) -> Result<Vec<Route>, CallError> {
     }
 }
 
-/// The neighbours whose addresses have this sign in them.
+/// Returns the neighbours whose addresses contain this character.
 fn neighbours(context: &Context, sign: char) -> Result<Value, CallError> {
     let output = run(context, &["ip".into(), "neigh".into(), "show".into()], &[])?;
     let told = output.stdout.lines().filter_map(|line| {
@@ -244,9 +244,9 @@ mod tests {
     use crate::testing::{Scripted, answers, context_with};
 
     #[test]
-    fn the_kernels_tables_are_read() {
+    fn routing_tables_are_parsed() {
         let v4 = Route::v4("eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0").unwrap().told();
-        // The bytes stand the other way round on other machines.
+        // The byte order differs on other machines.
         if cfg!(target_endian = "little") {
             assert_eq!(v4.get("gateway"), Some(&"192.0.2.1".into()));
         }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_tell_the_rest() {
+    fn output_of_ip_is_parsed() {
         let programs = Scripted::new(
             r"
             $ ip route get 10.1.1.1

@@ -1,4 +1,4 @@
-//! Networks: an address and how many of its bits they all share.
+//! A network: an address and a prefix length.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,13 +6,12 @@ use std::str::FromStr;
 
 use brine_text::network::{IpNet, interface};
 
-/// The network in which an address is.
+/// The network of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Subnet(IpNet);
 
 impl Subnet {
-    /// Creates the network of an address by the number of bits that its addresses share; of the address alone if there
-    /// are fewer.
+    /// Creates the network of an address with a prefix length; of the address alone if that is too long.
     pub(super) fn new(ip: IpAddr, length: u32) -> Self {
         let length = u8::try_from(length).unwrap_or(u8::MAX);
         Subnet(IpNet::new(ip, length).unwrap_or_else(|_| ip.into()))
@@ -33,18 +32,18 @@ impl Subnet {
         self.0.broadcast()
     }
 
-    /// Returns the number of bits that its addresses share.
+    /// Returns the prefix length.
     pub(super) fn length(&self) -> u32 {
         self.0.prefix_len().into()
     }
 
-    /// Returns the number of its addresses; the largest number for those of IPv6 that have more.
+    /// Returns the number of addresses; `i128::MAX` if an IPv6 network has more.
     pub(super) fn size(&self) -> i128 {
         let bits = u32::from(self.0.max_prefix_len()) - self.length();
         1i128.checked_shl(bits).filter(|size| *size > 0).unwrap_or(i128::MAX)
     }
 
-    /// Returns whether an address is in it.
+    /// Returns whether an address is in the network.
     pub(super) fn holds(&self, ip: IpAddr) -> bool {
         self.0.contains(&ip)
     }
@@ -66,7 +65,7 @@ impl FromStr for Subnet {
     }
 }
 
-/// The name under which the name service has an address.
+/// Returns the reverse DNS name of an address.
 pub(super) fn reverse(ip: IpAddr) -> String {
     match ip {
         IpAddr::V4(ip) => {

@@ -1,7 +1,8 @@
-//! `pillar`: what the master tells this minion.
+//! `pillar`: data that the master compiles for this minion.
 //!
 //! Outside of templates, values are masked with masters of Brine and of Salt 3008 and later: `unmask=True` and
-//! `pillar.raw` show them. With masters of Salt 3006 and 3007 they are shown, as by the minions of these lines.
+//! `pillar.raw` return them in clear. With masters of Salt 3006 and 3007 they are never masked, as on minions of
+//! these releases.
 
 use std::sync::Arc;
 
@@ -15,7 +16,6 @@ use super::grains::choose;
 
 const MASK: &str = "**********";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pillar`.
@@ -27,7 +27,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 pub struct GetArgs {
     /// Path of the value, such as `users:root:shell`.
     key: String,
-    /// Value that is returned if there is none.
+    /// Value that is returned if the path is missing.
     #[default("".into())]
     default: Value,
     /// Whether a mapping or list is merged into the default.
@@ -39,19 +39,19 @@ pub struct GetArgs {
     /// Text between the keys of the path.
     #[default(":".into())]
     delimiter: String,
-    /// Environment whose pillar is compiled anew.
+    /// Environment for which the pillar is compiled again.
     #[default]
     pillarenv: Option<String>,
     /// Environment of the file server for that pillar.
     #[default]
     saltenv: Option<String>,
-    /// Whether sealed values are returned in clear.
+    /// Whether masked values are returned in clear.
     #[default]
     unmask: Option<bool>,
 }
 
-/// The pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv` of the pillar of
-/// that environment.
+/// Return the pillar value at a path such as `users:root:shell`, or the default; with `pillarenv` or `saltenv`,
+/// from the pillar of that environment.
 ///
 /// CLI Example:
 ///
@@ -77,7 +77,7 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
     Ok(shown(context, value, args.unmask))
 }
 
-/// As `get`.
+/// Return the pillar value at a path, as `get`.
 ///
 /// CLI Example:
 ///
@@ -87,9 +87,9 @@ pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
     get(context, args)
 }
 
-/// The whole pillar, rendered anew, or what is at the top of it by these names.
+/// Compile the pillar again, and return all of it, or these top-level keys.
 ///
-/// Takes pillar, pillarenv, saltenv and unmask.
+/// Accepts pillar, pillarenv, saltenv and unmask.
 ///
 /// CLI Example:
 ///
@@ -105,7 +105,7 @@ pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Ma
     Ok(shown(context, items.into(), unmask))
 }
 
-/// As `items`.
+/// Compile the pillar again and return it, as `items`.
 ///
 /// CLI Example:
 ///
@@ -115,8 +115,8 @@ pub fn data(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
     items(context, args, kwargs)
 }
 
-/// Return the types of the pillar's values in the place of the values. Masked values are strings. Takes what
-/// `items` takes.
+/// Return the types of the pillar's values instead of the values. Masked values are strings. Accepts the arguments
+/// of `items`.
 ///
 /// CLI Example:
 ///
@@ -126,9 +126,9 @@ pub fn obfuscate(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
     Ok(kinds(&items(context, args, kwargs)?))
 }
 
-/// Some pillar values by path.
+/// Return several pillar values by path.
 ///
-/// Takes default, delimiter, pillarenv, saltenv and unmask.
+/// Accepts default, delimiter, pillarenv, saltenv and unmask.
 ///
 /// CLI Example:
 ///
@@ -148,7 +148,7 @@ pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
     Ok(shown(context, named.into(), unmasked(&kwargs)))
 }
 
-/// Chooses from a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
+/// Look up a value in a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
 ///
 /// CLI Example:
 ///
@@ -166,7 +166,7 @@ pub fn filter_by(
     choose(&lookup_dict, value.as_deref(), merge, &default, &base)
 }
 
-/// Whether there is a file below the minion's own `pillar_roots`, in one environment or in any.
+/// Return whether a file exists below the minion's own `pillar_roots`, in one environment or in any.
 ///
 /// CLI Example:
 ///
@@ -182,7 +182,7 @@ pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<S
     Ok(found.into())
 }
 
-/// Return the pillar as the minion has it, or a key of it; masked with `unmask=False` alone.
+/// Return the pillar in memory, or a key of it; masked only with `unmask=False`.
 ///
 /// CLI Example:
 ///
@@ -197,7 +197,7 @@ pub fn raw(context: &Context, #[default] key: Option<String>, #[default(true)] u
     Ok(shown(context, value, Some(unmask)))
 }
 
-/// The names below a path, where there must be a mapping.
+/// Return the keys of the mapping at a path.
 ///
 /// CLI Example:
 ///
@@ -211,7 +211,7 @@ pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: St
     }
 }
 
-/// The names of the pillar's entries. Takes what `items` takes.
+/// Return the top-level keys of the pillar. Accepts the arguments of `items`.
 ///
 /// CLI Example:
 ///
@@ -221,7 +221,7 @@ pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     Ok(anew(context, &kwargs)?.keys().cloned().collect())
 }
 
-/// The pillar, or that of an environment, which is rendered for this.
+/// Returns the pillar in memory, or compiles that of an environment.
 fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Arc<Map>, CallError> {
     if saltenv.is_none() && pillarenv.is_none() {
         return Ok(context.pillar());
@@ -229,7 +229,7 @@ fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Resu
     context.minion.upstream.pillar(saltenv, pillarenv, &Map::new()).map(Arc::new).map_err(CallError::Execution)
 }
 
-/// The pillar, rendered anew as the arguments of `items` say.
+/// Compiles the pillar again, with the arguments of `items`.
 fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     let config = context.config();
     let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
@@ -251,14 +251,14 @@ fn unmasked(kwargs: &Map) -> Option<bool> {
     kwargs.get("unmask").filter(|value| !value.is_nil()).map(Value::is_truthy)
 }
 
-/// Returns a value masked, unless `unmask` is true. If it is not given, values are masked outside of templates, with
-/// masters that do so.
+/// Returns a value masked, unless `unmask` is true. If that is not given, values are masked outside of templates,
+/// if the master's release does so.
 fn shown(context: &Context, value: Value, unmask: Option<bool>) -> Value {
     let unmask = unmask.unwrap_or_else(|| context.in_template || !context.minion.upstream.masks_pillar());
     if unmask { value } else { masked(&value) }
 }
 
-/// The kind of each value in the place of the value.
+/// Returns the type of each value in its place.
 fn kinds(value: &Value) -> Value {
     match value {
         Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), kinds(value))).collect()),
@@ -267,7 +267,7 @@ fn kinds(value: &Value) -> Value {
     }
 }
 
-/// Every value that says something is hidden.
+/// Replaces every value by the mask.
 fn masked(value: &Value) -> Value {
     match value {
         Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (key.clone(), masked(value))).collect()),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn pillar_mask_output_shows_items_alone() {
+    fn pillar_mask_output_unmasks_items_only() {
         let mut context = testing::context(&[]);
         context.run_opts = Some(Arc::new(map! {"pillar_mask_output" => false}));
         let call = |fun: &str, args: Args| context.call(&format!("pillar.{fun}"), args);

@@ -1,6 +1,6 @@
-//! `pip`: packages of Python, by the program pip.
+//! `pip`: Python packages, with the program pip.
 //!
-//! `bin_env` is the folder of a virtual environment, a python, or a pip; without it, it is that of the host.
+//! `bin_env` is the directory of a virtual environment, a python, or a pip; by default the host's pip is used.
 
 pub(crate) mod state;
 pub(crate) mod versions;
@@ -19,7 +19,6 @@ use super::cmd;
 use super::user::names;
 use crate::pip::versions::compare;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pip`.
@@ -40,7 +39,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Installs packages, those of requirements files, or both. Takes pip's options as keyword arguments.
+/// Install packages, those of requirements files, or both. Accepts pip's options as keyword arguments.
 ///
 /// CLI Example:
 ///
@@ -63,7 +62,7 @@ pub fn install(
     }
     words.extend(options(&kwargs)?);
     for package in names(&pkgs) {
-        // A comma is between packages, so a semicolon stands in it for one in a version.
+        // Packages are separated by commas, so a semicolon is written for a comma in a version.
         words.push(package.replace(';', ","));
     }
     for source in names(kwargs.get("editable").unwrap_or(&Value::Nil)) {
@@ -73,7 +72,7 @@ pub fn install(
     Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
-/// Removes packages, and those of requirements files.
+/// Uninstall packages, and those of requirements files.
 ///
 /// CLI Example:
 ///
@@ -102,7 +101,7 @@ pub fn uninstall(
     Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
-/// The packages that are installed, as lines of a requirements file.
+/// Return the installed packages in the format of a requirements file.
 ///
 /// CLI Example:
 ///
@@ -114,7 +113,7 @@ pub fn freeze(context: &Context, #[default] bin_env: Option<String>, #[keywords]
     Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
 }
 
-/// The packages that are installed, with their versions; with a prefix, those whose names start with it.
+/// Return the installed packages with their versions; with a prefix, those whose names start with it.
 ///
 /// CLI Example:
 ///
@@ -135,7 +134,7 @@ pub fn list_(
     Ok(named.map(|(name, version)| (name.into(), version.into())).collect::<Map>().into())
 }
 
-/// The version of pip.
+/// Return the version of pip.
 ///
 /// CLI Example:
 ///
@@ -150,7 +149,7 @@ pub fn version(context: &Context, #[default] bin_env: Option<String>, #[keywords
     Ok(version.map(str::to_owned).into())
 }
 
-/// The packages of which there is a newer version.
+/// Return the packages for which a newer version is available.
 ///
 /// CLI Example:
 ///
@@ -167,7 +166,7 @@ pub fn list_upgrades(context: &Context, #[default] bin_env: Option<String>, #[ke
     Ok(found.iter().map(one).collect::<Map>().into())
 }
 
-/// Whether a package is installed.
+/// Return whether a package is installed.
 ///
 /// CLI Example:
 ///
@@ -186,7 +185,7 @@ pub fn is_installed(
         .into())
 }
 
-/// Whether there is a newer version of a package.
+/// Return whether a newer version of a package is available.
 ///
 /// CLI Example:
 ///
@@ -201,7 +200,7 @@ pub fn upgrade_available(
     Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
 }
 
-/// Brings all packages to their newest version.
+/// Upgrade all packages to their newest version.
 ///
 /// CLI Example:
 ///
@@ -229,7 +228,7 @@ pub fn upgrade(context: &Context, #[default] bin_env: Option<String>, #[keywords
     Ok(map! {"changes" => changes.collect::<Map>(), "result" => result, "comment" => comment}.into())
 }
 
-/// The versions of a package that there are, oldest first; without those that are not final, unless they are asked for.
+/// Return the available versions of a package, oldest first; pre-releases only on request.
 ///
 /// CLI Example:
 ///
@@ -262,7 +261,7 @@ pub fn list_all_versions(
     Ok(if found.is_empty() { Value::Nil } else { found.into() })
 }
 
-/// A package's name as all its spellings are compared.
+/// Return a package's name in normalized form.
 ///
 /// CLI Example:
 ///
@@ -272,7 +271,7 @@ pub fn normalize(_context: &Context, name: String) -> CallResult {
     Ok(normalized(&name).into())
 }
 
-/// Lower case, with one hyphen for each run of `-`, `_` and `.`.
+/// Returns the name in lower case, with one hyphen for each run of `-`, `_` and `.`.
 pub fn normalized(name: &str) -> String {
     let mut out = String::new();
     for c in name.to_lowercase().chars() {
@@ -285,7 +284,7 @@ pub fn normalized(name: &str) -> String {
     out
 }
 
-/// The words that start pip.
+/// Returns the arguments that start pip.
 pub fn program(bin_env: Option<&str>) -> Result<Vec<String>, CallError> {
     let module = |python: String| vec![python, "-m".to_owned(), "pip".to_owned()];
     let Some(place) = bin_env.filter(|place| !place.is_empty()) else {
@@ -333,7 +332,8 @@ fn all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
 
-/// A requirements file on this host; one under `salt://` is copied into the cache. Nothing if it is not there.
+/// Returns the local path of a requirements file; one under `salt://` is copied into the cache. `None` if it does
+/// not exist.
 fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<String>, CallError> {
     let Some(path) = name.strip_prefix("salt://") else { return Ok(Some(name.to_owned())) };
     let saltenv = kwargs.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
@@ -345,7 +345,7 @@ fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<Str
     Ok(Some(place.display().to_string()))
 }
 
-/// The options of `pip install` that keyword arguments ask for, in Salt's order.
+/// Returns the options of `pip install` for keyword arguments, in Salt's order.
 fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
     const WITH_VALUE: [(&str, &str); 14] = [
         ("no_binary", "--no-binary"),
@@ -401,7 +401,7 @@ fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
     Ok(words)
 }
 
-/// `extra_args`: words, or options with their values.
+/// Reads `extra_args`: arguments, or options with their values.
 fn extra(kwargs: &Map) -> Vec<String> {
     let given = kwargs.get("extra_args").and_then(Value::as_list).unwrap_or_default();
     let words = |arg: &Value| match arg {

@@ -1,4 +1,4 @@
-//! `pip`: packages of Python as states.
+//! `pip`: states of Python packages.
 
 use std::cmp::Ordering;
 
@@ -13,7 +13,7 @@ use crate::pip::versions::{Requirement, compare};
 /// State functions of `pip`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("pip", [installed, removed, uptodate]);
 
-/// Packages that are installed: the name, those of `pkgs`, of requirements files, or of a source.
+/// Ensure that packages are installed: `name`, those of `pkgs`, of requirements files, or of a source.
 #[function]
 pub fn installed(
     context: &StateContext,
@@ -41,7 +41,7 @@ pub fn installed(
     }
 }
 
-/// A package that is not installed.
+/// Ensure that a package is not installed.
 #[function]
 pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let list = match call(context, "pip.list", &kwargs, Map::new()) {
@@ -66,7 +66,7 @@ pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
     Ok(StateReturn::ok(&name, "Package was successfully removed.").with_changes(changes).into())
 }
 
-/// All packages in their newest version.
+/// Ensure that all packages have their newest version.
 #[function]
 pub fn uptodate(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let upgrades = match call(context, "pip.list_upgrades", &kwargs, Map::new()) {
@@ -90,7 +90,7 @@ pub fn uptodate(context: &StateContext, name: String, #[keywords] kwargs: Map) -
     Ok(StateReturn::ok(&name, "Upgrade successful.").with_changes(changes).into())
 }
 
-/// Calls a function of `pip` with those arguments that say where and as whom.
+/// Calls a function of `pip` with the arguments that select the environment and the user.
 fn call(context: &StateContext, function: &str, kwargs: &Map, more: Map) -> Result<Value, CallError> {
     let mut args = more;
     for key in ["bin_env", "user", "cwd", "env_vars"] {
@@ -101,14 +101,14 @@ fn call(context: &StateContext, function: &str, kwargs: &Map, more: Map) -> Resu
     context.call.call(function, Args::keyword(args))
 }
 
-/// What is asked for.
+/// The desired packages.
 struct Installed {
     told: String,
     pkgs: Vec<String>,
     kwargs: Map,
 }
 
-/// A package that is asked for: its name as it is compared, what was written, and what that means.
+/// A desired package: its normalized name, its specification, and the parsed requirement.
 struct Wanted<'p> {
     name: Option<String>,
     written: &'p str,
@@ -204,7 +204,7 @@ impl Installed {
         Ok(StateReturn::ok(&self.told, there.join("\n")).with_changes(changes))
     }
 
-    /// What is to be said of a package that is as it should be.
+    /// Returns the comment if a package is installed as desired.
     fn is_there(&self, context: &StateContext, package: &Wanted, list: &Value) -> Result<Option<String>, CallError> {
         let have = package.name.as_ref().and_then(|name| list.get(name)).map(ToString::to_string);
         let (Some(name), Some(have)) = (&package.name, have) else { return Ok(None) };
@@ -242,7 +242,7 @@ impl Installed {
         context.call.call("pip.install", Args::keyword(args))
     }
 
-    /// Requirements files, and sources that are worked on.
+    /// Installs from requirements files and editable sources.
     fn install_elsewhere(
         &self,
         context: &StateContext,
@@ -296,7 +296,7 @@ impl Installed {
     }
 }
 
-/// The packages that pip says were there before.
+/// Returns the packages that pip reports as already installed.
 fn untouched(stdout: &str) -> Vec<String> {
     let starts = ["Requirement already satisfied: ", "Requirement already up-to-date: "];
     let lines = stdout.lines().filter_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));

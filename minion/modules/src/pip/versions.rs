@@ -1,10 +1,11 @@
-//! Versions of Python's packages: their order, and what a requirement asks for.
+//! Versions of Python packages: their order, and requirements.
 
 use std::cmp::Ordering;
 
 use pep440_rs::Version;
 
-/// Compares two versions. One that PEP 440 does not know comes before all others, as pip sorted them while it took them.
+/// Compares two versions. Versions that are invalid by PEP 440 sort first, as in releases of pip that accepted
+/// them.
 pub fn compare(a: &str, b: &str) -> Ordering {
     match (a.parse::<Version>().ok(), b.parse::<Version>().ok()) {
         (None, None) => a.cmp(b),
@@ -12,17 +13,17 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// A package, and the versions that are good.
+/// A package and its accepted versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirement {
-    /// The name; nothing for a URL or a path that does not say it.
+    /// The name; `None` for a URL or a path that does not contain it.
     pub name: Option<String>,
     /// Operators and versions.
     pub versions: Vec<(String, String)>,
 }
 
 impl Requirement {
-    /// Reads `name[extras]>=1,<2; marker`, or says what is wrong with it.
+    /// Parses `name[extras]>=1,<2; marker`. The error is a message.
     pub fn parse(text: &str) -> Result<Self, String> {
         let whole = text.split(';').next().unwrap_or(text).trim();
         let is_place = ["://", "git+", "svn+", "hg+", "bzr+"].iter().any(|mark| whole.contains(mark))
@@ -62,7 +63,7 @@ impl Requirement {
         Ok(Requirement { name: Some(name.to_owned()), versions })
     }
 
-    /// What a URL or a path says of its package: `#egg=name`, or the name of a wheel, which has a version in it.
+    /// Returns the requirement in a URL or a path: `#egg=name`, or the name of a wheel, which includes a version.
     fn of_place(place: &str) -> Self {
         let (path, fragment) = place.split_once('#').unwrap_or((place, ""));
         let egg = fragment.split('&').find_map(|part| part.strip_prefix("egg="));
@@ -80,7 +81,7 @@ impl Requirement {
         }
     }
 
-    /// Whether a version is good.
+    /// Whether a version is accepted.
     pub fn is_fulfilled(&self, version: &str) -> bool {
         self.versions.iter().all(|(operator, wanted)| fits(version, operator, wanted))
     }
@@ -100,7 +101,7 @@ fn fits(version: &str, operator: &str, wanted: &str) -> bool {
         "<=" => order.is_le(),
         ">" => order.is_gt(),
         "<" => order.is_lt(),
-        // As new as that, and alike but for the last number.
+        // Compatible release (`~=`): not older, and equal except for the last component.
         _ => {
             let start = wanted.rsplit_once('.').map_or(wanted, |(start, _)| start);
             order.is_ge() && (version == start || version.starts_with(&format!("{start}.")))
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_have_the_order_of_their_releases() {
+    fn versions_are_ordered_by_release() {
         let order = ["1.0.dev1", "1.0a1", "1.0b2", "1.0rc1", "1.0", "1.0.post1", "1.0.1", "1.9", "1.10", "2", "1!0.1"];
         for pair in order.windows(2) {
             assert_eq!(compare(pair[0], pair[1]), Ordering::Less, "{pair:?}");
@@ -123,7 +124,7 @@ mod tests {
             ("v1.0-RC.1", "1.0rc1", Ordering::Equal),
             ("1.0", "1.0+local", Ordering::Less),
             ("1.0.post1.dev2", "1.0.post1", Ordering::Less),
-            // No versions of PEP 440.
+            // Invalid by PEP 440.
             ("2004d", "0.1", Ordering::Less),
             ("2004d", "2004e", Ordering::Less),
         ] {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_are_read() {
+    fn requirements_are_parsed() {
         for (text, version, good) in [
             ("x", "1", true),
             ("x==1.0", "1", true),

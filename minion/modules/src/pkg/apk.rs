@@ -1,4 +1,4 @@
-//! apk: Alpine's package manager. It holds no packages, and its repositories are not managed.
+//! apk: Alpine's package manager. It has no holds, and its repositories are not managed.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -29,20 +29,20 @@ fn complaints(output: &Output) -> Vec<String> {
     if output.retcode == 0 {
         return Vec::new();
     }
-    // Its errors are among what it tells, too.
+    // Some of its errors are written to the standard output.
     let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     vec![said.clone()]
 }
 
-/// The name and version in `brine-one-1.0-r0`: a version has a release, and no other `-`.
+/// Splits `brine-one-1.0-r0` into name and version: a version has a release, and no other `-`.
 fn split(text: &str) -> Option<(String, String)> {
     let (rest, release) = text.rsplit_once('-')?;
     let (name, version) = rest.rsplit_once('-')?;
     Some((name.to_owned(), format!("{version}-{release}")))
 }
 
-/// The packages that apk would install or bring to another version, from lines such as
-/// `(1/2) Upgrading brine-one (1.0-r0 -> 1.1-r0)`.
+/// Returns the packages that apk would install or change, from lines such as `(1/2) Upgrading brine-one (1.0-r0 ->
+/// 1.1-r0)`.
 fn planned(text: &str, verbs: &[&str]) -> Versions {
     let one = |line: &str| {
         let mut words = line.split_whitespace();
@@ -54,7 +54,7 @@ fn planned(text: &str, verbs: &[&str]) -> Versions {
     text.lines().filter_map(one).collect()
 }
 
-/// The versions of a package in what `apk policy` tells, the newest first.
+/// Returns the versions of a package in the output of `apk policy`, newest first.
 fn policy(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("  ")?.strip_suffix(':'));
     lines.filter(|version| !version.starts_with(' ')).map(str::to_owned).collect()
@@ -83,7 +83,7 @@ impl Packages for Apk {
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
         let mut versions = policy(&apk(context, &["policy"], &[argument(name)?], options)?.stdout);
-        // Repositories may have an older version first.
+        // Repositories may list an older version first.
         let mut sorted: Vec<String> = Vec::new();
         for version in versions.drain(..) {
             let mut place = 0;
@@ -117,7 +117,7 @@ impl Packages for Apk {
     }
 
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
-        // A package is an archive whose `.PKGINFO` says what it is.
+        // A package is an archive whose `.PKGINFO` describes it.
         let path = path.display().to_string();
         let words = ["tar", "-xzOf", &path, ".PKGINFO"].map(str::to_owned);
         let output = run(context, &words, &[])?;
@@ -125,7 +125,7 @@ impl Packages for Apk {
             let mut fields = output.stdout.lines().filter_map(|line| line.split_once(" = "));
             fields.find_map(|(key, value)| (key == name).then(|| value.trim().to_owned()))
         };
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         field("pkgname").zip(field("pkgver")).ok_or_else(told)
     }
 
@@ -163,7 +163,7 @@ impl Packages for Apk {
         Ok(complaints(&apk(context, words, &arguments(&names)?, options)?))
     }
 
-    /// Whether that worked.
+    /// Returns whether the refresh succeeded.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
         let output = apk(context, &["update"], &[], options)?;
         match output.retcode {
@@ -187,7 +187,7 @@ impl Packages for Apk {
 
     fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
         let output = apk(context, &["info", "-W"], &[argument(path)?], &Options::default())?;
-        // `/bin/sh is owned by busybox-1.36.1-r5`, also behind the target of a link.
+        // `/bin/sh is owned by busybox-1.36.1-r5`, also after the target of a link.
         let owner = output.stdout.lines().find_map(|line| split(line.rsplit_once(" is owned by ")?.1.trim()));
         Ok(owner.map(|(name, _)| name).unwrap_or_default())
     }
@@ -216,7 +216,7 @@ mod tests {
     use crate::testing::{self, Scripted};
 
     #[test]
-    fn names_and_versions_are_told_apart() {
+    fn names_and_versions_are_split() {
         let pair = |name: &str, version: &str| Some((name.to_owned(), version.to_owned()));
         for (text, expected) in [
             ("brine-one-1.0-r0", pair("brine-one", "1.0-r0")),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apk_would_do_is_read() {
+    fn simulated_changes_are_parsed() {
         let text = "(1/3) Upgrading musl (1.2.4-r1 -> 1.2.4-r2)\n(2/3) Installing pcre2 (10.42-r1)\n\
                     (3/3) Upgrading git (2.40.1-r0 -> 2.40.3-r0)\nOK: 23 MiB in 40 packages\n";
         let expected = [("git", "2.40.3-r0"), ("musl", "1.2.4-r2")];
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn apks_policy_is_read() {
+    fn output_of_apk_policy_is_parsed() {
         let text = "git policy:\n  2.40.1-r0:\n    lib/apk/db/installed\n  2.40.3-r0:\n    https://example.org/main\n";
         assert_eq!(policy(text), ["2.40.1-r0", "2.40.3-r0"]);
     }

@@ -1,4 +1,4 @@
-//! The functions of `pkg` that keep packages at their versions.
+//! `pkg` functions that hold packages at their versions.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -12,7 +12,7 @@ use super::wanted;
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, list_holds, hold, unhold]);
 
-/// What dpkg is to do with packages, by state: `install`, `hold`, `deinstall`, `purge`.
+/// Return packages by dpkg's selection state: `install`, `hold`, `deinstall`, `purge`.
 ///
 /// CLI Example:
 ///
@@ -34,7 +34,7 @@ pub fn get_selections(
     Ok(found.into_iter().map(|(state, names)| (state.into(), names.into())).collect::<Map>().into())
 }
 
-/// The packages that are held, by dnf or zypper: with `full`, with their versions.
+/// Return the packages held by dnf or zypper, with `full` with their versions.
 ///
 /// CLI Example:
 ///
@@ -45,7 +45,7 @@ pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kw
     Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
 }
 
-/// Keeps packages at the versions that they have.
+/// Hold packages at their current versions.
 ///
 /// CLI Example:
 ///
@@ -60,7 +60,7 @@ pub fn hold(
     set(context, name.as_deref(), &pkgs, true, &kwargs)
 }
 
-/// Lets packages get new versions again.
+/// Release held packages.
 ///
 /// CLI Example:
 ///
@@ -75,7 +75,7 @@ pub fn unhold(
     set(context, name.as_deref(), &pkgs, false, &kwargs)
 }
 
-/// The locks of a package manager, for a function that needs them.
+/// Returns the locks of a package manager, or the error of a function that needs them.
 fn locks<'p>(packages: &'p dyn Packages, function: &str) -> Result<&'p dyn Locks, CallError> {
     packages.locks().ok_or_else(|| CallError::NotAvailable(function.to_owned()))
 }
@@ -90,7 +90,7 @@ fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: 
     Ok(locks.set(context, &wanted, hold, &Options::read(kwargs))?.into())
 }
 
-/// What is told of a package that was held or released.
+/// Result for a package that was held or released.
 pub struct Told {
     result: Value,
     comment: String,
@@ -98,27 +98,27 @@ pub struct Told {
 }
 
 impl Told {
-    /// It is as it should be.
+    /// Returns the result without a change.
     pub fn nothing(comment: String) -> Self {
         Told { result: true.into(), comment, changes: Map::new() }
     }
 
-    /// It would be changed.
+    /// Returns the result of test mode for a pending change.
     pub fn would(comment: String) -> Self {
         Told { result: Value::Nil, comment, changes: Map::new() }
     }
 
-    /// It was changed.
+    /// Returns the result of a change.
     pub fn done(comment: String, changes: Map) -> Self {
         Told { result: true.into(), comment, changes }
     }
 
-    /// It could not be changed.
+    /// Returns the result of a failure.
     pub fn failed(comment: String) -> Self {
         Told { result: false.into(), comment, changes: Map::new() }
     }
 
-    /// The mapping that is told of this package.
+    /// Returns the mapping that is reported for this package.
     pub fn of(self, name: &str) -> Map {
         map! {"name" => name, "changes" => self.changes, "result" => self.result, "comment" => self.comment}
     }

@@ -1,7 +1,7 @@
-//! What a package manager can do, and which one this host has.
+//! The interface of package managers, and the selection of this host's.
 //!
-//! [`Packages`] is what every manager has; [`Locks`] and [`Repositories`] are what some have. Which is behind them is
-//! decided by the grains `os_family` and `os`, in [`packages`] alone.
+//! [`Packages`] is implemented by every manager, [`Locks`] and [`Repositories`] by some. The grains `os_family` and
+//! `os` select the implementation, in [`packages`] only.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,36 +18,36 @@ use super::options::Options;
 use super::pacman::Pacman;
 use super::zypper::Zypper;
 
-/// Names and versions; the versions of a package that is installed more than once have commas between them.
+/// Names and versions; several installed versions of a package are separated by commas.
 pub type Versions = BTreeMap<String, String>;
 
-/// A package and the version that it should have, if that matters.
+/// A package and its desired version, if any.
 pub type Wanted = (String, Option<String>);
 
-/// All that is installed, by name; of each package its versions in order.
+/// All installed packages by name, each with its versions in order.
 pub type Listed = BTreeMap<String, Vec<Installed>>;
 
-/// One version of a package that is installed.
+/// An installed version of a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
-    /// The whole version, with epoch and release.
+    /// Full version, with epoch and release.
     pub version: String,
-    /// More about it, where the manager tells.
+    /// Details, where the manager reports them.
     pub details: Option<Details>,
 }
 
-/// What `attr` of `pkg.list_pkgs` tells.
+/// Attributes of a package for `attr` of `pkg.list_pkgs`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The epoch, if there is one.
     pub epoch: Option<String>,
-    /// The version alone.
+    /// Version without epoch and release.
     pub version: String,
     /// The release, if there is one.
     pub release: Option<String>,
     /// The architecture.
     pub arch: String,
-    /// When it was installed, in seconds.
+    /// Time of installation, in Unix seconds.
     pub installed: Option<i64>,
 }
 
@@ -57,9 +57,9 @@ impl From<&str> for Installed {
     }
 }
 
-/// The package manager of this host.
+/// Returns the package manager of this host.
 pub fn packages(context: &Context) -> Result<&'static dyn Packages, CallError> {
-    /// Systems with dnf that call themselves a family of their own.
+    /// Systems with dnf whose `os_family` is not RedHat.
     const WITH_DNF: [&str; 8] =
         ["amazon", "xcp", "xenserver", "virtuozzolinux", "virtuozzo", "issabel pbx", "openeuler", "vmware photon os"];
     let os = context.grains().get("os").map(|os| os.to_string().to_lowercase()).unwrap_or_default();
@@ -76,12 +76,12 @@ pub fn packages(context: &Context) -> Result<&'static dyn Packages, CallError> {
     }
 }
 
-/// What a package manager can do. Who changes packages gets back what the manager complained of: nothing if all went well.
+/// A package manager. Methods that change packages return its error messages: none on success.
 pub trait Packages: Sync {
-    /// The packages that are installed.
+    /// Returns the installed packages.
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError>;
 
-    /// The same, as names and versions.
+    /// Returns the installed packages as names and versions.
     fn installed(&self, context: &Context, options: &Options) -> Result<Versions, CallError> {
         let joined = |versions: Vec<Installed>| {
             versions.into_iter().map(|installed| installed.version).collect::<Vec<_>>().join(",")
@@ -89,28 +89,28 @@ pub trait Packages: Sync {
         Ok(self.list(context, options)?.into_iter().map(|(name, versions)| (name, joined(versions))).collect())
     }
 
-    /// The packages of which only configuration is left.
+    /// Returns the removed packages whose configuration is left.
     fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
         Ok(Versions::new())
     }
 
-    /// Whether configuration may be left over.
+    /// Whether removed packages may leave configuration.
     fn keeps_configuration(&self) -> bool {
         false
     }
 
-    /// The newest versions that could be installed, of those packages that are known.
+    /// Returns the newest available versions of those packages that are known.
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError>;
 
-    /// All versions of a package that could be installed, the newest first.
+    /// Returns all available versions of a package, newest first.
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError>;
 
-    /// Whether questions about newer versions ask the repositories before, where that is not said.
+    /// Whether queries for upgrades refresh the repositories by default.
     fn refreshes(&self) -> bool {
         true
     }
 
-    /// The version that would come if a package is asked for with this one, as far as the manager tells it before.
+    /// Returns the version that would be installed for a requested one, if the manager can predict it.
     fn foreseen(
         &self,
         _context: &Context,
@@ -121,19 +121,19 @@ pub trait Packages: Sync {
         Ok(None)
     }
 
-    /// Installs packages, each with a version or the newest.
+    /// Installs packages, each in a version or the newest.
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError>;
 
-    /// The name and version of the package in a file.
+    /// Returns the name and version of a package file.
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError>;
 
-    /// Installs packages that are files.
+    /// Installs package files.
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError>;
 
-    /// The new versions that there are; with `dist` also those for which other packages must come or go.
+    /// Returns the available upgrades; with `dist` also those that install or remove other packages.
     fn upgrades(&self, context: &Context, dist: bool, options: &Options) -> Result<Versions, CallError>;
 
-    /// Installs all of these, or only those of the packages that are named.
+    /// Installs all upgrades, or those of the named packages.
     fn upgrade(
         &self,
         context: &Context,
@@ -142,7 +142,7 @@ pub trait Packages: Sync {
         options: &Options,
     ) -> Result<Vec<String>, CallError>;
 
-    /// Removes packages, those with a version only in that version; with `purge` their configuration too.
+    /// Removes packages, those with a version only in that version; with `purge` also their configuration.
     fn remove(
         &self,
         context: &Context,
@@ -151,24 +151,24 @@ pub trait Packages: Sync {
         options: &Options,
     ) -> Result<Vec<String>, CallError>;
 
-    /// Asks the repositories what there is, and tells of it as Salt does for this manager.
+    /// Refreshes the repositories, and returns the result as Salt does for this manager.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError>;
 
-    /// Compares versions in the packages' order.
+    /// Compares versions in the manager's order.
     fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError>;
 
-    /// The name without the architecture, if that is the host's.
+    /// Returns the name without the architecture, if that is the host's.
     fn normal_name(&self, _context: &Context, name: &str) -> String {
         name.to_owned()
     }
 
-    /// The package that a file belongs to; an empty text if to none.
+    /// Returns the package that owns a file; an empty string if there is none.
     fn owner(&self, context: &Context, path: &str) -> Result<String, CallError>;
 
-    /// The files of packages, and what went wrong.
+    /// Returns the files of packages, and errors.
     fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError>;
 
-    /// What is told when changing packages went wrong.
+    /// Returns the message of a failed operation.
     fn problem(&self, doing: Doing) -> &'static str {
         match doing {
             Doing::Installing | Doing::Reinstalling => "Problem encountered installing package(s)",
@@ -177,48 +177,48 @@ pub trait Packages: Sync {
         }
     }
 
-    /// How packages are kept at their versions, if the manager can.
+    /// Returns the holds of the manager, if it has any.
     fn locks(&self) -> Option<&dyn Locks> {
         None
     }
 
-    /// The repositories, if the manager's are managed.
+    /// Returns the repositories, if the manager's are managed.
     fn repositories(&self) -> Option<&dyn Repositories> {
         None
     }
 }
 
-/// What was tried with packages.
+/// An operation on packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// Installing them.
+    /// Installation.
     Installing,
-    /// Installing what is there again.
+    /// Reinstallation.
     Reinstalling,
-    /// Removing them.
+    /// Removal.
     Removing,
-    /// Bringing them to newer versions.
+    /// Upgrade.
     Upgrading,
 }
 
-/// The files of packages.
+/// Files of packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
-    /// Packages that are not there, in the manager's words.
+    /// The manager's messages on missing packages.
     pub errors: Vec<String>,
-    /// Where the files are.
+    /// Paths of the files.
     pub files: Vec<String>,
 }
 
-/// Keeping packages at their versions.
+/// Holds packages at their versions.
 pub trait Locks {
-    /// The packages that are held, and at which version where that is written down.
+    /// Returns the held packages, with the version where it is recorded.
     fn held(&self, context: &Context, options: &Options) -> Result<Vec<Wanted>, CallError>;
 
-    /// Holds packages, or lets them go: of each a mapping of `name`, `changes`, `result` and `comment`.
+    /// Holds or releases packages, and returns for each a mapping of `name`, `changes`, `result` and `comment`.
     fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, options: &Options) -> Result<Map, CallError>;
 
-    /// The packages that are held, as `pkg.list_holds` tells.
+    /// Returns the held packages as in `pkg.list_holds`.
     fn told(&self, _context: &Context, _full: bool, _options: &Options) -> Result<Vec<String>, CallError> {
         Err(CallError::NotAvailable("pkg.list_holds".into()))
     }
@@ -229,42 +229,42 @@ pub trait Locks {
     }
 }
 
-/// The places that packages come from.
+/// Package repositories.
 pub trait Repositories {
-    /// All of them, by the name that the manager has for them.
+    /// Returns all repositories, by the manager's name.
     fn all(&self, context: &Context, args: &Map) -> Result<Map, CallError>;
 
-    /// One of them; an empty mapping if it is not there.
+    /// Returns a repository; an empty mapping if it does not exist.
     fn one(&self, context: &Context, repo: &str, args: &Map) -> Result<Map, CallError>;
 
-    /// Takes one away, and tells of it.
+    /// Deletes a repository, and returns the result.
     fn delete(&self, context: &Context, repo: &str, args: &Map) -> Result<Value, CallError>;
 
-    /// Writes one, or changes it, and tells of it.
+    /// Adds or changes a repository, and returns the result.
     fn modify(&self, context: &Context, repo: &str, args: Map) -> Result<Value, CallError>;
 
-    /// The name that a state's name and arguments mean; arguments are brought to the manager's form.
+    /// Returns the name of the repository for a state's name and arguments, which are converted to the manager's form.
     fn named(&self, name: &str, args: &mut Map) -> String;
 
-    /// The repository that the arguments of a state describe, to be compared with what there is.
+    /// Returns the repository that the arguments of a state describe, for comparison.
     fn described(&self, _repo: &str, args: &Map) -> Map {
         args.clone()
     }
 
-    /// Whether what there is differs from what is described.
+    /// Whether the current repository differs from the described one.
     fn differs(&self, have: &Map, wanted: &Map, args: &Map) -> bool;
 
-    /// Whether a repository that was found is the one that a state wants to be rid of.
+    /// Whether an existing repository is the one that a state removes.
     fn is_meant(&self, _repo: &str, _found: &Map) -> bool {
         true
     }
 
-    /// Removes the key that a repository was signed with.
+    /// Removes the signing key of a repository.
     fn delete_key(&self, _context: &Context, _args: &Map) -> Result<Value, CallError> {
         Err(CallError::NotAvailable("pkg.del_repo_key".into()))
     }
 
-    /// Whether keys of repositories are managed.
+    /// Whether signing keys are managed.
     fn has_keys(&self) -> bool {
         false
     }

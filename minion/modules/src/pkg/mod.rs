@@ -1,7 +1,7 @@
-//! `pkg`: the packages of this host.
+//! `pkg`: packages of this host.
 //!
-//! `manager.rs` says what a package manager can do; apt, dnf, zypper, apk and pacman are behind it, one file or folder
-//! each. What calls and states share stands in `work.rs`, which versions are good in `versions.rs`.
+//! `manager.rs` defines the interface of package managers; apt, dnf, zypper, apk and pacman implement it, one file
+//! or directory each. Code shared by functions and states is in `work.rs`, version requirements in `versions.rs`.
 
 mod apk;
 mod apt;
@@ -31,7 +31,6 @@ pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
 pub use work::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[apt::keys::FUNCTIONS, holds::FUNCTIONS, queries::FUNCTIONS, repositories::FUNCTIONS, work::FUNCTIONS],
     states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],

@@ -1,67 +1,67 @@
-//! How packages are got, beside which: what the arguments of calls and states say.
+//! Options of package operations, from the arguments of calls and states.
 
 use brine_value::{FromValue, Map, Value};
 
 use crate::user::names;
 
-/// Arguments that all calls about packages take; a manager passes over what it cannot do.
+/// Options of package operations; a manager ignores those it does not support.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Only from these repositories; apt: this release.
+    /// Only use these repositories; for apt: this release.
     pub from: Vec<String>,
-    /// Repositories that are switched on for this call.
+    /// Repositories that are enabled for this call.
     pub enable: Vec<String>,
-    /// Repositories that are switched off for this call.
+    /// Repositories that are disabled for this call.
     pub disable: Vec<String>,
-    /// `all`, `main` or a repository, whose `exclude` lines are passed over.
+    /// `all`, `main` or a repository, whose `exclude` lines are ignored.
     pub disable_excludes: Option<String>,
-    /// The branch of the repositories.
+    /// Branch of the repositories.
     pub branch: Option<String>,
     /// Settings of the manager, each as `key=value`.
     pub settings: Vec<String>,
-    /// The folder that is worked on in the place of `/`.
+    /// Root directory, instead of `/`.
     pub root: Option<String>,
-    /// Whether signatures are not looked at.
+    /// Whether signatures are not verified.
     pub skip_verify: bool,
-    /// Whether what is there is installed again.
+    /// Whether installed packages are reinstalled.
     pub reinstall: bool,
-    /// Whether versions are compared without their epochs; unset, without if none is said.
+    /// Whether versions are compared without their epochs; if unset, only if the given one has none.
     pub ignore_epoch: Option<bool>,
-    /// Whether packages that are held get other versions too.
+    /// Whether held packages are changed, too.
     pub update_holds: bool,
-    /// Whether recommended packages are left out, or brought along.
+    /// Whether recommended packages are omitted, or installed.
     pub recommends: Option<bool>,
-    /// Whether failing repositories are passed over.
+    /// Whether failing repositories are ignored.
     pub ignore_repo_failure: bool,
-    /// Whether names may be what packages provide.
+    /// Whether names may be capabilities that packages provide.
     pub capabilities: bool,
-    /// Whether the repositories are read even if nothing is new; unset, as the manager does.
+    /// Whether the repositories are refreshed even if they are current; the manager's default if unset.
     pub force: Option<bool>,
-    /// Whether new keys of repositories are trusted.
+    /// Whether new signing keys of repositories are trusted.
     pub import_keys: bool,
-    /// The repositories that are refreshed, if not all.
+    /// Repositories to refresh; all by default.
     pub repos: Vec<String>,
-    /// Whether all packages get new versions before others are installed.
+    /// Whether all packages are upgraded before others are installed.
     pub sysupgrade: bool,
-    /// Whether only what fixes something is upgraded.
+    /// Whether only updates with fixes are installed.
     pub minimal: bool,
-    /// Whether packages that others replace stay.
+    /// Whether obsolete packages are kept.
     pub keep_obsolete: bool,
-    /// Whether packages stay with their vendors.
+    /// Whether packages keep their vendors.
     pub keep_vendors: bool,
-    /// Whether only those packages that are there get new versions.
+    /// Whether only installed packages are upgraded.
     pub only_upgrade: bool,
-    /// Whether files of the configuration that were changed by hand are replaced.
+    /// Whether configuration files with local changes are replaced.
     pub force_conf_new: bool,
 }
 
-/// Whether an argument says yes, also as a word.
+/// Whether an argument is true, also as a string.
 pub fn is_true(value: &Value) -> bool {
     bool::from_value(value).unwrap_or_else(|| value.is_truthy())
 }
 
 impl Options {
-    /// Reads them from keyword arguments.
+    /// Reads the options from keyword arguments.
     pub fn read(args: &Map) -> Self {
         let value = |key: &str| args.get(key).filter(|value| value.is_truthy());
         let list = |key: &str| value(key).map(names).unwrap_or_default();
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_read_as_they_are_written() {
+    fn arguments_are_read_in_every_form() {
         let args = map! {
             "repo" => "base,updates", "enablerepo" => list!["a", "b"], "disablerepo" => "c", "skip_verify" => "True",
             "ignore_epoch" => false, "setopt" => "a=1,b=2", "install_recommends" => Value::Nil, "no_recommends" => true,

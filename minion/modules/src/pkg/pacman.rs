@@ -1,4 +1,4 @@
-//! pacman: Arch's package manager. It holds no packages, and its repositories are not managed, as in Salt.
+//! pacman: Arch's package manager. It has no holds, and its repositories are not managed, as in Salt.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -35,10 +35,10 @@ fn complaints(output: &Output) -> Vec<String> {
     if output.retcode == 0 || output.stderr.is_empty() { Vec::new() } else { vec![output.stderr.clone()] }
 }
 
-/// Names and versions, from lines such as `brine-one 1.1-1`.
+/// Parses names and versions, from lines such as `brine-one 1.1-1`.
 fn pairs(text: &str) -> Versions {
     let pair = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
-        // Some derivatives tell of what they download among the packages.
+        // Some derivatives report downloads among the packages.
         ["downloading", file] if file.contains(".db") => None,
         [name, version] => Some((name.to_owned(), version.to_owned())),
         _ => None,
@@ -46,7 +46,7 @@ fn pairs(text: &str) -> Versions {
     text.lines().filter_map(pair).collect()
 }
 
-/// The databases that were refreshed: whether there is something new.
+/// Returns the databases that were refreshed, and whether each was updated.
 fn refreshed(text: &str) -> Map {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("::"));
     let told = lines.filter_map(|line| {
@@ -61,7 +61,7 @@ fn refreshed(text: &str) -> Map {
     told.collect()
 }
 
-/// The versions of a package in lines such as `core bash 5.2-1 [installed]`.
+/// Returns the versions of a package in lines such as `core bash 5.2-1 [installed]`.
 fn in_repositories(text: &str, name: &str, from: &[String]) -> Vec<String> {
     let version = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [repo, package, version, ..]
@@ -76,18 +76,18 @@ fn in_repositories(text: &str, name: &str, from: &[String]) -> Vec<String> {
 
 impl Packages for Pacman {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
-        // Without packages its status is a failure.
+        // Without packages, its exit status is a failure.
         let found = pairs(&pacman(context, &["-Q"], &[], options)?.stdout).into_iter();
         Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
     }
 
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
         let mut found = Versions::new();
-        // One name that is not known would hide the others.
+        // One unknown name would hide the others.
         for name in arguments(names)? {
             let words = ["-Sp", "--needed", "--print-format", "%n %v"];
             let output = pacman(context, &words, std::slice::from_ref(&name), options)?;
-            // What it needs is told too.
+            // Its dependencies are reported, too.
             found.extend(pairs(&output.stdout).remove_entry(&name));
         }
         Ok(found)
@@ -103,7 +103,7 @@ impl Packages for Pacman {
 
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, errors) = resolve(context, self, wanted, options)?;
-        // As in Salt: nothing is done if something cannot be had.
+        // As in Salt: nothing is installed if a package is not available.
         if !errors.is_empty() || wanted.is_empty() {
             return Ok(errors);
         }
@@ -122,7 +122,7 @@ impl Packages for Pacman {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = pacman(context, &["-Qp"], std::slice::from_ref(&path), &Options::default())?;
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         pairs(&output.stdout).pop_first().ok_or_else(told)
     }
 
@@ -140,7 +140,7 @@ impl Packages for Pacman {
         }
         let installed = self.installed(context, options)?;
         let mut newer = pairs(&output.stdout);
-        // What comes along and is not there yet is no new version of anything.
+        // A new dependency is not an upgrade.
         newer.retain(|name, _| installed.contains_key(name));
         Ok(newer)
     }
@@ -169,7 +169,7 @@ impl Packages for Pacman {
         Ok(complaints(&pacman(context, &words, &arguments(&names)?, options)?))
     }
 
-    /// By database, whether it has something new.
+    /// Returns by database whether it was updated.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
         let output = pacman(context, &["-Sy"], &[], options)?;
         if output.retcode != 0 {
@@ -206,7 +206,7 @@ mod tests {
     use crate::testing::{self, Scripted};
 
     #[test]
-    fn pacmans_lists_are_read() {
+    fn output_of_pacman_is_parsed() {
         let text = "brine-one 1.1-1\nbrine-two 1:1.0-1\ndownloading core.db...\nno pair at all\n";
         let expected = [("brine-one", "1.1-1"), ("brine-two", "1:1.0-1")];
         assert_eq!(pairs(text), expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refreshed_is_read() {
+    fn refreshed_databases_are_parsed() {
         let text = ":: Synchronizing package databases...\n case downloading...\n core is up to date\ndownloading extra.db...\n";
         assert_eq!(refreshed(text), map! {"case" => true, "core" => false, "extra" => true});
     }
 
-    /// What pacman 6.0 says, shortened.
+    /// Transcripts of pacman 6.0, shortened.
     #[test]
     fn packages_are_managed() {
         let script = "

@@ -1,4 +1,4 @@
-//! The functions of `pkg` that ask and change nothing.
+//! `pkg` functions that query packages.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The version of a package, empty if it is not installed; of several, or of names with `*`, a mapping.
+/// Return the version of a package, an empty string if it is not installed; for several names or globs, a mapping.
 ///
 /// CLI Example:
 ///
@@ -55,8 +55,8 @@ pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
     Ok(told.into())
 }
 
-/// The version that an installation would bring, empty if that is the one that is there. Asks the repositories before,
-/// with pacman only with `refresh`.
+/// Return the version that an installation would bring, an empty string if that is the installed one. The
+/// repositories are refreshed first, with pacman only with `refresh`.
 ///
 /// CLI Example:
 ///
@@ -72,7 +72,7 @@ pub fn latest_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] k
     Ok(by_name(&args, |name| newer.get(name).cloned().unwrap_or_default()))
 }
 
-/// The same as `pkg.latest_version`.
+/// Return the version that an installation would bring, as `pkg.latest_version`.
 ///
 /// CLI Example:
 ///
@@ -82,7 +82,7 @@ pub fn available_version(context: &Context, #[rest] args: Vec<Value>, #[keywords
     latest_version(context, args, kwargs)
 }
 
-/// Whether there is a newer version of a package.
+/// Return whether an upgrade of a package is available.
 ///
 /// CLI Example:
 ///
@@ -92,7 +92,7 @@ pub fn upgrade_available(context: &Context, name: String, #[keywords] kwargs: Ma
     Ok(latest_version(context, vec![name.into()], kwargs)?.is_truthy().into())
 }
 
-/// The new versions that there are, by package. Asks the repositories before, with pacman only with `refresh`.
+/// Return the available upgrades by package. The repositories are refreshed first, with pacman only with `refresh`.
 ///
 /// CLI Example:
 ///
@@ -112,8 +112,8 @@ pub fn list_upgrades(
     Ok(Value::Map(newer.into_iter().map(|(name, version)| (name.into(), version.into())).collect()))
 }
 
-/// All packages that are installed, with their versions. With `attr`, a list of `epoch`, `version`, `release`, `arch`,
-/// `install_date` and `install_date_time_t` or `all`, more is told of the packages of dnf and zypper.
+/// Return the installed packages with their versions. `attr` is a list of `epoch`, `version`, `release`, `arch`,
+/// `install_date` and `install_date_time_t`, or `all`; dnf and zypper return these attributes, too.
 ///
 /// CLI Example:
 ///
@@ -144,7 +144,7 @@ pub fn list_pkgs(
     Ok(Value::Map(told.collect()))
 }
 
-/// All versions of packages that the repositories have, the newest first.
+/// Return all versions of packages in the repositories, newest first.
 ///
 /// CLI Example:
 ///
@@ -162,7 +162,7 @@ pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] k
     Ok(told.into())
 }
 
-/// Compares versions: -1, 0 or 1.
+/// Compare two versions, and return -1, 0 or 1.
 ///
 /// CLI Example:
 ///
@@ -178,7 +178,7 @@ pub fn version_cmp(
     Ok((compare(context, packages(context)?, (&pkg1, &pkg2), ignore_epoch)? as i64).into())
 }
 
-/// The package that a file belongs to, empty if to none; of several files, a mapping.
+/// Return the package that owns a file, an empty string if there is none; for several files, a mapping.
 ///
 /// CLI Example:
 ///
@@ -194,7 +194,7 @@ pub fn owner(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: M
     Ok(by_name(&args, |path| owners.get(path).cloned().unwrap_or_default()))
 }
 
-/// The files of packages, or of all, and what went wrong.
+/// Return the files of packages, or of all packages, and errors.
 ///
 /// CLI Example:
 ///
@@ -206,7 +206,7 @@ pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
     Ok(map! {"errors" => found.errors, "files" => found.files}.into())
 }
 
-/// The name of a package without its architecture, if that is the host's.
+/// Return the name of a package without its architecture, if that is the host's.
 ///
 /// CLI Example:
 ///
@@ -216,7 +216,7 @@ pub fn normalize_name(context: &Context, name: String) -> CallResult {
     Ok(packages(context)?.normal_name(context, &name).into())
 }
 
-/// One name gives its value alone.
+/// Returns the value itself for one name, a mapping for several.
 fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
     match args {
         [] => "".into(),
@@ -225,11 +225,12 @@ fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
     }
 }
 
-/// The packages with what is asked for of each version: always its version and architecture.
+/// Returns the packages with the requested attributes of each version; the version and architecture are always
+/// included.
 fn with_details(listed: Listed, attr: &[String]) -> Map {
     let mut told = Map::new();
     for (name, versions) in listed {
-        // A name with an architecture is told without it, since that stands below.
+        // The architecture is an attribute, so the name is reported without it.
         let bare = split_arch(&name).map_or(name.as_str(), |(bare, _)| bare).to_owned();
         let mut all: Vec<Value> = versions.into_iter().map(|installed| attributes(installed, attr).into()).collect();
         match told.get_mut(&Value::from(bare.as_str())) {

@@ -1,4 +1,4 @@
-//! The functions of `pkg` that are about where packages come from.
+//! `pkg` functions that manage repositories.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -9,7 +9,7 @@ use super::manager::{Repositories, packages};
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [list_repos, get_repo, del_repo, mod_repo]);
 
-/// All repositories: by where they are for apt, else by name.
+/// Return all repositories: by URI for apt, otherwise by name.
 ///
 /// CLI Example:
 ///
@@ -19,8 +19,7 @@ pub fn list_repos(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     Ok(repositories(context, "pkg.list_repos")?.all(context, &kwargs)?.into())
 }
 
-/// What there is of a repository, by its name, or for apt by a line of `sources.list`; an empty mapping if there is
-/// nothing.
+/// Return a repository, by its name, or for apt by a line of `sources.list`; an empty mapping if it does not exist.
 ///
 /// CLI Example:
 ///
@@ -31,7 +30,7 @@ pub fn get_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
     Ok(repositories(context, "pkg.get_repo")?.one(context, &repo, &kwargs)?.into())
 }
 
-/// Takes a repository out of the package manager's files, and a file of its own with it.
+/// Remove a repository from the package manager's files; its file is deleted if it becomes empty.
 ///
 /// CLI Example:
 ///
@@ -42,11 +41,12 @@ pub fn del_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
     repositories(context, "pkg.del_repo")?.delete(context, &repo, &kwargs)
 }
 
-/// Writes a repository, or changes it. dnf and zypper take the options of their `.repo` files, such as name, baseurl,
-/// mirrorlist, enabled, gpgcheck, gpgkey; for dnf an empty one is removed.
+/// Add or change a repository. dnf and zypper accept the options of their `.repo` files, such as name, baseurl,
+/// mirrorlist, enabled, gpgcheck, gpgkey; for dnf an empty option is removed.
 ///
-/// For apt, whose repositories are said as a line of `sources.list`, these are dist, comps, architectures, file, enabled,
-/// disabled, comments, trusted, refresh, and for its key key_url, or keyid and keyserver, or key_text.
+/// For apt, whose repositories are given as a line of `sources.list`, the options are dist, comps, architectures,
+/// file, enabled, disabled, comments, trusted, refresh, and for its key key_url, or keyid and keyserver, or
+/// key_text.
 ///
 /// CLI Example:
 ///
@@ -57,7 +57,7 @@ pub fn mod_repo(context: &Context, repo: String, #[keywords] kwargs: Map) -> Cal
     repositories(context, "pkg.mod_repo")?.modify(context, &repo, kwargs)
 }
 
-/// The repositories of this host's package manager, for a function that needs them.
+/// Returns the repositories of this host's package manager, or the error of a function that needs them.
 fn repositories(context: &Context, function: &str) -> Result<&'static dyn Repositories, CallError> {
     packages(context)?.repositories().ok_or_else(|| CallError::NotAvailable(function.to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Which versions are asked for: one, a glob, or a range of several conditions.
+//! Version requirements: one version, a glob, or a range of several conditions.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,10 @@ use brine_text::glob::{fnmatch, is_pattern};
 use super::manager::{Packages, Versions, Wanted};
 use super::options::Options;
 
-/// The version that stands for the newest there is.
+/// Placeholder for the newest available version.
 pub const LATEST: &str = "latest";
 
-/// How a version is to stand to another.
+/// A comparison of versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Less,
@@ -45,13 +45,13 @@ impl Operator {
         }
     }
 
-    /// Whether order matters, and so epochs do.
+    /// Whether the operator compares the order, so that epochs matter.
     fn is_ordering(self) -> bool {
         !matches!(self, Operator::Equal | Operator::NotEqual)
     }
 }
 
-/// The conditions of a text such as `>=1.2, <2`.
+/// Parses conditions such as `>=1.2, <2`.
 fn conditions(text: &str) -> Vec<(Operator, &str)> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     let read = |part: &'_ str| {
@@ -66,7 +66,7 @@ fn conditions(text: &str) -> Vec<(Operator, &str)> {
         .collect()
 }
 
-/// A version that is said as one, with all that are newer.
+/// Returns the condition for a single version or any newer one.
 pub fn or_newer(wanted: &str) -> Option<String> {
     match conditions(wanted)[..] {
         [(Operator::Equal, version)] if !is_pattern(version) => Some(format!(">={version}")),
@@ -78,7 +78,7 @@ fn without_epoch(version: &str) -> &str {
     version.split_once(':').map_or(version, |(_, rest)| rest)
 }
 
-/// Compares versions, without their epochs if that is said.
+/// Compares versions, optionally without their epochs.
 pub fn compare(
     context: &Context,
     packages: &dyn Packages,
@@ -91,7 +91,7 @@ pub fn compare(
     packages.compare(context, a, b)
 }
 
-/// Whether one of the installed versions is good: the same, one that a glob fits, or one in a range.
+/// Whether one of the installed versions is accepted: the same, one that matches a glob, or one in a range.
 pub fn satisfies(
     context: &Context,
     packages: &dyn Packages,
@@ -116,8 +116,8 @@ pub fn satisfies(
     Ok(false)
 }
 
-/// Turns globs and ranges into versions that there are, since a manager is asked for one version. Gives the packages that
-/// can be asked for, and what is to be said of the others.
+/// Resolves globs and ranges to available versions, since managers accept a single version. Returns the resolved
+/// packages, and messages on the others.
 pub fn resolve(
     context: &Context,
     packages: &dyn Packages,
@@ -162,7 +162,7 @@ pub fn resolve(
     Ok((found, errors))
 }
 
-/// Of these packages, those of which there is a newer version than is installed, or which are not installed.
+/// Returns those packages that are not installed, or for which a newer version is available.
 pub fn newer(
     context: &Context,
     packages: &dyn Packages,
@@ -192,7 +192,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn conditions_are_read() {
+    fn conditions_are_parsed() {
         for (text, expected) in [
             ("1.0", vec![(Operator::Equal, "1.0")]),
             ("== 1.0", vec![(Operator::Equal, "1.0")]),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn one_version_may_be_newer() {
+    fn a_single_version_may_be_newer() {
         for (text, expected) in
             [("1.0", Some(">=1.0")), ("== 1.0", Some(">=1.0")), ("1.*", None), ("<2", None), ("1.0, 2.0", None)]
         {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn installed_versions_are_good_or_not() {
+    fn installed_versions_satisfy_requirements() {
         let context = testing::context(&[]);
         for (installed, wanted, ignore_epoch, expected) in [
             ("1.0-1", "1.0-1", None, true),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn one_version_is_asked_for_as_it_is() {
+    fn a_single_version_is_not_resolved() {
         let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("== 1.0".to_owned()))];
         let told = resolve(&testing::context(&[]), &Apk, &wanted, &Options::default());
         assert_eq!(told, Ok((vec![("a".into(), None), ("b".into(), Some("1.0".into()))], vec![])));

@@ -1,4 +1,4 @@
-//! Changing packages: what the functions of `pkg` and the states share.
+//! Changes of packages, shared by the functions of `pkg` and the states.
 
 use brine_context::{Context, files};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -16,8 +16,8 @@ use crate::user::names;
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("pkg", [upgrade_all, refresh_db, install_some, remove_some, purge]);
 
-/// Brings all packages, or those that are named, to their newest versions. Takes the options of `pkg.install` about
-/// repositories.
+/// Upgrade all packages, or the named ones, to their newest versions. Accepts the repository options of
+/// `pkg.install`.
 ///
 /// CLI Example:
 ///
@@ -39,7 +39,8 @@ pub fn upgrade_all(
     told(context, packages, Doing::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
 }
 
-/// Asks the repositories what there is: of apt and zypper by repository; of dnf whether there are updates.
+/// Refresh the repositories. Returns the result by repository for apt and zypper, for dnf whether there are
+/// updates.
 ///
 /// CLI Example:
 ///
@@ -49,12 +50,12 @@ pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     packages(context)?.refresh(context, &Options::read(&kwargs))
 }
 
-/// Installs a package, or several by `pkgs`: names, or mappings of name to version. A version may be a glob, or
-/// conditions such as `>=1.2, <2`. With `sources`, a list of mappings of a package to its file, these files.
+/// Install a package, or several with `pkgs`: names, or mappings of name to version. A version may be a glob, or
+/// conditions such as `>=1.2, <2`. `sources` is a list of mappings of a package to its file.
 ///
-/// Takes `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`, `ignore_epoch`,
-/// `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the package manager can do
-/// them.
+/// Accepts `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`,
+/// `ignore_epoch`, `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the
+/// package manager supports them.
 ///
 /// CLI Example:
 ///
@@ -86,7 +87,7 @@ pub fn install_some(
             if normal {
                 *name = packages.normal_name(context, name);
             }
-            // The newest is what comes if nothing is said.
+            // The newest version is the default.
             version.take_if(|version| version == LATEST);
         }
         install(context, packages, &wanted, &options)?
@@ -94,7 +95,7 @@ pub fn install_some(
     told(context, packages, doing, done)
 }
 
-/// Removes a package, or several by `pkgs`.
+/// Remove a package, or several with `pkgs`.
 ///
 /// CLI Example:
 ///
@@ -110,7 +111,7 @@ pub fn remove_some(
     without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
 }
 
-/// Removes a package, or several by `pkgs`, with their configuration; with pacman also what was installed for them.
+/// Remove a package, or several with `pkgs`, with their configuration; with pacman also their dependencies.
 ///
 /// CLI Example:
 ///
@@ -126,16 +127,16 @@ pub fn purge(
     without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
 }
 
-/// What was changed, and what the package manager complained of.
+/// Changes, and error messages of the package manager.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Done {
-    /// The packages that have other versions now.
+    /// Packages whose versions have changed.
     pub changes: Map,
-    /// The complaints; none if all went well.
+    /// Error messages; none on success.
     pub errors: Vec<String>,
 }
 
-/// A package that is a file.
+/// A package file.
 pub struct PackageFile {
     /// The name of the package.
     pub name: String,
@@ -144,7 +145,7 @@ pub struct PackageFile {
     file: Scratch,
 }
 
-/// Does something with packages, and says what is otherwise then.
+/// Runs an operation, and returns the changes of installed packages.
 fn observed(
     context: &Context,
     packages: &dyn Packages,
@@ -167,7 +168,7 @@ pub fn install(
     let (mut done, before) = observed(context, packages, options, |_| packages.install(context, wanted, options))?;
     if options.reinstall && done.errors.is_empty() {
         for (name, _) in wanted {
-            // What was installed again is told, though its version is the same.
+            // Reinstalled packages are reported, though their version is the same.
             if let Some(version) = before.get(name) {
                 done.changes.entry(name.into()).or_insert_with(|| map! {"old" => version, "new" => version}.into());
             }
@@ -176,7 +177,7 @@ pub fn install(
     Ok(done)
 }
 
-/// Installs packages that are files.
+/// Installs package files.
 pub fn install_files(
     context: &Context,
     packages: &dyn Packages,
@@ -187,7 +188,7 @@ pub fn install_files(
     Ok(observed(context, packages, options, |_| packages.install_files(context, &paths, options))?.0)
 }
 
-/// Brings packages to their newest versions: these, or all.
+/// Upgrades these packages, or all.
 pub fn upgrade(
     context: &Context,
     packages: &dyn Packages,
@@ -198,7 +199,7 @@ pub fn upgrade(
     Ok(observed(context, packages, options, |_| packages.upgrade(context, names, dist, options))?.0)
 }
 
-/// Removes those of the packages that are there, those with a version only in that version; names may be globs.
+/// Removes those of the packages that are installed, those with a version only in that version; names may be globs.
 pub fn remove(
     context: &Context,
     packages: &dyn Packages,
@@ -221,7 +222,7 @@ pub fn remove(
         if targets.is_empty() { Ok(Vec::new()) } else { packages.remove(context, &targets, purge, options) }
     };
     let (mut done, _) = observed(context, packages, options, work)?;
-    // Where nothing is left over, a purge is told as a removal.
+    // Where no configuration is left, a purge is reported as a removal.
     if purge && packages.keeps_configuration() {
         let left_changes = changes(&left, &packages.left_over(context)?);
         done.changes = map! {"installed" => done.changes, "removed" => left_changes};
@@ -234,7 +235,7 @@ fn without(context: &Context, wanted: &[Wanted], purge: bool, kwargs: &Map) -> R
     told(context, packages, Doing::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
 }
 
-/// The changes, or what the package manager complained of.
+/// Returns the changes, or the errors of the package manager.
 fn told(context: &Context, packages: &dyn Packages, doing: Doing, done: Done) -> Result<Value, CallError> {
     if done.errors.is_empty() {
         return Ok(done.changes.into());
@@ -243,24 +244,24 @@ fn told(context: &Context, packages: &dyn Packages, doing: Doing, done: Done) ->
     Err(CallError::Execution(full_trouble(packages, doing, &done)))
 }
 
-/// What is said of complaints, where the changes stand elsewhere.
+/// Returns the message on errors, where the changes are reported separately.
 pub fn trouble(packages: &dyn Packages, doing: Doing, errors: &[String]) -> String {
     format!("{}. Additional info follows:\n\n{}", packages.problem(doing), listed(errors))
 }
 
-/// What is said of complaints, with what was changed nevertheless.
+/// Returns the message on errors, with the changes made nevertheless.
 pub fn full_trouble(packages: &dyn Packages, doing: Doing, done: &Done) -> String {
     let (problem, changes, errors) = (packages.problem(doing), indented(&done.changes, 4), listed(&done.errors));
     format!("{problem}. Additional info follows:\n\nchanges:\n{changes}\n{errors}")
 }
 
 fn listed(errors: &[String]) -> String {
-    // Further lines stand below the first.
+    // Further lines are below the first.
     let errors: Vec<String> = errors.iter().map(|error| format!("    - {}", error.replace('\n', "\n      "))).collect();
     format!("errors:\n{}", errors.join("\n"))
 }
 
-/// A mapping as Salt shows it to people, in the order of its keys.
+/// Formats a mapping as Salt's nested output does, in the order of its keys.
 fn indented(map: &Map, indent: usize) -> String {
     let margin = " ".repeat(indent);
     let mut lines = vec![format!("{margin}----------")];
@@ -276,7 +277,7 @@ fn indented(map: &Map, indent: usize) -> String {
     lines.join("\n")
 }
 
-/// The packages that are asked for, with their versions.
+/// Returns the requested packages with their versions.
 pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Wanted>, CallError> {
     let items = match pkgs {
         Value::List(items) => items.clone(),
@@ -297,7 +298,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
-            // As a map.jinja gives it for a system that it does not know.
+            // As from a map.jinja on a system that it does not know.
             Value::Nil => {
                 return Err(CallError::execution(
                     "'pkgs' has an entry without a name: name the package, or leave it out",
@@ -309,7 +310,7 @@ pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result
     Ok(wanted)
 }
 
-/// The names of packages and where their files are: a list of mappings, or one.
+/// Returns the names and paths of package files: a list of mappings, or one.
 pub fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> {
     let wrong = || CallError::Execution("'sources' is a list of mappings of a package to its file".to_owned());
     let pairs = |map: &Map| map.iter().map(|(name, path)| (name.to_string(), path.to_string())).collect::<Vec<_>>();
@@ -323,7 +324,7 @@ pub fn named_files(sources: &Value) -> Result<Vec<(String, String)>, CallError> 
     }
 }
 
-/// Fetches the files of packages, and looks what is in them.
+/// Fetches package files, and reads their metadata.
 pub fn package_files(
     context: &Context,
     packages: &dyn Packages,
@@ -340,7 +341,7 @@ pub fn package_files(
                 format!("Unable to cache {source}: file not found")
             })
         };
-        // Some managers take a word for a file only if it ends like one.
+        // Some managers only recognize a file by its extension.
         let ending = source.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
         let file = Scratch::ending(&content.ok_or_else(missing)?, None, ending)?;
         let (name, version) = packages.of_file(context, file.path())?;
@@ -352,7 +353,7 @@ pub fn package_files(
     Ok(files)
 }
 
-/// What differs between two lists of packages.
+/// Returns the differences of two lists of packages.
 pub fn changes(before: &Versions, after: &Versions) -> Map {
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let version = |versions: &Versions, name: &String| versions.get(name).cloned().unwrap_or_default();
@@ -370,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_asked_for_in_many_ways() {
+    fn packages_are_read_in_every_form() {
         let one = |name: &str, version: Option<&str>| (name.to_owned(), version.map(str::to_owned));
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_what_differs() {
+    fn changes_are_the_differences() {
         let of = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Versions>()
         };
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_of_several_lines_stand_together() {
+    fn errors_of_several_lines_are_one_item() {
         let told = trouble(&super::super::apt::Apt, Doing::Installing, &["one\ntwo".into(), "three".into()]);
         insta::assert_snapshot!(told, @r"
         Problem encountered installing package(s). Additional info follows:

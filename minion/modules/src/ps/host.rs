@@ -1,4 +1,4 @@
-//! `ps`: the memory, processors and file systems of this host.
+//! `ps`: memory, processors and file systems of this host.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -12,7 +12,7 @@ use crate::status::read;
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("ps", [boot_time, num_cpus, total_physical_memory, virtual_memory, swap_memory, disk_usage]);
 
-/// When this host was started: in seconds since 1970, or in a form of strftime's.
+/// Return the boot time: in seconds since 1970, or in a format of strftime.
 ///
 /// CLI Example:
 ///
@@ -27,7 +27,7 @@ pub fn boot_time(_context: &Context, #[default] time_format: Option<String>) -> 
     Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
 }
 
-/// How many processors there are.
+/// Return the number of processors.
 ///
 /// CLI Example:
 ///
@@ -37,7 +37,7 @@ pub fn num_cpus(_context: &Context) -> CallResult {
     Ok(read("/proc/stat")?.lines().filter(|line| is_one_processor(line)).count().into())
 }
 
-/// The bytes of memory in all.
+/// Return the total physical memory in bytes.
 ///
 /// CLI Example:
 ///
@@ -47,7 +47,7 @@ pub fn total_physical_memory(_context: &Context) -> CallResult {
     Ok(memory(&read("/proc/meminfo")?, "MemTotal").into())
 }
 
-/// What the memory is used for, in bytes.
+/// Return the memory usage in bytes.
 ///
 /// CLI Example:
 ///
@@ -57,7 +57,7 @@ pub fn virtual_memory(_context: &Context) -> CallResult {
     Ok(virtual_of(&read("/proc/meminfo")?).into())
 }
 
-/// What the swap is used for, in bytes.
+/// Return the swap usage in bytes.
 ///
 /// CLI Example:
 ///
@@ -67,7 +67,7 @@ pub fn swap_memory(_context: &Context) -> CallResult {
     Ok(swap_of(&read("/proc/meminfo")?, &read("/proc/vmstat")?).into())
 }
 
-/// The bytes of the file system of a path.
+/// Return the usage of the file system of a path in bytes.
 ///
 /// CLI Example:
 ///
@@ -75,7 +75,7 @@ pub fn swap_memory(_context: &Context) -> CallResult {
 #[function]
 pub fn disk_usage(_context: &Context, path: String) -> CallResult {
     let status = statvfs(path.as_str())
-        .map_err(|error| CallError::Execution(format!("the file system of '{path}' cannot be asked: {error}")))?;
+        .map_err(|error| CallError::Execution(format!("reading the file system of '{path}' failed: {error}")))?;
     let size = status.fragment_size();
     let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
     Ok(map! {
@@ -85,21 +85,21 @@ pub fn disk_usage(_context: &Context, path: String) -> CallResult {
 }
 
 fn unclear(path: &str) -> CallError {
-    CallError::Execution(format!("{path} cannot be understood"))
+    CallError::Execution(format!("{path} is invalid"))
 }
 
 fn is_one_processor(line: &str) -> bool {
     line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// An amount of `/proc/meminfo` in bytes.
+/// Returns an amount of `/proc/meminfo` in bytes.
 fn memory(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let amount = line.and_then(|amount| amount.split_whitespace().next()?.parse::<u64>().ok());
     amount.unwrap_or_default() * 1024
 }
 
-/// A share in per cent, with one decimal.
+/// Returns a share in percent, with one decimal.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 / whole as f64 * 1000.0).round() / 10.0 }
 }
@@ -118,7 +118,7 @@ fn virtual_of(text: &str) -> Map {
 fn swap_of(meminfo: &str, vmstat: &str) -> Map {
     let (total, free) = (memory(meminfo, "SwapTotal"), memory(meminfo, "SwapFree"));
     let used = total.saturating_sub(free);
-    // The kernel counts pages of four kibibytes.
+    // The kernel counts pages of 4 KiB.
     let moved = |name: &str| -> Value {
         let line = vmstat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         (line.and_then(|pages| pages.trim().parse::<u64>().ok()).unwrap_or_default() * 4096).into()
@@ -137,7 +137,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn memory_is_told_in_bytes() {
+    fn memory_is_reported_in_bytes() {
         let meminfo = "MemTotal: 1000 kB\nMemFree: 100 kB\nMemAvailable: 667 kB\nBuffers: 1 kB\nCached: 200 kB\n\
                        SwapCached: 7 kB\nActive: 3 kB\nInactive: 4 kB\nSwapTotal: 100 kB\nSwapFree: 75 kB\nShmem: 5 kB\n\
                        Slab: 6 kB\nSReclaimable: 2 kB\n";
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_answers() {
+    fn this_host_is_reported() {
         let context = testing::context(&[]);
         let ask = |fun: &str, args: &[&str]| {
             context.call(&format!("ps.{fun}"), Args::positional(args.iter().map(|arg| (*arg).into()))).unwrap()

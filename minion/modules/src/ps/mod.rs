@@ -1,4 +1,4 @@
-//! `ps`: the processes of this host, from `/proc`.
+//! `ps`: processes of this host, from `/proc`.
 
 use std::fs;
 
@@ -13,14 +13,13 @@ use nix::unistd::Pid;
 pub mod host;
 pub(crate) mod state;
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS, host::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ps`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);
 
-/// The numbers of all processes.
+/// Return the PIDs of all processes.
 ///
 /// CLI Example:
 ///
@@ -30,8 +29,8 @@ pub fn get_pid_list(_context: &Context) -> CallResult {
     Ok(numbers().into_iter().collect())
 }
 
-/// The numbers of the processes, or of this user's, that have a text in their name, or with `full` in their
-/// command line; with `pattern_is_regex` the text is a regular expression. Nothing if there is none.
+/// Return the PIDs of processes, or only of a user's, with a string in their name, or with `full` in their command
+/// line; with `pattern_is_regex` the string is a regular expression. Returns nothing if there is none.
 ///
 /// CLI Example:
 ///
@@ -53,8 +52,8 @@ pub fn pgrep(
     Ok(if found.is_empty() { Value::Nil } else { found.into_iter().collect() })
 }
 
-/// Sends a signal to the processes that `pgrep` finds, but not to the one that does it, and tells which; nothing
-/// if there is none.
+/// Send a signal to the processes that `pgrep` finds, except the minion's own, and return them; nothing if there is
+/// none.
 ///
 /// CLI Example:
 ///
@@ -68,7 +67,7 @@ pub fn pkill(
     #[default(false)] full: bool,
 ) -> CallResult {
     if pattern.is_empty() {
-        return Err(CallError::Execution("the pattern is empty: that would be every process of the host".into()));
+        return Err(CallError::Execution("the pattern is empty and would match every process".into()));
     }
     let signal = signal_of(signal)?;
     let own = std::process::id();
@@ -77,7 +76,7 @@ pub fn pkill(
     Ok(if killed.is_empty() { Value::Nil } else { map! {"killed" => killed.into_iter().collect::<Value>()}.into() })
 }
 
-/// Sends a signal to a process, and says whether there is one of this number.
+/// Send a signal to a process, and return whether the process exists.
 ///
 /// CLI Example:
 ///
@@ -95,15 +94,15 @@ fn numbers() -> Vec<u32> {
 }
 
 fn signal_of(number: i32) -> Result<Signal, CallError> {
-    Signal::try_from(number).map_err(|_| CallError::Execution(format!("there is no signal {number}")))
+    Signal::try_from(number).map_err(|_| CallError::Execution(format!("unknown signal {number}")))
 }
 
 fn send(pid: u32, signal: Signal) -> bool {
-    // Zero and below would mean whole groups of processes.
+    // Zero and negative numbers would address process groups.
     i32::try_from(pid).is_ok_and(|pid| pid > 0 && kill(Pid::from_raw(pid), signal).is_ok())
 }
 
-/// The processes of a user, or of all, whose name or command line fits.
+/// Returns the processes of a user, or of all, whose name or command line matches.
 fn matching(user: Option<&str>, full: bool, fits: impl Fn(&str) -> bool) -> Vec<u32> {
     let owner = user.map(|name| Accounts::read().user(name).map(|account| account.uid));
     let is_meant = |pid: &u32| {
@@ -123,7 +122,7 @@ fn command_line(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').replace('\0', " "))
 }
 
-/// A process's name. The kernel keeps fifteen letters of it, the command line may have all.
+/// Returns a process's name. The kernel stores its first fifteen bytes; the command line may have all of it.
 fn name_of(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
     if name.len() < 15 {
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// A process that has this word in its command line, and waits for a line.
+    /// Starts a process with this word in its command line, which waits for a line of input.
     fn waiting(word: &str) -> Child {
         Command::new("sh").args(["-c", "read line", word]).stdin(Stdio::piped()).spawn().unwrap()
     }
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_found_and_ended() {
+    fn processes_are_found_and_killed() {
         let word = format!("brine-ps-{}", std::process::id());
         let mut child = waiting(&word);
         let pid = child.id();
@@ -164,7 +163,7 @@ mod tests {
             args.extend(more);
             called("pgrep", args).unwrap()
         };
-        // The shell has its words only once it runs.
+        // The shell's command line is visible only once it runs.
         while found(map! {}).is_nil() {
             std::thread::yield_now();
         }
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_known_in_full() {
+    fn long_names_are_completed() {
         let own = name_of(std::process::id()).unwrap();
         let program = std::env::current_exe().unwrap();
         assert_eq!(own, program.file_name().unwrap().to_string_lossy());

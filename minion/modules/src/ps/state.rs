@@ -1,4 +1,4 @@
-//! `process`: processes that are not to run, as states.
+//! `process`: states of processes.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 /// State functions of `process`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("process", [absent]);
 
-/// No process, or none of this user's, has this text in its command line: those that have are sent a signal.
+/// Ensure that no process, or none of a user, has this string in its command line: matching ones are sent a signal.
 #[function]
 pub fn absent(
     context: &StateContext,

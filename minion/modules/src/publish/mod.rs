@@ -1,5 +1,5 @@
-//! `publish`: jobs and runner functions that a minion asks the master for, as far as the master's options `peer` and
-//! `peer_run` let it.
+//! `publish`: jobs and runner functions that a minion requests from the master, as far as the master's options
+//! `peer` and `peer_run` allow it.
 
 use std::time::{Duration, Instant};
 
@@ -7,17 +7,16 @@ use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-/// How long to wait before the master is asked once more what has come back: it can only be asked.
+/// Poll interval for returns of a job.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `publish`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);
 
-/// Has a function called by other minions, and waits for what they return, `timeout` seconds at most. Nothing
-/// comes back if the master does not allow it.
+/// Publish a job for other minions, and wait up to `timeout` seconds for their returns. Nothing is returned if the
+/// master does not allow it.
 ///
 /// CLI Example:
 ///
@@ -37,7 +36,7 @@ pub fn publish(
     Ok(Value::Map(clean.collect()))
 }
 
-/// As `publish`, with all that is known of each return.
+/// Publish a job as `publish`, and return all details of each return.
 ///
 /// CLI Example:
 ///
@@ -55,7 +54,7 @@ pub fn full_data(
     ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
 }
 
-/// Has a runner function called by the master.
+/// Run a runner function on the master.
 ///
 /// CLI Example:
 ///
@@ -70,7 +69,7 @@ fn job(tgt: Value, fun: String, arg: Value, tgt_type: String, returner: String) 
     map! {"cmd" => "minion_pub", "fun" => fun, "arg" => listed(arg), "tgt" => tgt, "tgt_type" => tgt_type, "ret" => returner, "form" => "clean"}
 }
 
-/// One argument or several.
+/// Returns one argument or several as a list.
 fn listed(arg: Value) -> Value {
     match arg {
         Value::Nil => Value::List(Vec::new()),

@@ -1,4 +1,4 @@
-//! `random`: numbers and texts by chance. Those from a seed are the ones that Salt has from it.
+//! `random`: random numbers and strings. For a seed, they equal Salt's.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,17 +9,16 @@ use brine_random::Twister;
 use brine_value::Value;
 use rand::seq::IndexedRandom;
 
-/// How long a text may be.
+/// Maximum length of a string.
 const MAX_LENGTH: usize = 1 << 20;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `random`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("random", [get_str, rand_int, seed, hash, str_encode, sample, shuffle, shadow_hash]);
 
-/// A text of so many characters: of `chars`, or of the kinds that are not switched off.
+/// Return a random string of a length: of `chars`, or of the character classes that are enabled.
 ///
 /// CLI Example:
 ///
@@ -46,13 +45,16 @@ pub fn get_str(
     let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
     let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
     if from.is_empty() || length > MAX_LENGTH {
-        return Err(CallError::Execution(format!("{length} characters of {} cannot be made", from.len())));
+        return Err(CallError::Execution(format!(
+            "length or characters are invalid: expected at most {MAX_LENGTH} characters from a set that is not empty, got {length} from {}",
+            from.len()
+        )));
     }
     let mut random = rand::rng();
     Ok((0..length).filter_map(|_| from.choose(&mut random)).collect::<String>().into())
 }
 
-/// A number from `start` to `end`; with `seed` always the same one.
+/// Return a random integer from `start` to `end`; `seed` makes it reproducible.
 ///
 /// CLI Example:
 ///
@@ -65,12 +67,14 @@ pub fn rand_int(
     #[default] seed: Value,
 ) -> CallResult {
     let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
-    let span = span.ok_or_else(|| CallError::Execution(format!("there is no number from {start} to {end}")))?;
+    let span = span.ok_or_else(|| {
+        CallError::Execution(format!("range is invalid: expected start <= end, got {start} to {end}"))
+    })?;
     let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
     Ok((start + i64::from(below)).into())
 }
 
-/// A number below `range` that is always the same: by default of this minion, else of what `hash` is.
+/// Return a reproducible integer below `range`: by default for this minion's id, otherwise for `hash`.
 ///
 /// CLI Example:
 ///
@@ -85,7 +89,7 @@ pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value
     Ok(Twister::seeded(&from).below(range).into())
 }
 
-/// The digest of a text.
+/// Return the digest of a string.
 ///
 /// CLI Example:
 ///
@@ -97,7 +101,7 @@ pub fn hash(_context: &Context, value: Value, #[default("sha512".into())] algori
     Ok(hex(digest.of(value.to_string())).into())
 }
 
-/// A text as base64.
+/// Encode a string, by default as base64.
 ///
 /// CLI Example:
 ///
@@ -114,7 +118,7 @@ pub fn str_encode(_context: &Context, value: Value, #[default("base64".into())] 
     }
 }
 
-/// Some items of a list by chance; with `seed` always the same ones.
+/// Return a random sample of a list; `seed` makes it reproducible.
 ///
 /// CLI Example:
 ///
@@ -124,7 +128,7 @@ pub fn sample(_context: &Context, value: Vec<Value>, size: usize, #[default] see
     chosen(&value, size, &seed)
 }
 
-/// All items of a list in an order by chance; with `seed` always the same one.
+/// Return a list in random order; `seed` makes it reproducible.
 ///
 /// CLI Example:
 ///
@@ -134,7 +138,7 @@ pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) ->
     chosen(&value, value.len(), &seed)
 }
 
-/// The hash of a password as `/etc/shadow` holds it: sha512 or sha256. Without a password, that of one by chance.
+/// Return the hash of a password for `/etc/shadow`: sha512 or sha256. Without a password, a random one is hashed.
 ///
 /// CLI Example:
 ///
@@ -150,7 +154,7 @@ pub fn shadow_hash(
     Ok(super::shadow::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
 
-/// So many items, by a seed or by chance.
+/// Returns a number of items, seeded or random.
 fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallError> {
     let chosen = Twister::chosen(items, count, seed);
     let none = || CallError::Execution("Sample larger than population or is negative".into());
@@ -165,7 +169,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn numbers_from_a_seed_are_those_of_salt() {
+    fn seeded_numbers_equal_salts() {
         let context = testing::context(&[]);
         for (fun, keyword, expected) in [
             ("random.seed", map! {"range" => 60, "hash" => "web1"}, 52),
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_seed_or_none_is_what_salt_gives() {
+    fn seeded_and_unseeded_results_equal_salts() {
         let context = testing::context(&[]);
         for (fun, positional, expected) in [
             ("hash", list!["I am a string", "md5"], Ok("1710528bf976601a5d203cbc289e1a76".into())),
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_of_what_is_wanted() {
+    fn strings_have_the_requested_characters() {
         let context = testing::context(&[]);
         let call = |keyword: Map| context.call("random.get_str", Args { positional: Vec::new(), keyword });
         assert_eq!(call(map! {"length" => 4, "chars" => "a"}).unwrap(), "aaaa".into());

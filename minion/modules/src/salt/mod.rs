@@ -4,5 +4,4 @@ pub(crate) mod state;
 
 use brine_context::Room;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { states: &[state::FUNCTIONS], ..Room::EMPTY };

@@ -1,4 +1,4 @@
-//! `saltutil`: running jobs, and modules from the master. `refresh` refreshes what the minion keeps.
+//! `saltutil`: running jobs, and modules of the master. `refresh.rs` refreshes pillar, grains and caches.
 
 pub(crate) mod orchestration;
 pub mod refresh;
@@ -13,7 +13,6 @@ use brine_ids::Jid;
 use brine_value::{Map, Value, list, msgpack};
 use nix::sys::signal::Signal;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[FUNCTIONS, orchestration::FUNCTIONS, refresh::FUNCTIONS],
     states: &[state::FUNCTIONS],
@@ -57,7 +56,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The jobs that run now, this one aside.
+/// Return the running jobs, except this one.
 ///
 /// CLI Example:
 ///
@@ -67,7 +66,7 @@ pub fn running(context: &Context) -> CallResult {
     Ok(others(context).into_iter().map(|job| job.told).collect())
 }
 
-/// The jobs that run now and call a function that matches.
+/// Return the running jobs whose function matches a glob.
 ///
 /// CLI Example:
 ///
@@ -78,7 +77,7 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
     Ok(matching.map(|job| job.told).collect())
 }
 
-/// One job, if it runs.
+/// Return a job, if it is running.
 ///
 /// CLI Example:
 ///
@@ -90,7 +89,7 @@ pub fn find_job(context: &Context, jid: Value) -> CallResult {
     Ok(found.map(|job| job.told).unwrap_or_default().into())
 }
 
-/// What a job returned, if this minion still has it.
+/// Return the return of a job, if it is in this minion's job cache.
 ///
 /// CLI Example:
 ///
@@ -104,7 +103,7 @@ pub fn find_cached_job(context: &Context, jid: Value) -> CallResult {
     }
 }
 
-/// Sends a signal to a job: its processes and their children.
+/// Send a signal to the processes of a job.
 ///
 /// CLI Example:
 ///
@@ -114,7 +113,7 @@ pub fn signal_job(context: &Context, jid: Value, sig: i32) -> CallResult {
     signal(context, &jid, sig)
 }
 
-/// Ends a job: its processes and their children get a SIGTERM.
+/// Terminate a job: send SIGTERM to its processes.
 ///
 /// CLI Example:
 ///
@@ -124,7 +123,7 @@ pub fn term_job(context: &Context, jid: Value) -> CallResult {
     signal(context, &jid, Signal::SIGTERM as i32)
 }
 
-/// Ends a job at once: its processes and their children get a SIGKILL.
+/// Kill a job: send SIGKILL to its processes.
 ///
 /// CLI Example:
 ///
@@ -134,8 +133,7 @@ pub fn kill_job(context: &Context, jid: Value) -> CallResult {
     signal(context, &jid, Signal::SIGKILL as i32)
 }
 
-/// What was brought over from the master's `_modules` and its like: nothing, functions are part of the
-/// minion.
+/// Sync custom modules from the master: an empty result, because functions are part of the minion.
 ///
 /// CLI Example:
 ///
@@ -145,7 +143,7 @@ pub fn sync_all(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(Value::Map(KINDS.iter().map(|kind| ((*kind).into(), list![])).collect()))
 }
 
-/// As `sync_all`, of `_beacons` alone.
+/// Sync `_beacons`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -155,7 +153,7 @@ pub fn sync_beacons(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_clouds` alone.
+/// Sync `_clouds`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -165,7 +163,7 @@ pub fn sync_clouds(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_engines` alone.
+/// Sync `_engines`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -175,7 +173,7 @@ pub fn sync_engines(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_executors` alone.
+/// Sync `_executors`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -185,7 +183,7 @@ pub fn sync_executors(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_grains` alone.
+/// Sync `_grains`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -195,7 +193,7 @@ pub fn sync_grains(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_log_handlers` alone.
+/// Sync `_log_handlers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -205,7 +203,7 @@ pub fn sync_log_handlers(_context: &Context, #[keywords] _kwargs: Map) -> CallRe
     Ok(list![])
 }
 
-/// As `sync_all`, of `_matchers` alone.
+/// Sync `_matchers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -215,7 +213,7 @@ pub fn sync_matchers(_context: &Context, #[keywords] _kwargs: Map) -> CallResult
     Ok(list![])
 }
 
-/// As `sync_all`, of `_modules` alone.
+/// Sync `_modules`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -225,7 +223,7 @@ pub fn sync_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_output` alone.
+/// Sync `_output`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -235,7 +233,7 @@ pub fn sync_output(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_pillar` alone.
+/// Sync `_pillar`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -245,7 +243,7 @@ pub fn sync_pillar(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_proxymodules` alone.
+/// Sync `_proxymodules`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -255,7 +253,7 @@ pub fn sync_proxymodules(_context: &Context, #[keywords] _kwargs: Map) -> CallRe
     Ok(list![])
 }
 
-/// As `sync_all`, of `_renderers` alone.
+/// Sync `_renderers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -265,7 +263,7 @@ pub fn sync_renderers(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_resources` alone.
+/// Sync `_resources`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -275,7 +273,7 @@ pub fn sync_resources(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_returners` alone.
+/// Sync `_returners`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -285,7 +283,7 @@ pub fn sync_returners(_context: &Context, #[keywords] _kwargs: Map) -> CallResul
     Ok(list![])
 }
 
-/// As `sync_all`, of `_sdb` alone.
+/// Sync `_sdb`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -295,7 +293,7 @@ pub fn sync_sdb(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_serializers` alone.
+/// Sync `_serializers`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -305,7 +303,7 @@ pub fn sync_serializers(_context: &Context, #[keywords] _kwargs: Map) -> CallRes
     Ok(list![])
 }
 
-/// As `sync_all`, of `_states` alone.
+/// Sync `_states`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -315,7 +313,7 @@ pub fn sync_states(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_utils` alone.
+/// Sync `_utils`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -325,7 +323,7 @@ pub fn sync_utils(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_wrapper` alone.
+/// Sync `_wrapper`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -335,7 +333,7 @@ pub fn sync_wrapper(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_all`, of `_tops` alone.
+/// Sync `_tops`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -345,7 +343,7 @@ pub fn sync_tops(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     Ok(list![])
 }
 
-/// As `sync_all`, of `_thorium` alone.
+/// Sync `_thorium`, as `sync_all`.
 ///
 /// CLI Example:
 ///
@@ -355,7 +353,7 @@ pub fn sync_thorium(_context: &Context, #[keywords] _kwargs: Map) -> CallResult 
     Ok(list![])
 }
 
-/// As `sync_output`.
+/// Sync `_output`, as `sync_output`.
 ///
 /// CLI Example:
 ///
@@ -365,7 +363,7 @@ pub fn sync_outputters(_context: &Context, #[keywords] _kwargs: Map) -> CallResu
     Ok(list![])
 }
 
-/// What Salt brings over from a master.
+/// Types of modules that Salt syncs from a master.
 const KINDS: &[&str] = &[
     "beacons",
     "clouds",
@@ -397,15 +395,15 @@ fn find(context: &Context, jid: &Value) -> Option<Arc<Job>> {
     context.minion.jobs.lock().get(&jid.to_string()).cloned()
 }
 
-/// What ends a job ends it whether it is in a command or in a function of ours.
+/// Sends a signal to a job, whether it runs a command or a function.
 fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> {
-    let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("there is no signal {sig}")))?;
+    let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("unknown signal {sig}")))?;
     let Some(job) = find(context, jid) else { return Ok("".into()) };
     let groups = job.children.signal(signal);
     if matches!(signal, Signal::SIGTERM | Signal::SIGKILL | Signal::SIGINT | Signal::SIGQUIT) {
         job.cancel.cancel();
     }
-    tracing::info!(jid = job.jid, %signal, groups, "a job is signalled");
+    tracing::info!(jid = job.jid, %signal, groups, "sending a signal to a job");
     Ok(format!("Signal {sig} sent to job {} at pid {}", job.jid, job.pid).into())
 }
 
@@ -418,7 +416,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn there_is_nothing_to_bring_over() {
+    fn sync_functions_return_nothing() {
         let context = testing::context(&[]);
         let all = context.call("saltutil.sync_all", Args::default()).unwrap();
         assert_eq!((all.get("modules"), all.get("grains")), (Some(&list![]), Some(&list![])));
@@ -427,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_run_are_found_and_ended() {
+    fn running_jobs_are_found_and_killed() {
         let context = testing::context(&[]);
         let other = Job::local(&Jid::new(), "test.sleep", &Args::positional([600.into()]));
         let jid = Value::from(other.jid.as_str());

@@ -1,4 +1,4 @@
-//! `saltutil` as far as it asks the master: in an orchestration, and in its templates.
+//! `saltutil` functions that call the master: in orchestrations, and in their templates.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use brine_job::orchestration::{Ask, Called, MasterAccess};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
-/// The master that a job runs on, for what only works there.
+/// Returns the master that a job runs on, or an error for functions that only work there.
 pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<dyn MasterAccess>, CallError> {
     context.job.master.as_ref().ok_or_else(|| {
         CallError::Execution(format!("{what} works on the master: call it by salt-run state.orchestrate"))
@@ -18,7 +18,7 @@ pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<
 /// Execution functions of `saltutil`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd]);
 
-/// Calls a runner function on the master. Only in orchestrations.
+/// Call a runner function on the master. Only in orchestrations.
 ///
 /// CLI Example:
 ///
@@ -36,7 +36,7 @@ pub fn runner(
     returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
 }
 
-/// Calls a wheel function on the master. Only in orchestrations.
+/// Call a wheel function on the master. Only in orchestrations.
 ///
 /// CLI Example:
 ///
@@ -70,7 +70,7 @@ pub struct CmdArgs {
     /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
     #[default("glob".into())]
     tgt_type: String,
-    /// Returners that minions hand their returns to as well.
+    /// Additional returners of the minions.
     #[default]
     ret: String,
     /// Keyword arguments of the function.
@@ -90,8 +90,7 @@ pub struct CmdArgs {
     _kwargs: Map,
 }
 
-/// Calls a function on minions and gives what each returned: `ret`, `retcode`, `out` and `jid`. Only in
-/// orchestrations.
+/// Call a function on minions and return the `ret`, `retcode`, `out` and `jid` of each. Only in orchestrations.
 ///
 /// CLI Example:
 ///
@@ -127,12 +126,12 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
     Ok(all.into())
 }
 
-/// Keyword arguments without those that tell how the call itself was published.
+/// Returns keyword arguments without those on the publication of the call.
 fn public(kwargs: Map) -> Map {
     kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect()
 }
 
-/// The arguments of a function of the master, which are given as `arg`, as `kwarg` and by their own names.
+/// Returns the arguments of a function of the master, which are given in `arg`, in `kwarg` and by name.
 pub(crate) fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
     let positional = match arg {
         Value::Nil => Vec::new(),

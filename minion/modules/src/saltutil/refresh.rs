@@ -1,4 +1,4 @@
-//! `saltutil`: refreshing pillar and grains, and clearing caches.
+//! `saltutil`: refreshes pillar and grains, and clears caches.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_value::{Map, Value};
 
-/// The directories below `cachedir` whose contents can be fetched or made again.
+/// Directories below `cachedir` whose contents can be fetched or generated again.
 const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
 
 /// Execution functions of `saltutil`.
@@ -30,8 +30,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` change nothing;
-/// `clean_cache=False` takes a pillar that the master has cached.
+/// Refresh the pillar. It is refreshed when this returns, so `wait` and `timeout` have no effect;
+/// `clean_cache=False` accepts a pillar that the master has cached.
 ///
 /// CLI Example:
 ///
@@ -73,7 +73,7 @@ pub fn pillar_refresh(
     refresh_pillar(context, wait, timeout, clean_cache)
 }
 
-/// Collect the grains anew, then refresh the pillar unless `refresh_pillar` is false.
+/// Collect the grains again, then refresh the pillar unless `refresh_pillar` is false.
 ///
 /// CLI Example:
 ///
@@ -102,7 +102,7 @@ pub fn refresh_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResu
     Ok(Value::Bool(true))
 }
 
-/// Do nothing: changes of beacons take effect at once.
+/// Do nothing: changes of beacons take effect immediately.
 ///
 /// CLI Example:
 ///
@@ -122,7 +122,7 @@ pub fn refresh_matchers(_context: &Context) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// List the modules that were synchronized from the master, by kind: none, modules are part of Brine.
+/// List the modules that were synced from the master, by type: none, because modules are part of Brine.
 ///
 /// CLI Example:
 ///
@@ -133,8 +133,8 @@ pub fn list_extmods(_context: &Context) -> CallResult {
 }
 
 /// Remove the minion's caches: copies of files, and returns of former jobs. Returns that the master has not
-/// received, the datastore and backups of files are no caches and stay. Returns false if a cache cannot be
-/// removed.
+/// received, the datastore and backups of files are kept, as they are not caches. Returns false if a cache cannot
+/// be removed.
 ///
 /// CLI Example:
 ///
@@ -153,7 +153,7 @@ pub fn clear_cache(context: &Context) -> CallResult {
 ///     salt '*' saltutil.clear_job_cache hours=12
 #[function]
 pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResult {
-    // Each job has a directory of its own there.
+    // Each job has its own directory there.
     let place = cached_return(&context.minion, "x");
     let folder = place.ancestors().nth(2).unwrap_or(&place);
     let oldest = SystemTime::now().checked_sub(Duration::from_secs(hours.saturating_mul(3600)));
@@ -170,12 +170,12 @@ pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResu
     Ok(Value::Bool(true))
 }
 
-/// Has the daemon beside a `salt-call` refresh too, if one runs.
+/// Makes a running daemon refresh, too, after a refresh by `salt-call`.
 fn notify_daemon(context: &Context, tag: &str) {
     if let LocalBus::Sockets { .. } = context.minion.local
         && let Err(error) = context.minion.local.fire(tag, &Map::new())
     {
-        tracing::debug!(tag, %error, "no minion was told to refresh");
+        tracing::debug!(tag, %error, "no running minion to notify of the refresh");
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn clear_cache_keeps_what_cannot_be_made_again() {
+    fn clear_cache_keeps_irreplaceable_data() {
         let folder = tempfile::tempdir().unwrap();
         let context = context_in(folder.path());
         for name in ["files/base/a", "extrn_files/b", "minion_jobs/1/return", "returns/1", "file_backup/c", "proc/1"] {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn refreshes_take_the_arguments_of_salt() {
+    fn refreshes_accept_the_arguments_of_salt() {
         let context = testing::context(&[]);
         for (fun, keyword) in [
             ("refresh_pillar", map! {"wait" => true, "timeout" => 10}),

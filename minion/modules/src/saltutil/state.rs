@@ -1,4 +1,4 @@
-//! `saltutil`: what a minion brings over from the master's `_modules` and its like, as states.
+//! `saltutil`: states of custom modules synced from the master.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -34,139 +34,139 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
     ]
 );
 
-/// All of `_modules` and its like as the master has it.
+/// Ensure that all custom modules are synced from the master.
 #[function]
 pub fn sync_all(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "all", kwargs)
 }
 
-/// `_beacons` as the master has it.
+/// Ensure that `_beacons` is synced from the master.
 #[function]
 pub fn sync_beacons(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "beacons", kwargs)
 }
 
-/// `_clouds` as the master has it.
+/// Ensure that `_clouds` is synced from the master.
 #[function]
 pub fn sync_clouds(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "clouds", kwargs)
 }
 
-/// `_engines` as the master has it.
+/// Ensure that `_engines` is synced from the master.
 #[function]
 pub fn sync_engines(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "engines", kwargs)
 }
 
-/// `_executors` as the master has it.
+/// Ensure that `_executors` is synced from the master.
 #[function]
 pub fn sync_executors(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "executors", kwargs)
 }
 
-/// `_grains` as the master has it.
+/// Ensure that `_grains` is synced from the master.
 #[function]
 pub fn sync_grains(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "grains", kwargs)
 }
 
-/// `_log_handlers` as the master has it.
+/// Ensure that `_log_handlers` is synced from the master.
 #[function]
 pub fn sync_log_handlers(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "log_handlers", kwargs)
 }
 
-/// `_matchers` as the master has it.
+/// Ensure that `_matchers` is synced from the master.
 #[function]
 pub fn sync_matchers(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "matchers", kwargs)
 }
 
-/// `_modules` as the master has it.
+/// Ensure that `_modules` is synced from the master.
 #[function]
 pub fn sync_modules(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "modules", kwargs)
 }
 
-/// `_output` as the master has it.
+/// Ensure that `_output` is synced from the master.
 #[function]
 pub fn sync_output(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "output", kwargs)
 }
 
-/// `_outputters` as the master has it.
+/// Ensure that `_outputters` is synced from the master.
 #[function]
 pub fn sync_outputters(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "outputters", kwargs)
 }
 
-/// `_pillar` as the master has it.
+/// Ensure that `_pillar` is synced from the master.
 #[function]
 pub fn sync_pillar(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "pillar", kwargs)
 }
 
-/// `_proxymodules` as the master has it.
+/// Ensure that `_proxymodules` is synced from the master.
 #[function]
 pub fn sync_proxymodules(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "proxymodules", kwargs)
 }
 
-/// `_renderers` as the master has it.
+/// Ensure that `_renderers` is synced from the master.
 #[function]
 pub fn sync_renderers(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "renderers", kwargs)
 }
 
-/// `_resources` as the master has it.
+/// Ensure that `_resources` is synced from the master.
 #[function]
 pub fn sync_resources(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "resources", kwargs)
 }
 
-/// `_returners` as the master has it.
+/// Ensure that `_returners` is synced from the master.
 #[function]
 pub fn sync_returners(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "returners", kwargs)
 }
 
-/// `_sdb` as the master has it.
+/// Ensure that `_sdb` is synced from the master.
 #[function]
 pub fn sync_sdb(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "sdb", kwargs)
 }
 
-/// `_serializers` as the master has it.
+/// Ensure that `_serializers` is synced from the master.
 #[function]
 pub fn sync_serializers(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "serializers", kwargs)
 }
 
-/// `_states` as the master has it.
+/// Ensure that `_states` is synced from the master.
 #[function]
 pub fn sync_states(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "states", kwargs)
 }
 
-/// `_thorium` as the master has it.
+/// Ensure that `_thorium` is synced from the master.
 #[function]
 pub fn sync_thorium(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "thorium", kwargs)
 }
 
-/// `_tops` as the master has it.
+/// Ensure that `_tops` is synced from the master.
 #[function]
 pub fn sync_tops(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "tops", kwargs)
 }
 
-/// `_utils` as the master has it.
+/// Ensure that `_utils` is synced from the master.
 #[function]
 pub fn sync_utils(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "utils", kwargs)
 }
 
-/// `_wrapper` as the master has it.
+/// Ensure that `_wrapper` is synced from the master.
 #[function]
 pub fn sync_wrapper(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     synced(context, &name, "wrapper", kwargs)

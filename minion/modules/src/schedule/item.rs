@@ -1,9 +1,9 @@
-//! A job as the schedule has it, from the options of the module's functions.
+//! Builds a job of the schedule from the options of the module's functions.
 
 use brine_schedule::dates;
 use brine_value::{Map, Value, map};
 
-/// The options that are taken over as they are.
+/// Options that are copied unchanged.
 const TAKEN: &[&str] = &[
     "range",
     "when",
@@ -20,7 +20,7 @@ const TAKEN: &[&str] = &[
 ];
 const UNITS: [&str; 4] = ["seconds", "minutes", "hours", "days"];
 
-/// Whether options do not go together, in words.
+/// Returns the message on options that exclude each other.
 pub(super) fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String> {
     let has = |name: &str| kwargs.contains_key(name);
     if UNITS.iter().any(|unit| has(unit)) && (has("when") || has("cron")) {
@@ -30,7 +30,7 @@ pub(super) fn conflict(kwargs: &Map, before: &str, after: &str) -> Option<String
     (has("when") && has("cron")).then(|| "Unable to use \"when\" and \"cron\" options together.  Ignoring.".into())
 }
 
-/// A job as the schedule has it; or what is wrong.
+/// Builds a job of the schedule. The error is a message.
 pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
     if name.is_empty() {
         return Err("Job name is required.".into());
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_built_or_it_is_said_what_is_wrong() {
+    fn items_are_built_or_rejected() {
         for (options, error) in [
             (map! {}, "Job function is required."),
             (map! {"function" => "f", "job_args" => "x"}, "job_args is not a list. please correct and try again."),

@@ -1,4 +1,4 @@
-//! `schedule`: the schedule of a running minion, asked and changed over its own event bus.
+//! `schedule`: queries and changes the schedule of a running minion over its local event bus.
 
 mod item;
 pub(crate) mod state;
@@ -16,9 +16,9 @@ use brine_yaml::Style;
 
 use self::item::{build, conflict};
 
-/// How long an answer may take.
+/// Timeout for replies of the minion.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// The options of a job that are shown.
+/// Options of a job that are shown.
 const SHOWN: &[&str] = &[
     "name",
     "maxrunning",
@@ -49,7 +49,6 @@ const SHOWN: &[&str] = &[
     "run_after_skip_range",
 ];
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `schedule`.
@@ -77,8 +76,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The jobs of the schedule, as YAML or as they are; of the pillar (`where=pillar`), the configuration
-/// (`where=opts`) or both. With `offline` those that are kept for the next start.
+/// Return the jobs of the schedule, as YAML or as a mapping; of the pillar (`where=pillar`), the configuration
+/// (`where=opts`) or both. With `offline`, those saved for the next start.
 ///
 /// CLI Example:
 ///
@@ -119,7 +118,7 @@ pub fn list(
     Ok(brine_yaml::dump(&map! {"schedule" => schedule}.into(), Style::BLOCK).into())
 }
 
-/// Whether the schedule is enabled; of one job, what it is.
+/// Return whether the schedule is enabled, or the status of one job.
 ///
 /// CLI Example:
 ///
@@ -133,7 +132,7 @@ pub fn is_enabled(context: &Context, #[default] name: Option<String>) -> CallRes
     })
 }
 
-/// Deletes all jobs of the configuration.
+/// Delete all jobs of the configuration.
 ///
 /// CLI Example:
 ///
@@ -170,7 +169,7 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     Ok(map! {"comment" => comments, "changes" => changes, "result" => true}.into())
 }
 
-/// Deletes a job.
+/// Delete a job.
 ///
 /// CLI Example:
 ///
@@ -199,7 +198,7 @@ pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     Ok(if gone { said(true, comment, changes) } else { said(false, failed(), Map::new()) })
 }
 
-/// A job as the schedule has it, from the options of `schedule.add`.
+/// Return a job in the format of the schedule, from the options of `schedule.add`.
 ///
 /// CLI Example:
 ///
@@ -209,8 +208,8 @@ pub fn build_schedule_item(_context: &Context, name: String, #[keywords] kwargs:
     Ok(build(&name, &kwargs).map_or_else(|comment| map! {"comment" => comment, "result" => false}.into(), Value::Map))
 }
 
-/// Adds a job. `job_args` and `job_kwargs` are its arguments; the minion keeps it for the next start unless
-/// `persist` is false. With `offline` it is only kept.
+/// Add a job. `job_args` and `job_kwargs` are its arguments; it is saved for the next start unless `persist` is
+/// false. With `offline` it is only saved.
 ///
 /// CLI Example:
 ///
@@ -246,7 +245,7 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
     Ok(if added { said(true, comment, changes) } else { failed() })
 }
 
-/// Puts another job in the place of one.
+/// Replace a job.
 ///
 /// CLI Example:
 ///
@@ -289,7 +288,7 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
     Ok(if modified { said(true, comment, changes) } else { failed() })
 }
 
-/// Runs a job now; with `force` also one that is disabled.
+/// Run a job now; with `force` also a disabled one.
 ///
 /// CLI Example:
 ///
@@ -308,7 +307,7 @@ pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -
     Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
 }
 
-/// Keeps the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
+/// Save the jobs of the configuration for the next start, in `minion.d/_schedule.conf`.
 ///
 /// CLI Example:
 ///
@@ -326,7 +325,7 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
 }
 
-/// Takes up the jobs of the pillar and of `minion.d/schedule.conf` anew.
+/// Reload the jobs of the pillar and of `minion.d/schedule.conf`.
 ///
 /// CLI Example:
 ///
@@ -358,7 +357,7 @@ pub fn reload(context: &Context) -> CallResult {
     Ok(map! {"comment" => Value::from(comments), "result" => result}.into())
 }
 
-/// When a job runs next.
+/// Return the time of a job's next run.
 ///
 /// CLI Example:
 ///
@@ -373,7 +372,7 @@ pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs:
     })
 }
 
-/// What is known of a job: its options, when it ran and when it runs next.
+/// Return the status of a job: its options, and its last and next run.
 ///
 /// CLI Example:
 ///
@@ -396,7 +395,7 @@ fn said(result: bool, comment: impl Into<String>, changes: Map) -> Value {
     map! {"comment" => comment.into(), "result" => result, "changes" => changes}.into()
 }
 
-/// Asks the running minion: one field of the answer, nothing if none comes in time.
+/// Sends a request to the running minion, and returns one field of the reply; `None` on timeout.
 fn ask(context: &Context, question: Map, answer: &str, field: &str) -> Result<Option<Value>, CallError> {
     let tag = format!("/salt/minion/minion_schedule_{answer}");
     let answer = context.minion.local.ask("manage_schedule", question, &tag, TIMEOUT).map_err(CallError::execution)?;
@@ -408,13 +407,13 @@ fn asked_list(context: &Context, place: Option<&str>) -> Result<Map, CallError> 
     Ok(listed.and_then(|listed| listed.as_map().cloned()).unwrap_or_default())
 }
 
-/// All jobs, with what is shown of them.
+/// Returns all jobs with their shown options.
 fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, CallError> {
     let listed = list(context, true, true, place.map(str::to_owned), false, is(kwargs, "offline"))?;
     Ok(listed.as_map().cloned().unwrap_or_default())
 }
 
-/// The jobs that are kept for the next start.
+/// Returns the jobs saved for the next start.
 fn saved(context: &Context) -> Result<Map, CallError> {
     let path = own::file(&context.minion);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
@@ -423,7 +422,7 @@ fn saved(context: &Context) -> Result<Map, CallError> {
     Ok(content.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default())
 }
 
-/// Keeps a schedule for the next start only.
+/// Saves a schedule for the next start only.
 fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
     match own::write(&context.minion, schedule) {
         Ok(()) => said(true, comment, changes),
@@ -431,7 +430,7 @@ fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Val
     }
 }
 
-/// The beginning of a question about a job; nothing if there is none.
+/// Returns the request for a job; `None` if there is no such job.
 fn question(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<Option<Map>, CallError> {
     if current(context, Some("opts"), &Map::new())?.contains_key(name) {
         return Ok(Some(map! {"func" => func, "name" => name, "persist" => persist(kwargs)}));

@@ -1,4 +1,4 @@
-//! `schedule`: jobs of the minion's schedule as states.
+//! `schedule`: states of jobs of the minion's schedule.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 /// State functions of `schedule`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("schedule", [present, absent, enabled, disabled]);
 
-/// A job with these options is in the schedule.
+/// Ensure that a job with these options is in the schedule.
 #[function]
 pub fn present(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut arguments = kwargs.clone();
@@ -27,19 +27,19 @@ pub fn present(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
     Ok(done(context, &name, &told, format!("Modifying job {name} in schedule"), None).into())
 }
 
-/// A job is not in the schedule.
+/// Ensure that a job is not in the schedule.
 #[function]
 pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     change(context, &name, "delete", kwargs, format!("Removed job {name} from schedule"))
 }
 
-/// A job is enabled.
+/// Ensure that a job is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     change(context, &name, "enable_job", kwargs, format!("Enabled job {name} from schedule"))
 }
 
-/// A job is disabled.
+/// Ensure that a job is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     change(context, &name, "disable_job", kwargs, format!("Disabled job {name} from schedule"))
@@ -63,8 +63,8 @@ fn comment(told: &Value) -> String {
     told.get("comment").map(ToString::to_string).unwrap_or_default()
 }
 
-/// What a state says, by what the execution function says: its words if it failed or only tells what it would
-/// do.
+/// Returns the result of a state for the result of the execution function: its comment is used if it failed or in
+/// test mode.
 fn done(context: &StateContext, name: &str, told: &Value, words: String, would: Option<&str>) -> StateReturn {
     let changes = || told.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
     if !told.get("result").is_some_and(Value::is_truthy) {
@@ -86,7 +86,7 @@ fn change(context: &StateContext, name: &str, function: &str, kwargs: Map, words
     let told = call(context, function, arguments)?;
     let mut done = done(context, name, &told, words, None);
     if function != "delete" {
-        // Salt shows no change of these.
+        // Salt reports no changes for these.
         done.changes = Map::new();
     }
     Ok(done.into())

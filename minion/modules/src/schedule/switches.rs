@@ -1,4 +1,4 @@
-//! Switching scheduled jobs on and off, skipping and postponing their runs.
+//! Enables, disables, skips and postpones scheduled jobs.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
@@ -7,10 +7,10 @@ use jiff::civil::DateTime;
 
 use super::{ask, is, persist, question, said};
 
-/// How times are written where no form is given.
+/// Default format of times.
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
 
-/// Enables a job.
+/// Enable a job.
 ///
 /// CLI Example:
 ///
@@ -20,7 +20,7 @@ pub fn enable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> C
     switch_job(context, &name, true, &kwargs)
 }
 
-/// Disables a job.
+/// Disable a job.
 ///
 /// CLI Example:
 ///
@@ -30,7 +30,7 @@ pub fn disable_job(context: &Context, name: String, #[keywords] kwargs: Map) -> 
     switch_job(context, &name, false, &kwargs)
 }
 
-/// Enables the schedule.
+/// Enable the schedule.
 ///
 /// CLI Example:
 ///
@@ -40,7 +40,7 @@ pub fn enable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     switch(context, true, &kwargs)
 }
 
-/// Disables the schedule.
+/// Disable the schedule.
 ///
 /// CLI Example:
 ///
@@ -50,7 +50,7 @@ pub fn disable(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     switch(context, false, &kwargs)
 }
 
-/// Has a job run at another time than at one of its own.
+/// Postpone a run of a job to another time.
 ///
 /// CLI Example:
 ///
@@ -68,7 +68,7 @@ pub fn postpone_job(
     except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
 }
 
-/// Has a job not run at one of its times.
+/// Skip a run of a job.
 ///
 /// CLI Example:
 ///
@@ -122,7 +122,7 @@ fn switch(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallE
     })
 }
 
-/// Makes an exception from a job's times.
+/// Adds an exception to a job's times.
 fn except(
     context: &Context,
     name: &str,

@@ -1,4 +1,4 @@
-//! `sdb`: values by `sdb://<profile>/<key>` from the database that a profile of the configuration or pillar names.
+//! `sdb`: values addressed by `sdb://<profile>/<key>`, in the database of a profile in the configuration or pillar.
 //!
 //! Drivers are Salt's: `env` (the minion's environment) and `yaml` (files of this host).
 
@@ -14,14 +14,13 @@ use brine_yaml::entry_at;
 
 use super::random;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `sdb`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
 
-/// Return the value of a key by `sdb://<profile>/<key>`. Another address is returned as it is, with `strict` it is
-/// an error.
+/// Return the value of a key by `sdb://<profile>/<key>`. Any other string is returned unchanged, or is an error
+/// with `strict`.
 ///
 /// CLI Example:
 ///
@@ -35,7 +34,7 @@ pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> Cal
     }
 }
 
-/// Set the value of a key by `sdb://<profile>/<key>`. Returns false for another address.
+/// Set the value of a key by `sdb://<profile>/<key>`. Returns false for any other string.
 ///
 /// CLI Example:
 ///
@@ -48,7 +47,7 @@ pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
     }
 }
 
-/// Delete a key by `sdb://<profile>/<key>`. Returns false for another address.
+/// Delete a key by `sdb://<profile>/<key>`. Returns false for any other string.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// The key that an address names.
+    /// Parses a URI into a profile and a key.
     fn of(context: &Context, uri: &Value) -> Result<Self, String> {
         let address = uri.as_str().and_then(|uri| uri.strip_prefix("sdb://"));
         let address = address.ok_or("SDB uri must start with \"sdb://\"")?;
@@ -120,7 +119,7 @@ impl Entry {
 
     fn set(&self, value: Value) -> Result<Value, CallError> {
         match self.driver.as_str() {
-            // As Salt: a variable that is there stays as it is.
+            // As in Salt: an existing variable is left unchanged.
             "env" => {
                 if let Some(have) = environment::variable(&self.key) {
                     return Ok(have.into());
@@ -132,7 +131,7 @@ impl Entry {
         }
     }
 
-    /// The files of the profile, merged.
+    /// Returns the merged files of the profile.
     fn content(&self, context: &Context) -> Result<Map, CallError> {
         let files = self.profile.get("files").and_then(Vec::<PathBuf>::from_value).unwrap_or_default();
         let option = |name: &str| self.profile.get("merge").and_then(|merge| merge.get(name));

@@ -1,4 +1,4 @@
-//! `service`: the services of this host, by systemd or by the scripts of System V.
+//! `service`: services of this host, with systemd or with System V scripts.
 
 pub(crate) mod state;
 pub(crate) mod systemd;
@@ -13,30 +13,30 @@ use brine_host::programs::which;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
-/// What starts services here.
+/// The init system of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Init {
-    /// systemd runs.
+    /// systemd is running.
     Systemd,
-    /// systemd is installed and does not run, as in many containers and while an image is made.
+    /// systemd is installed but not running, as in many containers and during image builds.
     Offline,
     /// Scripts in `/etc/init.d`.
     SysV,
 }
 
-/// How something is done to a service; systemd alone knows these.
+/// Options of an action on a service; only systemd supports them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct How {
-    /// Not to wait for the end of it.
+    /// Whether not to wait for its completion.
     pub no_block: Option<bool>,
-    /// To unmask the service before.
+    /// Whether the service is unmasked first.
     pub unmask: bool,
-    /// To unmask the service before, if it is masked until the next start of the host.
+    /// Whether a runtime mask of the service is removed first.
     pub unmask_runtime: bool,
 }
 
 impl Init {
-    /// That of this host.
+    /// Returns the init system of this host.
     pub fn of_host() -> Self {
         if Path::new("/run/systemd/system").exists() {
             Init::Systemd
@@ -47,7 +47,7 @@ impl Init {
         }
     }
 
-    /// Whether the service runs; without systemd, with `sig`, whether a process does that has it in its command line.
+    /// Whether the service is running; without systemd, with `sig`, whether a process has that in its command line.
     pub fn is_running(self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
         match (self, sig) {
             (Init::Systemd, _) => systemd::is_running(context, name),
@@ -56,7 +56,7 @@ impl Init {
         }
     }
 
-    /// Whether there is such a service.
+    /// Whether the service exists.
     pub fn is_available(self, context: &Context, name: &str) -> Result<bool, CallError> {
         match self {
             Init::Systemd => systemd::is_available(context, name),
@@ -64,7 +64,7 @@ impl Init {
         }
     }
 
-    /// Whether the service starts with the host.
+    /// Whether the service is enabled at boot.
     pub fn is_enabled(self, context: &Context, name: &str) -> Result<bool, CallError> {
         match self {
             Init::Systemd => systemd::is_enabled(context, name),
@@ -72,12 +72,12 @@ impl Init {
         }
     }
 
-    /// Whether services can be kept from being started at all.
+    /// Whether services can be masked.
     pub fn can_mask(self) -> bool {
         self != Init::SysV
     }
 
-    /// Does something to a service, and says whether that worked. systemd's complaint is an error.
+    /// Performs an action on a service, and returns whether it succeeded. Errors of systemd are errors.
     pub fn act(self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
         match self {
             Init::Systemd => systemd::act(context, action, name, how),
@@ -97,11 +97,10 @@ impl Init {
     }
 }
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
 
-/// Services of other kernels than Linux are started by unknown means.
+/// Only services of Linux are supported.
 fn unavailable(context: &Context) -> Option<String> {
     let grain = |name: &str| context.grains().get(name).map(Value::to_string).unwrap_or_default();
     (!matches!(grain("kernel").as_str(), "Linux" | "")).then(|| {
@@ -140,7 +139,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Starts a service.
+/// Start a service.
 ///
 /// CLI Example:
 ///
@@ -156,7 +155,7 @@ pub fn start(
     Ok(Init::of_host().act(context, "start", &name, How { no_block, unmask, unmask_runtime })?.into())
 }
 
-/// Stops a service.
+/// Stop a service.
 ///
 /// CLI Example:
 ///
@@ -166,7 +165,7 @@ pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) 
     Ok(Init::of_host().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
 }
 
-/// Stops and starts a service.
+/// Restart a service.
 ///
 /// CLI Example:
 ///
@@ -182,7 +181,7 @@ pub fn restart(
     Ok(Init::of_host().act(context, "restart", &name, How { no_block, unmask, unmask_runtime })?.into())
 }
 
-/// Has a service read its configuration again.
+/// Reload the configuration of a service.
 ///
 /// CLI Example:
 ///
@@ -198,7 +197,7 @@ pub fn reload(
     Ok(Init::of_host().act(context, "reload", &name, How { no_block, unmask, unmask_runtime })?.into())
 }
 
-/// Has a service read its configuration again, or restarts one that cannot.
+/// Reload the configuration of a service, or restart a service that cannot reload.
 ///
 /// CLI Example:
 ///
@@ -215,7 +214,7 @@ pub fn force_reload(
     Ok(Init::of_host().act(context, "force-reload", &name, how)?.into())
 }
 
-/// Whether a service runs; for a glob, all that match.
+/// Return whether a service is running; for a glob, by service.
 ///
 /// CLI Example:
 ///
@@ -233,7 +232,7 @@ pub fn status(context: &Context, name: String, #[default] sig: Option<String>) -
     Ok(found.into())
 }
 
-/// Whether there is such a service.
+/// Return whether a service exists.
 ///
 /// CLI Example:
 ///
@@ -243,7 +242,7 @@ pub fn available(context: &Context, name: String) -> CallResult {
     Ok(Init::of_host().is_available(context, &name)?.into())
 }
 
-/// Whether there is no such service.
+/// Return whether a service does not exist.
 ///
 /// CLI Example:
 ///
@@ -253,7 +252,7 @@ pub fn missing(context: &Context, name: String) -> CallResult {
     Ok((!Init::of_host().is_available(context, &name)?).into())
 }
 
-/// Has a service start with the host.
+/// Enable a service at boot.
 ///
 /// CLI Example:
 ///
@@ -270,7 +269,7 @@ pub fn enable(
     Ok(Init::of_host().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
 }
 
-/// Has a service not start with the host.
+/// Disable a service at boot.
 ///
 /// CLI Example:
 ///
@@ -285,7 +284,7 @@ pub fn disable(
     Ok(Init::of_host().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
 }
 
-/// Whether a service starts with the host.
+/// Return whether a service is enabled at boot.
 ///
 /// CLI Example:
 ///
@@ -295,7 +294,7 @@ pub fn enabled(context: &Context, name: String, #[keywords] _kwargs: Map) -> Cal
     Ok(Init::of_host().is_enabled(context, &name)?.into())
 }
 
-/// Whether a service does not start with the host. Without systemd, only one that is there.
+/// Return whether a service is disabled at boot. Without systemd, only existing services are.
 ///
 /// CLI Example:
 ///
@@ -307,7 +306,7 @@ pub fn disabled(context: &Context, name: String) -> CallResult {
     Ok((is_service && !init.is_enabled(context, &name)?).into())
 }
 
-/// The names of all services; of other units of systemd, with their kinds.
+/// Return the names of all services, and of other units of systemd with their types.
 ///
 /// CLI Example:
 ///
@@ -317,7 +316,7 @@ pub fn get_all(context: &Context) -> CallResult {
     Ok(Init::of_host().all(context)?.into())
 }
 
-/// The names of the services that start with the host.
+/// Return the names of the services that are enabled at boot.
 ///
 /// CLI Example:
 ///
@@ -330,7 +329,7 @@ pub fn get_enabled(context: &Context) -> CallResult {
     }
 }
 
-/// The names of the services that do not start with the host.
+/// Return the names of the services that are disabled at boot.
 ///
 /// CLI Example:
 ///
@@ -344,7 +343,7 @@ pub fn get_disabled(context: &Context) -> CallResult {
     Ok(sysv::all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
 }
 
-/// The names of the units that others need and nobody enables.
+/// Return the names of the static units: other units require them, and they cannot be enabled.
 ///
 /// CLI Example:
 ///
@@ -355,7 +354,7 @@ pub fn get_static(context: &Context) -> CallResult {
     Ok(systemd::in_state(context, "static")?.into())
 }
 
-/// The names of the units that run.
+/// Return the names of the running units.
 ///
 /// CLI Example:
 ///
@@ -366,7 +365,7 @@ pub fn get_running(context: &Context) -> CallResult {
     Ok(systemd::running(context)?.into())
 }
 
-/// Keeps a service from being started.
+/// Mask a service, so that it cannot be started.
 ///
 /// CLI Example:
 ///
@@ -379,7 +378,7 @@ pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) ->
     Ok(true.into())
 }
 
-/// Lets a service be started again.
+/// Unmask a service.
 ///
 /// CLI Example:
 ///
@@ -392,7 +391,7 @@ pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) 
     Ok(true.into())
 }
 
-/// Whether a service is kept from being started.
+/// Return whether a service is masked.
 ///
 /// CLI Example:
 ///
@@ -404,7 +403,7 @@ pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) 
     Ok(systemd::is_masked(context, &name, runtime)?.into())
 }
 
-/// What systemd knows of a unit.
+/// Return the properties of a unit of systemd.
 ///
 /// CLI Example:
 ///
@@ -415,7 +414,7 @@ pub fn show(context: &Context, name: String) -> CallResult {
     Ok(systemd::show(context, &name)?.into())
 }
 
-/// Has systemd read its unit files again.
+/// Reload the unit files of systemd.
 ///
 /// CLI Example:
 ///
@@ -427,7 +426,7 @@ pub fn systemctl_reload(context: &Context) -> CallResult {
     Ok(true.into())
 }
 
-/// Whether systemd is installed and does not run.
+/// Return whether systemd is installed but not running.
 ///
 /// CLI Example:
 ///
@@ -437,12 +436,12 @@ pub fn offline(_context: &Context) -> CallResult {
     Ok((Init::of_host() == Init::Offline).into())
 }
 
-/// Whether a file is one that can be run.
+/// Whether a file is executable.
 fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
 }
 
-/// The names of what is in a folder, sorted.
+/// Returns the names in a directory, sorted.
 fn names_in(folder: &str) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,4 +1,4 @@
-//! Services as units of systemd, by `systemctl`; and scripts of System V that systemd runs.
+//! Services as units of systemd, with `systemctl`; and System V scripts that systemd runs.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use super::{How, Init, is_program, names_in, sysv};
 
 const KINDS: [&str; 9] = ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer"];
 
-/// systemd's name of a service.
+/// Returns the unit name of a service.
 fn unit(name: &str) -> String {
     if KINDS.iter().any(|kind| name.ends_with(kind)) { name.to_owned() } else { format!("{name}.service") }
 }
 
-/// A unit file's name as services are called; nothing if it is none.
+/// Returns the service name of a unit file; `None` for other files.
 fn service_of(file: &str) -> Option<String> {
     let (name, kind) = file.rsplit_once('.')?;
     KINDS.contains(&kind).then(|| if kind == "service" { name.to_owned() } else { file.to_owned() })
@@ -37,7 +37,7 @@ fn is_known(status: &Output) -> bool {
     (0..4).contains(&status.retcode)
 }
 
-/// Has systemd read its units again, if that of the service is new or has changed.
+/// Reloads the unit files, if that of the service is new or has changed.
 fn look_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
     let status = status(context, name)?;
     let is_new = !is_known(&status) && std::fs::File::open(Path::new("/etc/systemd/system").join(unit(name))).is_ok();
@@ -48,7 +48,7 @@ fn look_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Has systemd read its units again.
+/// Reloads the unit files of systemd.
 pub fn read_units_again(context: &Context) -> Result<(), CallError> {
     let output = systemctl(context, &["--system", "daemon-reload"])?;
     if output.retcode == 0 {
@@ -64,13 +64,13 @@ pub fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
     Ok(is_known(&status(context, name)?))
 }
 
-/// Whether the service runs.
+/// Whether the service is running.
 pub fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
     look_for_changes(context, name)?;
     Ok(systemctl(context, &["is-active", &unit(name)])?.retcode == 0)
 }
 
-/// Whether the service starts with the host.
+/// Whether the service is enabled at boot.
 pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     let said = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
     match (said.stdout.trim(), said.retcode) {
@@ -79,20 +79,20 @@ pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
             Ok(systemctl(context, &["is-enabled", &unit(shown.stdout.trim())])?.retcode == 0)
         }
         (_, 0) => Ok(true),
-        // A script's links are for systemd what it makes of them.
+        // For a script, systemd's own answer depends on its links.
         _ if !name.contains('@') && scripts().iter().any(|script| script == name) => is_script_enabled(context, name),
         _ => Ok(false),
     }
 }
 
-/// Whether a service is masked: its unit is a link to nothing.
+/// Whether a service is masked: its unit is a link to `/dev/null`.
 pub fn is_masked(context: &Context, name: &str, runtime: bool) -> Result<bool, CallError> {
     look_for_changes(context, name)?;
     let folder = Path::new(if runtime { "/run" } else { "/etc" }).join("systemd/system");
     Ok(std::fs::read_link(folder.join(unit(name))).is_ok_and(|target| target == Path::new("/dev/null")))
 }
 
-/// Masks a service or takes the mask off.
+/// Masks or unmasks a service.
 pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
     look_for_changes(context, name)?;
     if !masked && !is_masked(context, name, runtime)? {
@@ -113,7 +113,7 @@ pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> R
     Err(CallError::Execution(message))
 }
 
-/// Does something to a service. What cannot be started, restarted, reloaded or enabled is an error with systemd's words.
+/// Performs an action on a service. A failed start, restart, reload or enabling is an error with systemd's message.
 pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
     look_for_changes(context, name)?;
     for (unmask, runtime) in [(how.unmask, false), (how.unmask_runtime, true)] {
@@ -127,7 +127,7 @@ pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool
         let words: Vec<String> = scope(context).iter().chain(&words).map(|word| (*word).to_owned()).collect();
         return Ok(run(context, &words, &[])?.retcode == 0);
     }
-    // Whoever restarts itself does not live to see it.
+    // A minion that restarts itself does not see the result.
     let itself = matches!(action, "stop" | "restart") && unit(name) == "salt-minion.service";
     let mut words = Vec::new();
     words.extend(how.no_block.unwrap_or(itself || action == "force-reload").then_some("--no-block"));
@@ -139,12 +139,13 @@ pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool
         }
         return Ok(output.retcode == 0);
     }
-    // Lines that say which scope it ran in.
+    // Skip lines on the scope that it ran in.
     let told: Vec<&str> = output.stderr.lines().filter(|line| line.strip_suffix(".scope").is_none()).collect();
     Err(CallError::Execution(told.join("\n").trim().to_owned()))
 }
 
-/// What runs a program in a scope of its own, so that it does not end with the service that started it.
+/// Returns the prefix that runs a program in its own scope, so that it does not end with the service that started
+/// it.
 fn scope(context: &Context) -> &'static [&'static str] {
     let wanted = context.config().opts.get("systemd.scope").is_none_or(Value::is_truthy);
     if wanted && Init::of_host() == Init::Systemd && which("systemd-run").is_some() {
@@ -161,7 +162,7 @@ fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, Cal
     run(context, &words, &[])
 }
 
-/// The names of all units that have files, and of scripts.
+/// Returns the names of all units with files, and of scripts.
 pub fn all() -> Vec<String> {
     let mut names = with_units();
     names.extend(scripts());
@@ -176,7 +177,7 @@ fn with_units() -> Vec<String> {
     folders.flat_map(|folder| names_in(folder)).filter_map(|file| service_of(&file)).collect()
 }
 
-/// The names of the scripts for which there is no unit.
+/// Returns the names of the scripts without a unit.
 fn scripts() -> Vec<String> {
     let units = with_units();
     let mut scripts = names_in("/etc/init.d");
@@ -189,7 +190,7 @@ fn is_script_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     Ok(links.iter().any(|link| sysv::started(link) == Some(name)))
 }
 
-/// The names of the units whose files are in a state, and of scripts that are.
+/// Returns the names of the units whose files are in a state, and of scripts that are.
 pub fn in_state(context: &Context, state: &str) -> Result<Vec<String>, CallError> {
     let output = systemctl(context, &["--full", "--no-legend", "--no-pager", "list-unit-files"])?;
     let mut names = units_in_state(&output.stdout, state);
@@ -213,7 +214,7 @@ fn units_in_state(text: &str, state: &str) -> Vec<String> {
     rows.filter(|(_, is)| *is == state).filter_map(|(file, _)| service_of(file)).collect()
 }
 
-/// The names of the units that run.
+/// Returns the names of the running units.
 pub fn running(context: &Context) -> Result<Vec<String>, CallError> {
     let output = systemctl(context, &["--full", "--no-legend", "--no-pager"])?;
     let rows = output.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -223,7 +224,7 @@ pub fn running(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(names)
 }
 
-/// What systemd knows of a unit.
+/// Returns the properties of a unit.
 pub fn show(context: &Context, name: &str) -> Result<Map, CallError> {
     let output = systemctl(context, &["show", &unit(&argument(name)?)])?;
     Ok(output
@@ -252,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_units_are_those_of_services() {
+    fn service_names_are_unit_names() {
         assert_eq!(unit("web"), "web.service");
         assert_eq!(unit("a.socket"), "a.socket");
         assert_eq!(service_of("web.service").as_deref(), Some("web"));
@@ -261,14 +262,14 @@ mod tests {
     }
 
     #[test]
-    fn systemds_lists_are_read() {
+    fn output_of_systemctl_is_parsed() {
         let text = "ssh.service enabled enabled\na.socket enabled -\ncron.service disabled enabled\n\n";
         assert_eq!(units_in_state(text, "enabled"), ["ssh", "a.socket"]);
         assert_eq!(units_in_state(text, "disabled"), ["cron"]);
     }
 
     #[test]
-    fn what_systemd_shows_has_lists_and_mappings() {
+    fn shown_properties_have_lists_and_mappings() {
         assert_eq!(field("After", "a.target b.mount"), vec!["a.target".to_owned(), "b.mount".into()].into());
         assert_eq!(
             field("ExecStart", "{ path=/bin/x ; argv[]=/bin/x -d }"),

@@ -1,4 +1,4 @@
-//! Services as scripts in `/etc/init.d`, and links to them for each level in which the host runs.
+//! Services as scripts in `/etc/init.d`, with links for each runlevel.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -7,14 +7,14 @@ use brine_host::programs::{argument, which};
 
 use super::names_in;
 
-/// The level in which the host runs; in a container nobody knows, and it is Debian's.
+/// Returns the current runlevel; in a container it is unknown, and Debian's default is returned.
 pub fn level(context: &Context) -> Result<String, CallError> {
     let words = [which("runlevel").map_or_else(|| "true".into(), |_| "runlevel".to_owned())];
     let said = run(context, &words, &[])?.stdout;
     Ok(said.split_whitespace().nth(1).unwrap_or("2").to_owned())
 }
 
-/// The names of all services.
+/// Returns the names of all services.
 pub fn all(context: &Context) -> Result<Vec<String>, CallError> {
     let mut names = names_in("/etc/init.d");
     names.retain(|name| name != "README" && !name.starts_with('.'));
@@ -24,7 +24,7 @@ pub fn all(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(names)
 }
 
-/// The names of the services that start with the host.
+/// Returns the names of the services that are enabled at boot.
 pub fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
     let links = ["S".to_owned(), level(context)?].into_iter().flat_map(|level| names_in(&format!("/etc/rc{level}.d")));
     let mut names: Vec<String> = links.filter_map(|link| started(&link).map(str::to_owned)).collect();
@@ -33,12 +33,12 @@ pub fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(names)
 }
 
-/// Whether the service starts with the host.
+/// Whether the service is enabled at boot.
 pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     Ok(enabled(context)?.iter().any(|enabled| enabled == name))
 }
 
-/// Whether a process runs that has this in its command line. This program's own calls are none.
+/// Whether a process has this in its command line. The calls of this program itself are ignored.
 pub fn has_process(sig: &str) -> bool {
     let commands = names_in("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let mut commands = commands.filter_map(|number| std::fs::read(format!("/proc/{number}/cmdline")).ok());
@@ -48,7 +48,7 @@ pub fn has_process(sig: &str) -> bool {
     })
 }
 
-/// Does something to a service, and says whether that worked.
+/// Performs an action on a service, and returns whether it succeeded.
 pub fn act(context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
     for words in commands(action, name, which("insserv").is_some())? {
         let output = run(context, &words, &[])?;
@@ -63,7 +63,7 @@ pub fn act(context: &Context, action: &str, name: &str) -> Result<bool, CallErro
     Ok(true)
 }
 
-/// The calls that do something to a service. Without `insserv`, `update-rc.d` makes the links by itself.
+/// Returns the commands of an action on a service. Without `insserv`, `update-rc.d` creates the links by itself.
 fn commands(action: &str, name: &str, insserv: bool) -> Result<Vec<Vec<String>>, CallError> {
     let name = argument(name)?;
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -77,7 +77,7 @@ fn commands(action: &str, name: &str, insserv: bool) -> Result<Vec<Vec<String>>,
     })
 }
 
-/// The service that a link such as `S01redis-server` starts.
+/// Returns the service that a link such as `S01redis-server` starts.
 pub fn started(link: &str) -> Option<&str> {
     let place = link.strip_prefix('S')?;
     let name = place.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_handled_by_the_programs_of_the_system() {
+    fn services_are_managed_with_system_programs() {
         let said = |action, insserv| {
             let lines =
                 commands(action, "web", insserv).map(|lines| lines.iter().map(|words| words.join(" ")).collect());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_start_a_service_have_its_whole_name() {
+    fn start_links_contain_the_whole_name() {
         for (link, service) in [
             ("S01redis-server", Some("redis-server")),
             ("K01dbus", None),

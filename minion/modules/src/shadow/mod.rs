@@ -1,4 +1,4 @@
-//! `shadow`: passwords of users and how long they hold, from `/etc/shadow`.
+//! `shadow`: passwords of users and their ageing, in `/etc/shadow`.
 
 use base64ct::{Base64ShaCrypt, Encoding};
 use brine_context::programs::{run, succeeds};
@@ -8,10 +8,9 @@ use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 use rand::distr::{Alphanumeric, SampleString};
 
-/// What stands for the password of a user who has none.
+/// Hash of a user without a password.
 pub const DEFAULT_HASH: &str = "!";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `shadow`.
@@ -35,7 +34,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// What stands for the password of a user who has none.
+/// Return the default hash of a user without a password.
 ///
 /// CLI Example:
 ///
@@ -45,7 +44,7 @@ pub fn default_hash(_context: &Context) -> CallResult {
     Ok(DEFAULT_HASH.into())
 }
 
-/// What is known of a user's password; with empty fields if there is none.
+/// Return the password entry of a user; with empty fields if there is none.
 ///
 /// CLI Example:
 ///
@@ -55,7 +54,7 @@ pub fn info(_context: &Context, name: String) -> CallResult {
     Ok(Shadow::of(&name).map_or_else(Shadow::none, |shadow| shadow.describe()).into())
 }
 
-/// The names of all users that have an entry.
+/// Return the names of all users with a password entry.
 ///
 /// CLI Example:
 ///
@@ -67,7 +66,7 @@ pub fn list_users(_context: &Context) -> CallResult {
     Ok(names.into())
 }
 
-/// The hash of a password.
+/// Return the hash of a password.
 ///
 /// CLI Example:
 ///
@@ -83,7 +82,7 @@ pub fn gen_password(
     Ok(hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
 }
 
-/// Gives a user a password, by its hash.
+/// Set the password of a user, by its hash.
 ///
 /// CLI Example:
 ///
@@ -95,12 +94,12 @@ pub fn set_password(
     password: String,
     #[default(false)] use_usermod: bool,
 ) -> CallResult {
-    // chpasswd does what usermod does, and shows the hash to nobody.
+    // chpasswd is used in any case: it does the same as usermod, without exposing the hash.
     _ = use_usermod;
     Ok(set(context, &name, &password)?.into())
 }
 
-/// Takes a user's password away: who is this user need not know any.
+/// Delete the password of a user, which allows a login without a password.
 ///
 /// CLI Example:
 ///
@@ -111,7 +110,7 @@ pub fn del_password(context: &Context, name: String) -> CallResult {
     Ok(Shadow::of(&name).is_some_and(|shadow| shadow.passwd.is_empty()).into())
 }
 
-/// Locks a user's password.
+/// Lock the password of a user.
 ///
 /// CLI Example:
 ///
@@ -121,7 +120,7 @@ pub fn lock_password(context: &Context, name: String) -> CallResult {
     Ok(lock(context, &name, true)?.into())
 }
 
-/// Unlocks a user's password.
+/// Unlock the password of a user.
 ///
 /// CLI Example:
 ///
@@ -131,7 +130,7 @@ pub fn unlock_password(context: &Context, name: String) -> CallResult {
     Ok(lock(context, &name, false)?.into())
 }
 
-/// For how many days a password that is too old can still be used.
+/// Set the number of days for which an expired password can still be used.
 ///
 /// CLI Example:
 ///
@@ -141,7 +140,7 @@ pub fn set_inactdays(context: &Context, name: String, inactdays: Value) -> CallR
     age(context, &name, "-I", &inactdays, |shadow| shadow.inact)
 }
 
-/// After how many days a password must be changed.
+/// Set the number of days after which a password must be changed.
 ///
 /// CLI Example:
 ///
@@ -151,7 +150,7 @@ pub fn set_maxdays(context: &Context, name: String, maxdays: Value) -> CallResul
     age(context, &name, "-M", &maxdays, |shadow| shadow.max)
 }
 
-/// For how many days a password cannot be changed.
+/// Set the minimum number of days between changes of a password.
 ///
 /// CLI Example:
 ///
@@ -161,7 +160,7 @@ pub fn set_mindays(context: &Context, name: String, mindays: Value) -> CallResul
     age(context, &name, "-m", &mindays, |shadow| shadow.min)
 }
 
-/// How many days before a password is too old the user is told.
+/// Set the number of days before the expiry of a password on which the user is warned.
 ///
 /// CLI Example:
 ///
@@ -171,7 +170,7 @@ pub fn set_warndays(context: &Context, name: String, warndays: Value) -> CallRes
     age(context, &name, "-W", &warndays, |shadow| shadow.warn)
 }
 
-/// When the password was last changed: a day's number or its date; `0` has the user change it now.
+/// Set the date of the last change of a password, as a day number or a date; `0` forces a change at the next login.
 ///
 /// CLI Example:
 ///
@@ -181,7 +180,7 @@ pub fn set_date(context: &Context, name: String, date: Value) -> CallResult {
     Ok(chage(context, &name, "-d", &date, |shadow| shadow.lstchg)?.into())
 }
 
-/// When the account can no longer be used: a day's number or its date, `-1` for never.
+/// Set the date on which the account expires, as a day number or a date; `-1` for never.
 ///
 /// CLI Example:
 ///
@@ -191,34 +190,34 @@ pub fn set_expire(context: &Context, name: String, expire: Value) -> CallResult 
     Ok(chage(context, &name, "-E", &expire, |shadow| shadow.expire)?.into())
 }
 
-/// A line of `/etc/shadow`. Numbers are days; what is not said is -1.
+/// A line of `/etc/shadow`. Integers are days; unset ones are -1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shadow {
-    /// Whose.
+    /// User name.
     pub name: String,
-    /// The hash.
+    /// Hash.
     pub passwd: String,
-    /// When it was last changed.
+    /// Day of the last change.
     pub lstchg: i64,
-    /// How long it cannot be changed.
+    /// Minimum age for a change.
     pub min: i64,
-    /// After how long it must be changed.
+    /// Maximum age.
     pub max: i64,
-    /// How long before that the user is told.
+    /// Days of warning before the maximum age.
     pub warn: i64,
-    /// How long it can be used after that.
+    /// Days after the maximum age until the password is disabled.
     pub inact: i64,
-    /// When the account ends.
+    /// Day on which the account expires.
     pub expire: i64,
 }
 
 impl Shadow {
-    /// That of a user, as it is now.
+    /// Returns the current entry of a user.
     pub fn of(name: &str) -> Option<Self> {
         entries().into_iter().find(|shadow| shadow.name == name)
     }
 
-    /// Reads a line; nothing if it is none.
+    /// Parses a line; `None` if it is invalid.
     pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(':').collect();
         let [name, passwd, days @ ..] = &fields[..] else { return None };
@@ -235,7 +234,7 @@ impl Shadow {
         })
     }
 
-    /// As Salt tells of it.
+    /// Returns the entry in Salt's form.
     pub fn describe(&self) -> Map {
         map! {
             "name" => &self.name, "passwd" => &self.passwd, "lstchg" => self.lstchg, "min" => self.min, "max" => self.max,
@@ -243,7 +242,7 @@ impl Shadow {
         }
     }
 
-    /// As Salt tells of a user who is not there.
+    /// Returns Salt's entry of a missing user.
     pub fn none() -> Map {
         ["name", "passwd", "lstchg", "min", "max", "warn", "inact", "expire"]
             .map(|key| (key.into(), "".into()))
@@ -262,7 +261,8 @@ fn entries() -> Vec<Shadow> {
     String::from_utf8_lossy(&text).lines().filter_map(Shadow::parse).collect()
 }
 
-/// Gives a user a password, by its hash. The hash goes in by a pipe: everybody sees a program's words.
+/// Sets the password of a user, by its hash. The hash is passed by a pipe, because arguments of programs are
+/// public.
 pub fn set(context: &Context, name: &str, hash: &str) -> Result<bool, CallError> {
     if name.contains([':', '\n']) || hash.contains([':', '\n']) {
         return Err(CallError::Execution(format!(
@@ -283,7 +283,7 @@ fn lock(context: &Context, name: &str, locked: bool) -> Result<bool, CallError> 
     Ok(Shadow::of(name).is_some_and(|shadow| shadow.is_locked() == locked))
 }
 
-/// Sets a number of days, and says whether that is it then.
+/// Sets a number of days, and returns whether it is set then.
 fn age(context: &Context, name: &str, flag: &str, days: &Value, of: fn(&Shadow) -> i64) -> Result<Value, CallError> {
     chage(context, name, flag, days, of)?;
     Ok(Shadow::of(name).is_some_and(|shadow| Value::from(of(&shadow)) == *days).into())
@@ -298,7 +298,7 @@ fn chage(context: &Context, name: &str, flag: &str, days: &Value, of: fn(&Shadow
     Ok(succeeds(context, &words)?.is_truthy())
 }
 
-/// The hash of a password as `/etc/shadow` holds it, with this salt or a new one.
+/// Returns the hash of a password for `/etc/shadow`, with this salt or a new one.
 pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<String, CallError> {
     let salt = salt.map_or_else(|| Alphanumeric.sample_string(&mut rand::rng(), 16), str::to_owned);
     let (rounds, text) = match salt.split_once('$') {
@@ -306,7 +306,7 @@ pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<Strin
         None => (None, salt.as_str()),
     };
     let params = rounds.map_or(Ok(sha_crypt::Params::RECOMMENDED), sha_crypt::Params::new);
-    let params = params.map_err(|problem| CallError::Execution(format!("a password cannot be hashed: {problem}")))?;
+    let params = params.map_err(|problem| CallError::Execution(format!("hashing a password failed: {problem}")))?;
     let (password, bytes) = (password.as_bytes(), text.as_bytes());
     let (kind, hash) = match algorithm {
         "sha512" => ("6", encoded(&sha_crypt::sha512_crypt(password, bytes, params))),
@@ -319,12 +319,12 @@ pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<Strin
     Ok(format!("${kind}${salt}${hash}"))
 }
 
-/// A digest as text: its bytes are taken from its three thirds in turn, from another one first each time.
+/// Encodes a digest: its bytes are taken from its thirds in turn, and each group starts with the next third.
 fn encoded(digest: &[u8]) -> String {
     let third = digest.len() / 3;
     let places = (0..third).flat_map(|place| {
         let mut three = [place + 2 * third, place + third, place];
-        // SHA-512's go round one way, SHA-256's the other.
+        // SHA-512 rotates in one direction, SHA-256 in the other.
         if digest.len() == 64 {
             three.rotate_right(place % 3);
         } else {
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_those_of_the_c_library() {
+    fn hashes_equal_those_of_the_c_library() {
         for (salt, algorithm, expected) in [
             (
                 "saltstring",
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_does_not_say_is_minus_one() {
+    fn unset_fields_are_minus_one() {
         let shadow = Shadow::parse("fred:!$6$a$b:19000:0:99999:7:::").unwrap();
         assert_eq!((shadow.lstchg, shadow.max, shadow.inact, shadow.expire), (19000, 99999, -1, -1));
         assert!(shadow.is_locked());

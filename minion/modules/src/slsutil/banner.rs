@@ -1,27 +1,27 @@
-//! A box of comment, for the top of files that states manage.
+//! A comment box for the top of managed files.
 
-/// What stands at its top if nothing else is said.
+/// Default title.
 pub(super) const TITLE: &str = "THIS FILE IS MANAGED BY SALT - DO NOT EDIT";
 
-/// What stands below that if nothing else is said.
+/// Default text.
 pub(super) const TEXT: &str = "The contents of this file are managed by Salt. Any changes to this file may be \
                                overwritten automatically and without warning.";
 
-/// The widest box, in characters: a width is not a way to use up memory.
+/// Maximum width in characters, which bounds the memory used.
 const MOST_WIDE: usize = 1_000;
 
-/// How a box looks.
+/// Style of a box.
 pub(super) struct Banner<'a> {
-    /// How wide it is.
+    /// Width in characters.
     pub width: usize,
-    /// What makes a line a comment.
+    /// Text that starts a comment line.
     pub comment: &'a str,
-    /// What its border is drawn with.
+    /// Character of the border.
     pub border: Option<char>,
 }
 
 impl Banner<'_> {
-    /// The lines of a box with a title and a text. Nothing if it is too narrow for them, or wider than any line.
+    /// Returns the lines of a box with a title and a text; `None` if it is too narrow for them, or too wide.
     pub(super) fn lines(&self, title: &str, text: &str) -> Option<Vec<String>> {
         let (left, right) = (self.comment.trim_end(), self.comment.trim());
         let length = |text: &str| text.chars().count();
@@ -40,14 +40,14 @@ impl Banner<'_> {
     }
 }
 
-/// A line in the middle of a width. Where it cannot be, it is where Python puts it.
+/// Centers a line in a width, with Python's rounding.
 fn centered(line: &str, width: usize) -> String {
     let missing = width.saturating_sub(line.chars().count());
     let left = missing / 2 + (missing & width & 1);
     format!("{}{line}{}", " ".repeat(left), " ".repeat(missing - left))
 }
 
-/// A text in lines of at most so many characters. A word that is longer than a line is cut.
+/// Wraps a text to a width. Longer words are split.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -74,7 +74,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Puts a word behind what the last line has.
+/// Appends a word to the last line.
 fn put(lines: &mut [String], blanks: usize, word: &[char]) {
     if let Some(line) = lines.last_mut() {
         line.extend(std::iter::repeat_n(' ', blanks));

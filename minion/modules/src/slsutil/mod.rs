@@ -1,4 +1,4 @@
-//! `slsutil`: data for those who write SLS files: merged, written out, read.
+//! `slsutil`: merges, serializes and reads data, for authors of SLS files.
 
 use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -10,7 +10,6 @@ mod banner;
 
 use banner::Banner;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `slsutil`.
@@ -32,8 +31,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Merges a mapping into another and gives the result. Strategies: smart and recurse (deep),
-/// overwrite (top-level keys), list (values gathered in lists).
+/// Merge a mapping into another and return the result. Strategies: smart and recurse (recursive), overwrite
+/// (top-level keys), list (values collected in lists).
 ///
 /// CLI Example:
 ///
@@ -47,7 +46,7 @@ pub fn merge(
     #[default("yaml".into())] renderer: String,
     #[default(false)] merge_lists: bool,
 ) -> CallResult {
-    // Salt's strategies look at the renderer only for a kind of YAML that Brine does not have.
+    // Salt's strategies only use the renderer for a kind of YAML that Brine does not support.
     _ = renderer;
     let (Value::Map(mut into), Value::Map(from)) = (obj_a, obj_b.clone()) else { return Ok(obj_b) };
     match strategy.as_str() {
@@ -67,7 +66,7 @@ pub fn merge(
     Ok(into.into())
 }
 
-/// Merges several mappings, one after the other.
+/// Merge several mappings in sequence.
 ///
 /// CLI Example:
 ///
@@ -84,7 +83,7 @@ pub fn merge_all(
         .try_fold(Value::map(), |all, more| merge(context, all, more, strategy.clone(), renderer.clone(), merge_lists))
 }
 
-/// As `merge`, deep.
+/// Merge a mapping into another recursively.
 ///
 /// CLI Example:
 ///
@@ -106,7 +105,7 @@ pub fn update(
     Ok(dest.into())
 }
 
-/// Writes data as json, yaml or python.
+/// Serialize data as json, yaml or python.
 ///
 /// CLI Example:
 ///
@@ -133,7 +132,7 @@ pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords]
     }
 }
 
-/// Reads data from json or yaml.
+/// Deserialize json or yaml.
 ///
 /// CLI Example:
 ///
@@ -153,7 +152,7 @@ pub fn deserialize(
     }
 }
 
-/// Gives one of two texts.
+/// Return one of two strings, selected by a boolean.
 ///
 /// CLI Example:
 ///
@@ -165,7 +164,7 @@ pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[key
     Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
 }
 
-/// Whether there is a file at a path under `salt://`.
+/// Return whether a file exists at a path under `salt://`.
 ///
 /// CLI Example:
 ///
@@ -175,7 +174,7 @@ pub fn file_exists(context: &Context, path: String, #[default("base".into())] sa
     Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
 }
 
-/// Whether there is a folder at a path under `salt://`.
+/// Return whether a directory exists at a path under `salt://`.
 ///
 /// CLI Example:
 ///
@@ -185,7 +184,7 @@ pub fn dir_exists(context: &Context, path: String, #[default("base".into())] sal
     Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
 }
 
-/// Whether there is a file or a folder at a path under `salt://`.
+/// Return whether a file or a directory exists at a path under `salt://`.
 ///
 /// CLI Example:
 ///
@@ -195,7 +194,8 @@ pub fn path_exists(context: &Context, path: String, #[default("base".into())] sa
     Ok(places(context, &saltenv)?.has(&below(&path)).into())
 }
 
-/// The path of the first of these files or folders that is in a folder under `salt://`, or in one of those above it.
+/// Return the path of the first of these files or directories that exists in a directory under `salt://`, or in its
+/// closest parent.
 ///
 /// CLI Example:
 ///
@@ -261,7 +261,7 @@ pub struct BannerArgs {
     newline: bool,
 }
 
-/// A box of comment for the top of a managed file, with a title and a text in it.
+/// Return a comment box for the top of a managed file, with a title and a text.
 ///
 /// CLI Example:
 ///
@@ -277,7 +277,7 @@ pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
     Ok(format!("{}{}", block.join("\n"), if args.newline { "\n" } else { "" }).into())
 }
 
-/// Renders a text or a file under `salt://` as an SLS, and gives the data.
+/// Render a string or a file under `salt://` as an SLS file, and return its data.
 ///
 /// CLI Example:
 ///
@@ -304,7 +304,7 @@ pub fn renderer(
                 }
                 None => std::fs::read(&path).ok(),
             };
-            // Of a file that is empty or not there, Salt's log alone tells.
+            // For an empty or missing file, Salt only logs a message.
             let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
             String::from_utf8(content).map_err(CallError::execution)?
         }
@@ -320,7 +320,7 @@ pub fn renderer(
     source.render_text(&text, &saltenv).map_err(CallError::Execution)
 }
 
-/// What is under `salt://`.
+/// Paths under `salt://`.
 struct Places {
     files: Vec<String>,
     folders: Vec<String>,
@@ -338,13 +338,13 @@ fn places(context: &Context, saltenv: &str) -> Result<Places, CallError> {
     Ok(Places { files, folders })
 }
 
-/// A path below `salt://`.
+/// Returns a path relative to `salt://`.
 fn below(path: &str) -> String {
     path.trim_start_matches("salt://").trim_matches('/').to_owned()
 }
 
 fn unknown(serializer: &str) -> CallError {
-    CallError::Execution(format!("Unknown serializer '{serializer}': there are json, yaml and python"))
+    CallError::Execution(format!("Unknown serializer '{serializer}': expected json, yaml or python"))
 }
 
 #[cfg(test)]
@@ -356,7 +356,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn data_is_merged_written_and_read() {
+    fn data_is_merged_and_serialized() {
         let context = testing::context(&[("d.sls", "a: {{ 1 + 1 }}\n")]);
         let (a, b) = (map! {"l" => list![1], "m" => map! {"x" => 1}}, map! {"l" => list![2], "m" => map! {"y" => 2}});
         for (fun, positional, keyword, value) in [

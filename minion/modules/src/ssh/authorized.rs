@@ -1,4 +1,4 @@
-//! Files of keys that users log in with: `authorized_keys`.
+//! The format of `authorized_keys` files.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -15,25 +15,25 @@ use regex::Regex;
 use super::own;
 use crate::file::hex_digest;
 
-/// Options, and from the kind of the key on all that follows.
+/// Matches the options, and everything from the type of the key on.
 #[allow(clippy::unwrap_used)] // A pattern that is written here.
 static LINE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(.*?)\s?((?:sk-)?(?:ssh-|ecds)[\w@.-]+\s.+)$").unwrap());
 
-/// A key, as a line has it.
+/// A key in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    /// What the user may do with it.
+    /// Options of the key.
     pub options: Vec<String>,
-    /// The kind, such as `ssh-ed25519`.
+    /// Type, such as `ssh-ed25519`.
     pub enc: String,
-    /// The key, in Base64.
+    /// Key in base64.
     pub key: String,
-    /// Whose it is.
+    /// Comment.
     pub comment: String,
 }
 
 impl Key {
-    /// Reads a line that names the kind of its key.
+    /// Parses a line that includes the type of its key.
     pub fn parse(line: &str) -> Option<Self> {
         let found = LINE.captures(line.trim())?;
         let options = found[1].split(',').filter(|option| !option.is_empty()).map(str::to_owned).collect();
@@ -42,13 +42,13 @@ impl Key {
         Some(Key { options, enc, key, comment: words.collect::<Vec<_>>().join(" ") })
     }
 
-    /// The line.
+    /// Renders the line.
     pub fn render(&self) -> String {
         let options = if self.options.is_empty() { String::new() } else { format!("{} ", self.options.join(",")) };
         format!("{options}{} {} {}\n", self.enc, self.key, self.comment)
     }
 
-    /// As `ssh.auth_keys` tells of it; nothing if the key is no Base64.
+    /// Returns the key as in `ssh.auth_keys`; `None` if it is not base64.
     fn describe(&self, hash: Option<&str>) -> Result<Option<Map>, CallError> {
         Ok(fingerprint(&self.key, hash)?.map(|fingerprint| {
             map! {
@@ -61,31 +61,31 @@ impl Key {
     }
 }
 
-/// What was done with a key.
+/// Outcome for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Done {
-    /// It is there now.
+    /// It was added.
     New,
-    /// It was there with other options, kind or comment.
+    /// Its options, type or comment were changed.
     Replaced,
-    /// It was there.
+    /// It was present already.
     Unchanged,
-    /// There is no such user, or no home folder.
+    /// There is no such user, or no home directory.
     Failed,
-    /// It has blanks in it.
+    /// The key contains blanks.
     Invalid,
-    /// It is no Base64.
+    /// The key is not base64.
     NoKey,
-    /// It is gone now.
+    /// It was removed.
     Removed,
-    /// It was not there.
+    /// It was absent already.
     Absent,
     /// The file cannot be written.
     Kept,
 }
 
 impl Done {
-    /// As Salt says it.
+    /// Returns the outcome as in Salt.
     pub fn as_str(self) -> &'static str {
         match self {
             Done::New => "new",
@@ -101,7 +101,7 @@ impl Done {
     }
 }
 
-/// The full name of a kind of key.
+/// Returns the full name of a key type.
 pub fn full_kind(enc: &str) -> Result<&str, CallError> {
     const FULL: [&str; 19] = [
         "ssh-rsa",
@@ -134,7 +134,7 @@ pub fn full_kind(enc: &str) -> Result<&str, CallError> {
     }
 }
 
-/// The hash of a key, as pairs of hex digits; nothing if it is no Base64.
+/// Returns the fingerprint of a key, as pairs of hex digits; `None` if it is not base64.
 pub fn fingerprint(key: &str, hash: Option<&str>) -> Result<Option<String>, CallError> {
     let form = hash.filter(|hash| !hash.is_empty()).unwrap_or("sha256").to_lowercase();
     let Ok(raw) = STANDARD.decode(key) else { return Ok(None) };
@@ -144,14 +144,14 @@ pub fn fingerprint(key: &str, hash: Option<&str>) -> Result<Option<String>, Call
     Ok(Some(pairs.join(":")))
 }
 
-/// The keys in a text, by the key itself.
+/// Parses the keys of a file, by key.
 pub fn keys(text: &str) -> IndexMap<String, Key> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     let usable = |key: &Key| STANDARD.decode(&key.key).is_ok();
     lines.filter_map(Key::parse).filter(usable).map(|key| (key.key.clone(), key)).collect()
 }
 
-/// As `ssh.auth_keys` tells of keys.
+/// Returns keys as in `ssh.auth_keys`.
 pub fn describe(keys: &IndexMap<String, Key>, hash: Option<&str>) -> Result<Map, CallError> {
     let mut told = Map::new();
     for (name, key) in keys {
@@ -160,7 +160,7 @@ pub fn describe(keys: &IndexMap<String, Key>, hash: Option<&str>) -> Result<Map,
     Ok(told)
 }
 
-/// A user's file of keys.
+/// A user's `authorized_keys` file.
 #[derive(Debug)]
 pub struct File {
     user: Account,
@@ -168,7 +168,7 @@ pub struct File {
 }
 
 impl File {
-    /// The file that a path such as `.ssh/authorized_keys`, `%h/keys` or `/etc/keys/%u` means for a user. Nothing if
+    /// Returns the file for a path such as `.ssh/authorized_keys`, `%h/keys` or `/etc/keys/%u` of a user. `None` if
     /// there is no such user.
     pub fn of(user: &str, config: &str) -> Result<Option<Self>, CallError> {
         let accounts = Accounts::read();
@@ -195,7 +195,7 @@ impl File {
         Ok(Some(File { user, path }))
     }
 
-    /// Its keys; none if there is no file.
+    /// Returns the keys; a missing file has none.
     pub fn keys(&self) -> Result<IndexMap<String, Key>, CallError> {
         Ok(keys(&self.text()?))
     }
@@ -207,7 +207,7 @@ impl File {
         files::read_to_string(&self.path).map_err(CallError::execution)
     }
 
-    /// What [`File::set`] would do.
+    /// Predicts the outcome of [`File::set`].
     pub fn would_set(&self, key: &Key) -> Result<Done, CallError> {
         Ok(match self.keys()?.get(&key.key) {
             None => Done::New,
@@ -216,7 +216,7 @@ impl File {
         })
     }
 
-    /// Has a key be in the file.
+    /// Adds or changes a key.
     pub fn set(&self, key: &Key) -> Result<Done, CallError> {
         let text = self.text()?;
         let line = key.render();
@@ -242,14 +242,14 @@ impl File {
         Ok(Done::New)
     }
 
-    /// Has a key not be in the file.
+    /// Removes a key.
     pub fn remove(&self, key: &str) -> Result<Done, CallError> {
         let text = self.text()?;
         if !keys(&text).contains_key(key) {
             return Ok(Done::Absent);
         }
         if let Err(error) = self.write(&edited(&text, key, "")) {
-            tracing::warn!(%error, "a key was not removed");
+            tracing::warn!(%error, "removing a key failed");
             return Ok(Done::Kept);
         }
         Ok(Done::Removed)
@@ -265,7 +265,7 @@ impl File {
     }
 }
 
-/// A text in which a line is in the place of a key's. Blanks around lines and empty lines go.
+/// Returns the text with the line of a key replaced. Blanks around lines and empty lines are removed.
 fn edited(text: &str, key: &str, line: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let put = |have: &str| {
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_written() {
+    fn lines_round_trip() {
         for (line, options, key, comment) in [
             ("ssh-rsa AAAA fred@host of fred", "", "AAAA", "fred@host of fred"),
             ("no-pty,command=\"a b\" ecdsa-sha2-nistp256 BBBB", "no-pty|command=\"a b\"", "BBBB", ""),
@@ -295,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_line_of_the_key_is_touched() {
+    fn only_the_line_of_the_key_is_changed() {
         let text = "# mine\n\n ssh-rsa AAAA a \nunknown line\nssh-rsa BBBB b\n";
         assert_eq!(edited(text, "AAAA", "new\n"), "# mine\nnew\nunknown line\nssh-rsa BBBB b\n");
         assert_eq!(edited(text, "BBBB", ""), "# mine\nssh-rsa AAAA a\nunknown line\n");
     }
 
     #[test]
-    fn paths_may_name_user_and_home() {
+    fn paths_expand_user_and_home() {
         let path = |config| File::of("root", config).map(|file| file.unwrap().path.display().to_string());
         assert_eq!(path(".ssh/keys").unwrap(), "/root/.ssh/keys");
         assert_eq!(path("/keys/%u%%%h").unwrap(), "/keys/root%/root");
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_short_names() {
+    fn key_types_have_short_names() {
         assert_eq!([full_kind("rsa"), full_kind("ed25519")], [Ok("ssh-rsa"), Ok("ssh-ed25519")]);
         assert!(full_kind("none").is_err());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Hosts that users know by their keys.
+//! `ssh` functions on known hosts.
 
 use brine_context::Context;
 use brine_function::{Args, CallResult, function};
@@ -6,7 +6,7 @@ use brine_value::{Value, map};
 
 use super::known;
 
-/// What a file of known hosts has of a host.
+/// Return the entries of a host in a known hosts file.
 ///
 /// CLI Example:
 ///
@@ -27,7 +27,7 @@ pub fn get_known_host_entries(
     }
 }
 
-/// Asks a host for its keys.
+/// Retrieve the keys of a host from the host itself.
 ///
 /// CLI Example:
 ///
@@ -46,7 +46,7 @@ pub fn recv_known_host_entries(
     Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
 }
 
-/// Whether a host would have to be added to a file of known hosts (`add`), changed (`update`), or neither
+/// Check whether a host would have to be added to a known hosts file (`add`), updated (`update`), or neither
 /// (`exists`).
 ///
 /// CLI Example:
@@ -89,7 +89,7 @@ pub struct SetKnownHostArgs {
     /// Fingerprint that the key of the host must have.
     #[default]
     fingerprint: Option<String>,
-    /// Public key of the host; asked of the host by default.
+    /// Public key of the host; retrieved from the host by default.
     #[default]
     key: Option<String>,
     /// Port of the host's SSH server.
@@ -112,7 +112,7 @@ pub struct SetKnownHostArgs {
     fingerprint_hash_type: Option<String>,
 }
 
-/// Has a host be known by its key.
+/// Add the key of a host to a known hosts file.
 ///
 /// CLI Example:
 ///
@@ -134,7 +134,7 @@ pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> Call
     }
 }
 
-/// Has a host not be known.
+/// Remove a host from a known hosts file.
 ///
 /// CLI Example:
 ///
@@ -154,7 +154,7 @@ pub fn rm_known_host(
     }
 }
 
-/// Writes hashes in the place of names in a file of known hosts.
+/// Hash the host names in a known hosts file.
 ///
 /// CLI Example:
 ///

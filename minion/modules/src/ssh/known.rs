@@ -1,4 +1,4 @@
-//! Files of hosts whose keys are known: `known_hosts`, by `ssh-keygen` and `ssh-keyscan`.
+//! Known hosts files, with `ssh-keygen` and `ssh-keyscan`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,26 +11,26 @@ use brine_value::{Map, Value, map};
 
 use super::{authorized, own};
 
-/// How often a host that does not answer is asked.
+/// Maximum number of attempts for a host that does not answer.
 const ATTEMPTS: usize = 5;
 
-/// The key of a host.
+/// A key of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The host, or the hash of its name.
+    /// Host name, or its hash.
     pub hostname: String,
-    /// The kind of the key.
+    /// Type of the key.
     pub enc: String,
-    /// The key, in Base64.
+    /// Key in base64.
     pub key: String,
-    /// Its hash; nothing of a key that was given.
+    /// Fingerprint; `None` for a key given by an argument.
     pub fingerprint: Option<String>,
-    /// The port, if the file is to name it.
+    /// Port, if the file includes it.
     pub port: Option<u16>,
 }
 
 impl Entry {
-    /// As Salt tells of it.
+    /// Returns the entry in Salt's form.
     pub fn describe(&self) -> Map {
         let mut told = map! {"hostname" => &self.hostname, "enc" => &self.enc, "key" => &self.key};
         told.extend(self.fingerprint.iter().map(|fingerprint| ("fingerprint".into(), fingerprint.into())));
@@ -39,30 +39,30 @@ impl Entry {
     }
 }
 
-/// As Salt tells of entries: nothing if there are none.
+/// Returns entries in Salt's form: null if there are none.
 pub fn describe(entries: &[Entry]) -> Value {
     if entries.is_empty() { Value::Nil } else { entries.iter().map(Entry::describe).collect() }
 }
 
-/// A host, and how its key is to be known.
+/// A host and its expected key.
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Its name.
+    /// Host name.
     pub name: String,
-    /// Its port, if it is not that of SSH.
+    /// Port, if it is not the default.
     pub port: Option<u16>,
-    /// The kind of key that is wanted.
+    /// Type of the key.
     pub enc: Option<String>,
     /// The key.
     pub key: Option<String>,
-    /// The hash of the key.
+    /// Fingerprint of the key.
     pub fingerprint: Option<String>,
-    /// The kind of that hash.
+    /// Hash type of the fingerprint.
     pub hash: Option<String>,
 }
 
 impl Host {
-    /// The name in a file.
+    /// Returns the name as written in a file.
     fn written(&self) -> Result<String, CallError> {
         let name = argument(&self.name)?;
         Ok(match self.port.filter(|port| *port != 22) {
@@ -72,21 +72,21 @@ impl Host {
     }
 }
 
-/// What was done with a host.
+/// Outcome for a host.
 #[derive(Debug)]
 pub enum Done {
-    /// Its key was known: the keys.
+    /// It was known already, by these keys.
     Exists(Vec<String>),
-    /// It has other entries now.
+    /// Its entries were changed.
     Updated {
-        /// Those before.
+        /// Previous entries.
         old: Vec<Entry>,
-        /// Those now.
+        /// Current entries.
         new: Vec<Entry>,
     },
-    /// It is not known now: what `ssh-keygen` says.
+    /// It was removed; the output of `ssh-keygen`.
     Removed(String),
-    /// It could not be done.
+    /// The operation failed.
     Failed(String),
 }
 
@@ -103,14 +103,14 @@ impl From<Done> for Value {
     }
 }
 
-/// A file of known hosts.
+/// A known hosts file.
 #[derive(Debug)]
 pub struct File {
     user: Option<Account>,
     path: PathBuf,
 }
 
-/// What both outputs of a program say.
+/// Returns the standard output and error of a program.
 fn told(context: &Context, words: &[String]) -> Result<String, CallError> {
     let mut program = program(words, &[]);
     program.merge = true;
@@ -130,7 +130,7 @@ fn parse(text: &str, hash: Option<&str>) -> Result<Vec<Entry>, CallError> {
     Ok(entries)
 }
 
-/// Asks a host for its keys.
+/// Retrieves the keys of a host.
 pub fn scan(context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Vec<Entry>, CallError> {
     let mut words = vec!["ssh-keyscan".to_owned()];
     words.extend(host.port.iter().flat_map(|port| ["-p".to_owned(), port.to_string()]));
@@ -148,7 +148,7 @@ pub fn scan(context: &Context, host: &Host, hashed: bool, timeout: u32) -> Resul
 }
 
 impl File {
-    /// A user's file, or that of the host. An error is in Salt's words.
+    /// Returns the file of a user, or of the system. The error is Salt's message.
     pub fn of(user: Option<&str>, config: Option<&str>) -> Result<Self, String> {
         let user = user.filter(|user| !user.is_empty());
         let path = match (user, config.filter(|config| !config.is_empty())) {
@@ -178,12 +178,12 @@ impl File {
         told(context, &words)
     }
 
-    /// The entries of a host.
+    /// Returns the entries of a host.
     pub fn entries(&self, context: &Context, host: &Host) -> Result<Vec<Entry>, CallError> {
         parse(&self.keygen(context, "-F", Some(host))?, host.hash.as_deref())
     }
 
-    /// Whether a host is known as it should be; nothing if it is not known at all.
+    /// Whether a host is known by the expected key; `None` if it is unknown.
     pub fn knows(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
         let entries = self.entries(context, host)?;
         let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
@@ -194,7 +194,7 @@ impl File {
         Ok((!entries.is_empty()).then(|| entries.iter().any(fits)))
     }
 
-    /// Has a host not be known.
+    /// Removes a host.
     pub fn remove(&self, context: &Context, host: &Host) -> Result<Done, CallError> {
         if let Some(missing) = self.missing() {
             return Ok(missing);
@@ -204,7 +204,7 @@ impl File {
         Ok(Done::Removed(comment))
     }
 
-    /// Writes hashes in the place of names: what `ssh-keygen` says.
+    /// Hashes host names, and returns the output of `ssh-keygen`.
     pub fn hash_names(&self, context: &Context) -> Result<Value, CallError> {
         if let Some(missing) = self.missing() {
             return Ok(missing.into());
@@ -226,7 +226,7 @@ impl File {
         }
     }
 
-    /// Has a host be known by its key: the given one, or what the host itself says.
+    /// Adds a host by the given key, or by the keys it presents.
     pub fn set(&self, context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Done, CallError> {
         if hashed && host.port.is_some_and(|port| port != 22) {
             let error = "argument port can not be used in conjunction with argument hash_known_hosts";
@@ -239,7 +239,7 @@ impl File {
             _ if old.is_empty() => false,
             (Some(wanted), _) if old.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) => false,
             (_, Some(key)) if !stored.contains(key) => false,
-            // What the host says may be another key by now.
+            // The host may present another key by now.
             (None, None) => false,
             _ => true,
         };
@@ -280,7 +280,7 @@ impl File {
         Ok(Done::Updated { old, new })
     }
 
-    /// Puts new entries of a host in the place of its old ones.
+    /// Replaces the entries of a host.
     fn write(&self, context: &Context, host: &Host, new: &[Entry], hashed: bool) -> Result<(), CallError> {
         let mut text = String::new();
         let is_new = !self.path.is_file();
@@ -321,7 +321,7 @@ impl File {
     }
 }
 
-/// The numbers of the lines that `ssh-keygen -F` tells of, each above the line itself.
+/// Returns the line numbers in the output of `ssh-keygen -F`, each above its line.
 fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let number = |pair: &[&str]| {
@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_found_by_what_ssh_keygen_says() {
+    fn output_of_ssh_keygen_is_parsed() {
         let text = "# Host h found: line 2\nh ssh-rsa AAAA\n# Host h found: line 5\nh ssh-ed25519 BBBB\n";
         assert_eq!(line_numbers(text, None), [2, 5]);
         assert_eq!(line_numbers(text, Some("ssh-ed25519")), [5]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_of_users_or_of_the_host() {
+    fn files_belong_to_users_or_the_system() {
         let path = |user, config| File::of(user, config).map(|file| file.path.display().to_string());
         assert_eq!(path(None, None).unwrap(), "/etc/ssh/ssh_known_hosts");
         assert_eq!(path(Some("root"), None).unwrap(), "/root/.ssh/known_hosts");

@@ -1,4 +1,4 @@
-//! `ssh`: keys that users log in with, keys of this host, and hosts whose keys are known.
+//! `ssh`: authorized keys of users, host keys, and known hosts.
 
 pub mod authorized;
 mod hosts;
@@ -16,7 +16,6 @@ use indexmap::IndexMap;
 use super::cmd;
 use authorized::{Done, Key};
 
-/// All functions of this room.
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
 
@@ -42,7 +41,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The keys that a user logs in with; those of all users, or of a list, by user.
+/// Return the authorized keys of a user, or of several users by name.
 ///
 /// CLI Example:
 ///
@@ -75,7 +74,7 @@ pub fn auth_keys(
     Ok(found.into())
 }
 
-/// Whether a key would have to be added for a user (`add`), changed (`update`), or neither (`exists`).
+/// Check whether a key would have to be added for a user (`add`), updated (`update`), or neither (`exists`).
 ///
 /// CLI Example:
 ///
@@ -95,7 +94,7 @@ pub fn check_key(
     Ok(check(&user, &config, &key)?.into())
 }
 
-/// As `check_key`, of each key in a file.
+/// Check each key in a file, as `check_key`.
 ///
 /// CLI Example:
 ///
@@ -143,7 +142,7 @@ pub struct SetAuthKeyArgs {
     _kwargs: Map,
 }
 
-/// Has a user be able to log in with a key.
+/// Add an authorized key of a user.
 ///
 /// CLI Example:
 ///
@@ -159,7 +158,7 @@ pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallRes
     Ok(done.as_str().into())
 }
 
-/// Has a user be able to log in with the keys in a file.
+/// Add the authorized keys of a user from a file.
 ///
 /// CLI Example:
 ///
@@ -181,7 +180,7 @@ pub fn set_auth_key_from_file(
     Ok(set_keys(&user, &config, keys, &options, fingerprint_hash_type.as_deref())?.as_str().into())
 }
 
-/// Has a user not be able to log in with a key.
+/// Remove an authorized key of a user.
 ///
 /// CLI Example:
 ///
@@ -197,7 +196,7 @@ pub fn rm_auth_key(
     Ok(remove_key(&user, &config, &key)?.as_str().into())
 }
 
-/// Has a user not be able to log in with the keys in a file.
+/// Remove the authorized keys of a user that are in a file.
 ///
 /// CLI Example:
 ///
@@ -217,7 +216,7 @@ pub fn rm_auth_key_from_file(
     Ok(remove_keys(&user, &config, &keys)?.as_str().into())
 }
 
-/// The keys of this host.
+/// Return the keys of this host.
 ///
 /// CLI Example:
 ///
@@ -244,7 +243,7 @@ pub fn host_keys(
         }
         let text = std::fs::read(entry.path()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).trim().to_owned();
-        // What follows such a line is not text.
+        // The data after this line is binary.
         let old = "SSH PRIVATE KEY FILE FORMAT 1.1";
         let text = if text.starts_with(&format!("{old}\n")) { old.to_owned() } else { text };
         keys.insert(format!("{kind}{public}").into(), text.into());
@@ -252,7 +251,7 @@ pub fn host_keys(
     Ok(keys.into())
 }
 
-/// The keys in the home folders of users, by user and file.
+/// Return the keys in the home directories of users, by user and file.
 ///
 /// CLI Example:
 ///
@@ -290,16 +289,16 @@ pub fn user_keys(
     Ok(found.into())
 }
 
-/// Gives a file or folder to a user, as root can.
+/// Makes a user the owner of a file or directory, if the minion runs as root.
 fn own(path: &Path, user: &Account) {
     if nix::unistd::geteuid().is_root()
         && let Err(error) = std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))
     {
-        tracing::warn!(path = %path.display(), user = user.name, %error, "cannot be given to its user");
+        tracing::warn!(path = %path.display(), user = user.name, %error, "changing the owner failed");
     }
 }
 
-/// What [`set_key`] would do; a user who is not there has no keys.
+/// Predicts the outcome of [`set_key`]; a missing user has no keys.
 pub fn would_set_key(user: &str, config: &str, key: &Key) -> Result<Done, CallError> {
     let key = Key { enc: authorized::full_kind(&key.enc)?.to_owned(), ..key.clone() };
     authorized::File::of(user, config).ok().flatten().map_or(Ok(Done::New), |file| file.would_set(&key))
@@ -313,13 +312,13 @@ fn check(user: &str, config: &str, key: &Key) -> Result<&'static str, CallError>
     })
 }
 
-/// The keys in a file from the file server or of this host; nothing if it is not there.
+/// Returns the keys in a file of the file server or of this host; none if it does not exist.
 pub fn keys_of(context: &Context, source: &str, saltenv: &str) -> Result<Option<IndexMap<String, Key>>, CallError> {
     let content = cmd::script_content(context, source, saltenv, &Map::new())?;
     Ok(content.map(|content| authorized::keys(&String::from_utf8_lossy(&content))))
 }
 
-/// Has a user be able to log in with a key, whose kind may be said in short.
+/// Adds an authorized key of a user; its type may be abbreviated.
 pub fn set_key(user: &str, config: &str, key: Key, hash: Option<&str>) -> Result<Done, CallError> {
     if key.key.split_whitespace().count() > 1 {
         return Ok(Done::Invalid);
@@ -332,7 +331,7 @@ pub fn set_key(user: &str, config: &str, key: Key, hash: Option<&str>) -> Result
     file.set(&key)
 }
 
-/// Has a user be able to log in with several keys; `options` are in the place of their own.
+/// Adds authorized keys of a user; `options` replace their own.
 pub fn set_keys(
     user: &str,
     config: &str,
@@ -352,12 +351,12 @@ pub fn set_keys(
     Ok(order.into_iter().find(|done| all.contains(done)).unwrap_or(empty))
 }
 
-/// Has a user not be able to log in with a key.
+/// Removes an authorized key of a user.
 pub fn remove_key(user: &str, config: &str, key: &str) -> Result<Done, CallError> {
     authorized::File::of(user, config).ok().flatten().map_or(Ok(Done::Absent), |file| file.remove(key))
 }
 
-/// Has a user not be able to log in with several keys.
+/// Removes several authorized keys of a user.
 pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Result<Done, CallError> {
     let mut all = Vec::new();
     for key in keys.keys() {

@@ -1,5 +1,5 @@
-//! `state.disable` and what belongs to it: SLS files that this minion does not run. Their names are in the grain
-//! `state_runs_disabled`.
+//! `state.disable` and related functions: SLS files that this minion refuses to run. Their names are stored in the
+//! grain `state_runs_disabled`.
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -12,7 +12,7 @@ const GRAIN: &str = "state_runs_disabled";
 /// Execution functions of `state`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("state", [disable, enable, list_disabled]);
 
-/// Disables SLS files, all below a name (`web.*`), or the `highstate`.
+/// Disable SLS files, all SLS files below a name (`web.*`), or the `highstate`.
 ///
 /// CLI Example:
 ///
@@ -23,7 +23,7 @@ pub fn disable(context: &Context, states: Value) -> CallResult {
     change(context, &states, true)
 }
 
-/// Enables what was disabled.
+/// Enable disabled SLS files.
 ///
 /// CLI Example:
 ///
@@ -33,7 +33,7 @@ pub fn enable(context: &Context, states: Value) -> CallResult {
     change(context, &states, false)
 }
 
-/// What is disabled.
+/// Return the disabled SLS files.
 ///
 /// CLI Example:
 ///
@@ -71,7 +71,7 @@ fn disabled(context: &Context) -> Vec<String> {
     names.iter().map(ToString::to_string).collect()
 }
 
-/// Why SLS files are not run, in Salt's words: one line for each that is disabled.
+/// Returns Salt's messages on disabled SLS files, one line each.
 pub(super) fn refusals(context: &Context, wanted: &[String]) -> Vec<String> {
     let disabled = disabled(context);
     let mut told = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn refusals(context: &Context, wanted: &[String]) -> Vec<String> {
     told
 }
 
-/// What a highstate returns that is disabled, if it is.
+/// Returns the result of a disabled highstate, if it is disabled.
 pub(super) fn highstate(context: &Context) -> Option<Value> {
     disabled(context).iter().any(|entry| entry == "highstate").then(|| {
         map! {
@@ -112,7 +112,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn what_is_disabled_is_named() {
+    fn disabled_states_are_named() {
         let context = testing::context(&[]);
         let grains = map! {GRAIN => list!["a", "web.*"]};
         *context.minion.grains.write() = Arc::new(grains);

@@ -1,4 +1,4 @@
-//! `state`: bringing this host to the state that SLS files describe, and looking at them.
+//! `state`: applies and shows SLS files.
 
 pub(super) mod disabled;
 pub(super) mod package;
@@ -14,7 +14,6 @@ use brine_sls::compile::{Chunk, HighData, Low, Step};
 use brine_state::{NoPillar, Options, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room {
     functions: &[
         FUNCTIONS,
@@ -31,9 +30,9 @@ pub(super) static ROOM: Room = Room {
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("state", [apply, sls, highstate, top, test, single, high, low, template, template_str, sls_id, running]);
 
-/// Brings the host to its highstate, or to what the named SLS files describe.
+/// Apply the highstate, or the named SLS files.
 ///
-/// Takes test, pillar, exclude, saltenv, queue and concurrent.
+/// Accepts test, pillar, exclude, saltenv, queue and concurrent.
 ///
 /// CLI Example:
 ///
@@ -45,7 +44,7 @@ pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map)
     context.call(fun, Args { positional, keyword: kwargs })
 }
 
-/// Brings the host to what the named SLS files describe.
+/// Apply the named SLS files.
 ///
 /// CLI Example:
 ///
@@ -62,7 +61,7 @@ pub fn sls(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if sync_mods.is_truthy() {
-        tracing::debug!("sync_mods: Brine has no modules of its own to bring to the minion");
+        tracing::debug!("sync_mods is ignored: Brine has no custom modules");
     }
     let refusals = disabled::refusals(context, &names(&mods));
     if !refusals.is_empty() {
@@ -72,7 +71,7 @@ pub fn sls(
     applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
 }
 
-/// Brings the host to what the top file assigns to it.
+/// Apply the SLS files that the top file assigns to this minion.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ pub fn highstate(
     of_top_file(context, None, kwargs)
 }
 
-/// Brings the host to what another top file assigns to it.
+/// Apply the SLS files that another top file assigns to this minion.
 ///
 /// CLI Example:
 ///
@@ -108,7 +107,7 @@ pub fn top(
     of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
 }
 
-/// As `apply`, and only says what would be done.
+/// Apply states as `apply`, in test mode.
 ///
 /// CLI Example:
 ///
@@ -120,7 +119,7 @@ pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
     context.call("state.apply", Args { positional: args, keyword })
 }
 
-/// Runs one state function.
+/// Call one state function.
 ///
 /// CLI Example:
 ///
@@ -139,7 +138,7 @@ pub fn single(
         context.set_retcode(1);
         return Ok("Invalid function passed".into());
     };
-    // A single state is always called: `mock` is refused as an argument that it does not have.
+    // A single state is always called: `mock` is rejected as an unknown argument.
     let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
     let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
     let run = match started(context, own)? {
@@ -151,7 +150,7 @@ pub fn single(
     one(context, &run, &low)
 }
 
-/// Runs high data that is given as it is.
+/// Apply high data.
 ///
 /// CLI Example:
 ///
@@ -167,7 +166,7 @@ pub fn high(
     applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
 }
 
-/// Runs one low chunk that is given as it is: its result.
+/// Run one low chunk, and return its result.
 ///
 /// CLI Example:
 ///
@@ -184,7 +183,7 @@ pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kw
     })
 }
 
-/// Renders a file of this host as an SLS and runs it.
+/// Render a file of this host as an SLS file, and apply it.
 ///
 /// CLI Example:
 ///
@@ -194,7 +193,7 @@ pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywo
     applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
 }
 
-/// Renders a text as an SLS and runs it.
+/// Render a string as an SLS file, and apply it.
 ///
 /// CLI Example:
 ///
@@ -204,7 +203,7 @@ pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[k
     applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
 }
 
-/// Runs one id of SLS files, with all that it needs.
+/// Apply one id of SLS files, with its requisites.
 ///
 /// CLI Example:
 ///
@@ -220,7 +219,7 @@ pub fn sls_id(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
-    // As in Salt, who names an id means it: nothing is left out.
+    // As in Salt, `exclude` is ignored for an explicit id.
     let run = match started(context, in_environment(context, kwargs))? {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
@@ -241,7 +240,7 @@ pub fn sls_id(
     ran(context, &run, Ok(low))
 }
 
-/// The state runs under way, in words.
+/// Return messages on the state runs in progress.
 ///
 /// CLI Example:
 ///
@@ -252,7 +251,7 @@ pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallRes
     Ok(told.err().unwrap_or_default().into())
 }
 
-/// Names as a list, or as text with commas.
+/// Returns names as a list: they are given as a list, or separated by commas.
 pub(crate) fn names(mods: &Value) -> Vec<String> {
     match mods {
         Value::List(names) => names.iter().map(ToString::to_string).collect(),
@@ -260,13 +259,13 @@ pub(crate) fn names(mods: &Value) -> Vec<String> {
     }
 }
 
-/// Keyword arguments, with those that were given by their place.
+/// Returns keyword arguments merged with positional ones.
 fn with<const N: usize>(mut kwargs: Map, given: [(&str, Value); N]) -> Map {
     kwargs.extend(given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
     kwargs
 }
 
-/// Keyword arguments of a run of SLS files by name: they are of one environment.
+/// Returns the keyword arguments of a run of SLS files by name, with the environment set.
 fn in_environment(context: &Context, mut kwargs: Map) -> Map {
     if kwargs.get("saltenv").is_none_or(Value::is_nil) {
         let saltenv = context.config().saltenv.clone().unwrap_or_else(|| "base".to_owned());
@@ -275,7 +274,7 @@ fn in_environment(context: &Context, mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Arguments of the run, which are not those of a single state.
+/// Whether an argument belongs to the run, not to a single state.
 fn is_option(name: &str) -> bool {
     const OPTIONS: [&str; 11] = [
         "test",
@@ -327,12 +326,12 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
         mock,
         state_events,
         state_top: None,
-        // As in Salt, one that is not there says nothing.
+        // As in Salt, a missing file is ignored.
         localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
     })
 }
 
-/// A run, which is alone.
+/// Starts a run, which excludes other runs.
 fn started(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
     Ok(started_with(context, options(kwargs)?))
 }
@@ -345,7 +344,7 @@ fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec
     StateRun::new(context, options).map_err(NoPillar::lines)
 }
 
-/// Runs the high data that `high` gives.
+/// Runs the high data that `high` returns.
 fn applied(
     context: &Context,
     kwargs: Map,
@@ -364,7 +363,7 @@ fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Resu
     }
 }
 
-/// Runs one low chunk. One that cannot be called is told as errors.
+/// Runs one low chunk. One that cannot be called returns errors.
 fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
     let Some(chunk) = Chunk::from_value(low) else {
         let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
@@ -377,7 +376,7 @@ fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError>
     ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
 }
 
-/// Runs what a top file has for this minion.
+/// Applies the states of a top file for this minion.
 fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
     let options = Options { state_top, ..options(kwargs)? };
     let run = match started_with(context, options) {
@@ -394,13 +393,13 @@ fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Res
     }
 }
 
-/// The high data of the highstate, or nothing if no top file has anything for this minion.
+/// Returns the high data of the highstate, or `None` if no top file matches this minion.
 fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
     let Top { matches, errors, .. } = run.top();
     if errors.is_empty() && matches.is_empty() {
         return Ok(None);
     }
-    // What is wrong with the top file and with what it names is told at once.
+    // Report the errors of the top file together with those of its SLS files.
     match (run.high(&matches), errors.is_empty()) {
         (Ok(high), true) => Ok(Some(high)),
         (Ok(_), false) => Err(errors),
@@ -408,7 +407,7 @@ fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
     }
 }
 
-/// What a highstate returns that has nothing to do.
+/// Returns the result of a highstate without states.
 fn no_states() -> Map {
     let entry = map! {
         "result" => false,

@@ -1,5 +1,5 @@
-//! `state.pkg`: a state run that was prepared elsewhere, as salt-ssh sends it. An archive has the low chunks, the pillar, the
-//! grains that count, and the files of each environment in a folder of its name.
+//! `state.pkg`: a state run prepared elsewhere, as sent by salt-ssh. The archive has the low chunks, the pillar,
+//! the relevant grains, and the files of each environment in a directory of its name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::file::hex_digest;
 /// Execution functions of `state`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pkg]);
 
-/// Runs a prepared package of states, if its hash is the one that is named.
+/// Run a prepared package of states, if its hash matches.
 ///
 /// CLI Example:
 ///
@@ -48,9 +48,9 @@ pub fn pkg(
     run(context, &unpacked.0, with(kwargs, [("test", test)]))
 }
 
-/// What Salt returns of a package that it does not take. Why is in the log.
+/// Returns Salt's result for a rejected package. The reason is logged.
 fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError> {
-    tracing::error!(package = %path.display(), "a package of states is not run: {why}");
+    tracing::error!(package = %path.display(), "package of states rejected: {why}");
     context.set_retcode(1);
     Ok(Value::map())
 }
@@ -61,7 +61,7 @@ fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError
         return brine_state::errors(context, refusal);
     }
     let low = read(folder, "lowstate.json")?
-        .ok_or_else(|| CallError::Execution("there is no lowstate.json in the package".into()))?;
+        .ok_or_else(|| CallError::Execution("the package has no lowstate.json".into()))?;
     let pillar = mapping(folder, "pillar.json")?.unwrap_or_default();
     let own_grains = mapping(folder, "roster_grains.json")?.map(Arc::new);
     let minion = masterless::with_roots(&context.minion, environments(folder)?).map_err(CallError::execution)?;
@@ -77,7 +77,7 @@ fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError
     let chunks = items.iter().map(|item| item.as_map().and_then(Chunk::from_value)).collect::<Option<Vec<Chunk>>>();
     match chunks {
         Some(chunks) => ran(context, &run, run.low(chunks)),
-        // Who prepared it could not compile it, and says why.
+        // The compilation failed at the sender, whose errors are returned.
         None if items.iter().all(|item| item.as_str().is_some()) => Ok(low),
         None => Err(CallError::Execution("lowstate.json has a chunk without state, function or id".into())),
     }
@@ -100,12 +100,12 @@ fn mapping(folder: &Path, name: &str) -> Result<Option<Map>, CallError> {
     }
 }
 
-/// The folders of the package: each is an environment.
+/// Returns the directories of the package: each is an environment.
 fn environments(folder: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallError> {
     let mut found = IndexMap::new();
     for entry in fs::read_dir(folder).map_err(CallError::execution)? {
         let entry = entry.map_err(CallError::execution)?;
-        // A link to a folder is none of the package's own.
+        // Links to directories are not part of the package.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.insert(entry.file_name().to_string_lossy().into_owned(), vec![entry.path()]);
         }
@@ -113,7 +113,7 @@ fn environments(folder: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallErr
     Ok(found)
 }
 
-/// The names in an archive.
+/// Returns the names in an archive.
 fn archive(path: &Path) -> Result<Vec<String>, CallError> {
     let listed = tar(&["--list", "--gzip", "--absolute-names", "--quoting-style=literal"], path, None)?;
     Ok(listed.lines().map(str::to_owned).collect())
@@ -125,16 +125,16 @@ fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallE
     if let Some(folder) = into {
         command.arg("--directory").arg(folder);
     }
-    let output =
-        processes::output(&mut command).map_err(|error| CallError::Execution(format!("tar cannot be run: {error}")))?;
+    let output = processes::output(&mut command)
+        .map_err(|error| CallError::Execution(format!("running tar failed: {error}")))?;
     if !output.status.success() {
         let told = String::from_utf8_lossy(&output.stderr);
-        return Err(CallError::Execution(format!("{} cannot be unpacked: {}", path.display(), told.trim())));
+        return Err(CallError::Execution(format!("unpacking {} failed: {}", path.display(), told.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A folder with what was in an archive, gone when the run is over.
+/// Directory of an unpacked archive, removed at the end of the run.
 struct Unpacked(PathBuf);
 
 impl Unpacked {

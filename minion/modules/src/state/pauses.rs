@@ -1,4 +1,4 @@
-//! `state.pause` and what belongs to it: runs that are held up or ended between two states.
+//! `state.pause` and related functions: pause or end a run between two states.
 
 use brine_context::{Context, jobs};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -8,7 +8,7 @@ use brine_value::Value;
 /// Execution functions of `state`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pause, resume, soft_kill, get_pauses]);
 
-/// Holds up a run before a state, or before its next one, for so many seconds or until it is resumed.
+/// Pause a run before a state, or before its next one, for a number of seconds or until it is resumed.
 ///
 /// CLI Example:
 ///
@@ -25,7 +25,7 @@ pub fn pause(
     Ok(Value::Nil)
 }
 
-/// Lets a run that is held up go on.
+/// Resume a paused run.
 ///
 /// CLI Example:
 ///
@@ -36,7 +36,7 @@ pub fn resume(context: &Context, jid: Value, #[default] state_id: Option<String>
     Ok(Value::Nil)
 }
 
-/// Ends a run before a state, or before its next one: what runs comes to its end.
+/// End a run before a state, or before its next one; the running state is completed.
 ///
 /// CLI Example:
 ///
@@ -48,7 +48,7 @@ pub fn soft_kill(context: &Context, jid: Value, #[default] state_id: Option<Stri
     Ok(Value::Nil)
 }
 
-/// What is said about the state runs under way, or about one of them.
+/// Return the pauses of all state runs, or of one.
 ///
 /// CLI Example:
 ///

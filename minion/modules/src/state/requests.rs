@@ -1,5 +1,5 @@
-//! `state.request` and what belongs to it: state runs that are tried out now, and run when somebody asks for them.
-//! As in Salt they wait in `req_state.p` in the cache.
+//! `state.request` and related functions: dry runs of states that are applied on confirmation. As in Salt, requests
+//! are stored in `req_state.p` in the cache.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map, msgpack};
 
-/// The name of a request that has none.
+/// Name of a request without a name.
 const DEFAULT: &str = "default";
 
 /// Execution functions of `state`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("state", [request, check_request, clear_request, run_request]);
 
-/// Tries out what `state.apply` would do, and keeps the call for `state.run_request`.
+/// Return what `state.apply` would change, and store the call for `state.run_request`.
 ///
 /// CLI Example:
 ///
@@ -32,7 +32,7 @@ pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Ma
     Ok(test_run)
 }
 
-/// The requests that wait, or one of them.
+/// Return the stored requests, or one of them.
 ///
 /// CLI Example:
 ///
@@ -46,7 +46,7 @@ pub fn check_request(context: &Context, #[default] name: Option<String>) -> Call
     }
 }
 
-/// Forgets all requests, or one of them.
+/// Delete all stored requests, or one of them.
 ///
 /// CLI Example:
 ///
@@ -66,7 +66,7 @@ pub fn clear_request(context: &Context, #[default] name: Option<String>) -> Call
     Ok(true.into())
 }
 
-/// Runs a request, which is forgotten then. What is said here counts over what was said with the request.
+/// Run a stored request, and delete it. Arguments given here take precedence over stored ones.
 ///
 /// CLI Example:
 ///
@@ -85,14 +85,14 @@ pub fn run_request(context: &Context, #[default(DEFAULT.into())] name: String, #
     Ok(done)
 }
 
-/// The call as it was asked for; the name of the request is none of its arguments.
+/// Returns the stored call; the name of the request is not among its arguments.
 fn apply(context: &Context, mods: &Value, mut keyword: Map) -> Result<Value, CallError> {
     keyword.shift_remove("name");
     context.call("state.apply", Args { positional: vec![mods.clone()], keyword })
 }
 
 fn no_request(name: &str) -> CallError {
-    CallError::Execution(format!("there is no request '{name}': see state.check_request"))
+    CallError::Execution(format!("unknown request '{name}': see state.check_request"))
 }
 
 fn path(context: &Context) -> PathBuf {

@@ -1,5 +1,5 @@
-//! What `state.show_*` and their kin tell of SLS files and of the highstate. Nothing here changes the host, so nothing waits
-//! for a state run, and what a run would leave out (`exclude`) is shown.
+//! `state.show_*` and related functions on SLS files and the highstate. They change nothing on the host, so they do
+//! not wait for a state run, and excluded states (`exclude`) are shown.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -25,7 +25,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The high data of SLS files.
+/// Return the high data of SLS files.
 ///
 /// CLI Example:
 ///
@@ -37,8 +37,8 @@ pub fn show_sls(context: &Context, mods: Value, #[default] test: Value, #[keywor
     })
 }
 
-/// The low chunks of SLS files, in the order in which they would run, without what is written at the other
-/// end: `extend`, `require_in`, ...
+/// Return the low chunks of SLS files in the order of execution, without those requisites that are written at the
+/// other state: `extend`, `require_in`, ...
 ///
 /// CLI Example:
 ///
@@ -51,7 +51,7 @@ pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[ke
     })
 }
 
-/// The high data of the highstate.
+/// Return the high data of the highstate.
 ///
 /// CLI Example:
 ///
@@ -60,7 +60,7 @@ pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[ke
 pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     shown(context, kwargs, |run| {
         let high = of_top(run)?.unwrap_or_default();
-        // As in Salt, where the list of what is excluded is taken for a failed state.
+        // As in Salt, where the exclusion list is treated as a failed state.
         if !high.exclude.is_empty() || high.states.is_empty() {
             context.set_retcode(2);
         }
@@ -68,18 +68,18 @@ pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult 
     })
 }
 
-/// The low chunks of the highstate, in the order in which they would run.
+/// Return the low chunks of the highstate, in the order of execution.
 ///
 /// CLI Example:
 ///
 ///     salt '*' state.show_lowstate
 #[function]
 pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    // As in Salt, errors are as good an answer as chunks.
+    // As in Salt, errors are returned in place of chunks.
     shown(context, kwargs, |run| Ok(low_of_top(run).map_or_else(Value::from, |low| low.to_value())))
 }
 
-/// The SLS files that the top file assigns to this minion, by environment.
+/// Return the SLS files that the top file assigns to this minion, by environment.
 ///
 /// CLI Example:
 ///
@@ -92,7 +92,7 @@ pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     })
 }
 
-/// The SLS files that the highstate runs, in order, with those that are included.
+/// Return the SLS files of the highstate in order, including included ones.
 ///
 /// CLI Example:
 ///
@@ -115,7 +115,7 @@ pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords]
     })
 }
 
-/// Which SLS files the top file assigns to this minion and which it does not, by environment.
+/// Return the SLS files that the top file assigns to this minion, and those it does not, by environment.
 ///
 /// CLI Example:
 ///
@@ -123,7 +123,7 @@ pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords]
 #[function]
 pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
-    // As in Salt, it is of all environments.
+    // As in Salt, all environments are shown.
     kwargs.shift_remove("saltenv");
     shown(context, kwargs, |run| {
         let mut usage = Map::new();
@@ -147,7 +147,7 @@ pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResul
     })
 }
 
-/// Whether SLS files are there and render.
+/// Return whether SLS files exist and can be rendered.
 ///
 /// CLI Example:
 ///
@@ -163,7 +163,7 @@ pub fn sls_exists(context: &Context, mods: Value, #[default] test: Value, #[keyw
     })
 }
 
-/// Whether SLS files have these ids.
+/// Return whether SLS files have these ids.
 ///
 /// CLI Example:
 ///
@@ -182,7 +182,7 @@ pub fn id_exists(
     })
 }
 
-/// What a run that only looks tells. A pillar with errors is an error of the call, as there is nothing to look at.
+/// Runs a query. Errors of the pillar are errors of the call.
 fn shown(
     context: &Context,
     kwargs: Map,

@@ -1,4 +1,4 @@
-//! `status`: whether this host is connected to a master, and whether a master answers.
+//! `status`: connections of this host to a master.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::time::Duration;
@@ -9,16 +9,16 @@ use brine_value::{Value, map};
 use brine_wire::Envelope;
 use brine_zmtp::{Endpoint, Limits, RequestClient};
 
-/// The port for publishes that Salt's masters have by default.
+/// Default publish port of Salt's masters.
 const PUBLISH_PORT: u16 = 4505;
-/// The state of an established connection in the tables of the kernel.
+/// Code of an established connection in the kernel's tables.
 const ESTABLISHED: &str = "01";
 
 /// Execution functions of `status`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("status", [master, ping_master]);
 
-/// Return whether this host has a connection to the publish port of a master, by its name or address; nothing if
-/// it has none. An event on the minion's bus tells if that is not as `connected` says.
+/// Return whether this host has a connection to the publish port of a master, given by name or address; nothing if
+/// it has none. If that differs from `connected`, an event is published on the minion's bus.
 ///
 /// CLI Example:
 ///
@@ -36,7 +36,7 @@ pub fn master(context: &Context, #[default] master: Option<String>, #[default(tr
     Ok(is_connected.into())
 }
 
-/// Return whether the master at a host answers. If so, an event on the minion's bus tells it.
+/// Return whether the master at a host answers. If so, an event is published on the minion's bus.
 ///
 /// CLI Example:
 ///
@@ -55,20 +55,20 @@ pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
     Ok(answered.into())
 }
 
-/// Fires an event about a master, by Salt's tags.
+/// Publishes an event on a master, with Salt's tags.
 fn tell(context: &Context, master: &str, what: &str) {
     let tag = format!("__master_{what}");
     if let Err(error) = context.minion.local.fire(&tag, &map! {"master" => master}) {
-        tracing::debug!(tag, %error, "no minion was told of its master");
+        tracing::debug!(tag, %error, "publishing an event on the state of the master failed");
     }
 }
 
-/// The addresses of a host.
+/// Returns the addresses of a host.
 fn resolved(host: &str) -> Vec<IpAddr> {
     (host, 0).to_socket_addrs().map(|found| found.map(|found| found.ip()).collect()).unwrap_or_default()
 }
 
-/// The peers of connections to a port, in a table of the kernel.
+/// Returns the peers of connections to a port, in a table of the kernel.
 fn peers(table: &str, port: u16) -> impl Iterator<Item = IpAddr> {
     table.lines().skip(1).filter_map(move |line| {
         let mut fields = line.split_whitespace().skip(2);
@@ -78,7 +78,7 @@ fn peers(table: &str, port: u16) -> impl Iterator<Item = IpAddr> {
     })
 }
 
-/// An address as the kernel writes it: words of 32 bits in the byte order of the host.
+/// Parses an address in the kernel's notation: 32-bit words in host byte order.
 fn address_of(hex: &str) -> Option<IpAddr> {
     let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
     match hex.len() {
@@ -86,7 +86,7 @@ fn address_of(hex: &str) -> Option<IpAddr> {
         32 => {
             let words: Option<Vec<[u8; 4]>> = (0..4).map(|at| word(at * 8)).collect();
             let bytes: [u8; 16] = words?.concat().try_into().ok()?;
-            // A connection of an IPv6 socket to an IPv4 address.
+            // IPv4 connections of an IPv6 socket have mapped addresses.
             Some(Ipv6Addr::from(bytes).to_canonical())
         }
         _ => None,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn status_master_tells_of_a_connection() {
+    fn status_master_reports_a_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let mut context = testing::context(&[]);

@@ -1,4 +1,4 @@
-//! `status`: how this host is doing.
+//! `status`: load, memory, processors and processes of this host.
 
 use std::path::Path;
 
@@ -13,14 +13,13 @@ use nix::sys::statvfs::statvfs;
 pub mod master;
 pub mod tables;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `status`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("status", [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version]);
 
-/// The load averages of the last 1, 5 and 15 minutes.
+/// Return the load averages of the last 1, 5 and 15 minutes.
 ///
 /// CLI Example:
 ///
@@ -31,7 +30,7 @@ pub fn loadavg(_context: &Context) -> CallResult {
     Ok(["1-min", "5-min", "15-min"].into_iter().zip(text.split_whitespace()).map(pair).collect::<Map>().into())
 }
 
-/// What the processors have done since the start, in ticks, and how many interrupts there were.
+/// Return the processor times since boot, in ticks, and the number of interrupts.
 ///
 /// CLI Example:
 ///
@@ -41,7 +40,7 @@ pub fn cpustats(_context: &Context) -> CallResult {
     Ok(processor_times(&read("/proc/stat")?).into())
 }
 
-/// The memory of this host.
+/// Return the memory usage of this host.
 ///
 /// CLI Example:
 ///
@@ -51,7 +50,7 @@ pub fn meminfo(_context: &Context) -> CallResult {
     Ok(memory(&read("/proc/meminfo")?).into())
 }
 
-/// The processors of this host; of several, what the last says.
+/// Return the processors of this host; if there are several, the values of the last one.
 ///
 /// CLI Example:
 ///
@@ -66,7 +65,7 @@ pub fn cpuinfo(_context: &Context) -> CallResult {
     Ok(read("/proc/cpuinfo")?.lines().filter_map(|line| line.split_once(':')).map(one).collect::<Map>().into())
 }
 
-/// The virtual memory's counters.
+/// Return the counters of virtual memory.
 ///
 /// CLI Example:
 ///
@@ -76,7 +75,7 @@ pub fn vmstats(_context: &Context) -> CallResult {
     Ok(read("/proc/vmstat")?.lines().filter_map(|line| line.split_once(' ')).map(pair).collect::<Map>().into())
 }
 
-/// How many processors can be used.
+/// Return the number of usable processors.
 ///
 /// CLI Example:
 ///
@@ -86,7 +85,7 @@ pub fn nproc(_context: &Context) -> CallResult {
     Ok(std::thread::available_parallelism().map_err(CallError::execution)?.get().into())
 }
 
-/// For how long this host has been up, and how many users are logged in.
+/// Return the uptime of this host, and the number of logged-in users.
 ///
 /// CLI Example:
 ///
@@ -95,7 +94,7 @@ pub fn nproc(_context: &Context) -> CallResult {
 pub fn uptime(context: &Context) -> CallResult {
     let text = read("/proc/uptime")?;
     let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
-    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime cannot be understood".into()))?;
+    let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime is invalid".into()))?;
     let mut told = up_for(seconds, Timestamp::now());
     if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
         told.insert("users".into(), who.stdout.split('\n').count().into());
@@ -103,8 +102,8 @@ pub fn uptime(context: &Context) -> CallResult {
     Ok(told.into())
 }
 
-/// Bytes available and in all, for paths or for kinds of file systems, which may be globs; of all file
-/// systems without either.
+/// Return the available and total bytes of file systems, for paths or for types of file systems, which may be
+/// globs; by default of all file systems.
 ///
 /// CLI Example:
 ///
@@ -127,7 +126,7 @@ pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
                 (Some(status.blocks_available() * status.block_size()), Some(status.blocks() * status.block_size()))
             }
             Err(error) => {
-                tracing::warn!(path, %error, "a file system cannot be asked for its usage");
+                tracing::warn!(path, %error, "reading the usage of a file system failed");
                 (None, None)
             }
         };
@@ -136,7 +135,7 @@ pub fn diskusage(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(paths.into_iter().filter(|path| Path::new(path).exists()).map(usage).collect::<Map>().into())
 }
 
-/// The processes of this host by number, each with its `user` and `cmd`.
+/// Return the processes of this host by PID, each with its `user` and `cmd`.
 ///
 /// CLI Example:
 ///
@@ -147,7 +146,7 @@ pub fn procs(context: &Context) -> CallResult {
     Ok(processes(&output.stdout).into())
 }
 
-/// The time, in a form of strftime's.
+/// Return the time, in a format of strftime.
 ///
 /// CLI Example:
 ///
@@ -158,7 +157,7 @@ pub fn time(_context: &Context, #[default("%A, %d. %B %Y %I:%M%p".into())] forma
     Ok(text.into())
 }
 
-/// The kernel's version.
+/// Return the kernel version.
 ///
 /// CLI Example:
 ///
@@ -168,12 +167,12 @@ pub fn version(_context: &Context) -> CallResult {
     Ok(read("/proc/version")?.trim().into())
 }
 
-/// The text of a file of the kernel's.
+/// Reads a file of the kernel.
 pub(super) fn read(path: &str) -> Result<String, CallError> {
-    std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("{path} cannot be read: {error}")))
+    std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("reading {path} failed: {error}")))
 }
 
-/// A number, or whatever else it is.
+/// Parses an integer, or returns the string.
 fn number(text: &str) -> Value {
     let text = text.trim();
     let whole = || text.parse::<u64>().map(Value::from).or_else(|_| text.parse::<i64>().map(Value::from));
@@ -250,7 +249,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn the_kernels_tables_are_read() {
+    fn kernel_tables_are_parsed() {
         let told = processor_times("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 11 2\nintr 9 4 5\nctxt 77\nsoftirq 3 1 2\n");
         let cpu = map! {"user" => 1, "nice" => 2, "system" => 3, "idle" => 4, "iowait" => 5, "irq" => 6, "softirq" => 7, "steal" => 8};
         let expected = map! {
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_answers() {
+    fn this_host_is_reported() {
         let context = testing::context(&[]);
         for fun in [
             "loadavg",

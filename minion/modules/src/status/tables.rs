@@ -1,4 +1,4 @@
-//! `status`: what the kernel counts for networks and block devices, and everything at once.
+//! `status`: kernel counters of networks and block devices, and the summary of all functions.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -8,7 +8,7 @@ use fancy_regex::Regex;
 
 use super::{number, processes, read};
 
-/// What `all_status` asks, in its order.
+/// Functions of `all_status`, in order.
 const ALL: [&str; 11] = [
     "cpuinfo",
     "cpustats",
@@ -26,7 +26,7 @@ const ALL: [&str; 11] = [
 /// Execution functions of `status`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("status", [netstats, netdev, diskstats, pid, w, all_status]);
 
-/// What the kernel counts of its network protocols.
+/// Return the kernel's counters of network protocols.
 ///
 /// CLI Example:
 ///
@@ -36,7 +36,7 @@ pub fn netstats(_context: &Context) -> CallResult {
     Ok(protocols(&read("/proc/net/netstat")?).into())
 }
 
-/// What the kernel counts for each network interface.
+/// Return the kernel's counters of network interfaces.
 ///
 /// CLI Example:
 ///
@@ -46,7 +46,7 @@ pub fn netdev(_context: &Context) -> CallResult {
     Ok(read("/proc/net/dev")?.lines().filter_map(interface).collect::<Map>().into())
 }
 
-/// What the kernel counts for each block device.
+/// Return the kernel's counters of block devices.
 ///
 /// CLI Example:
 ///
@@ -56,7 +56,7 @@ pub fn diskstats(_context: &Context) -> CallResult {
     Ok(read("/proc/diskstats")?.lines().filter_map(device).collect::<Map>().into())
 }
 
-/// The numbers of the processes whose line in `ps` has something that fits, a line each.
+/// Return the PIDs of the processes whose line in `ps` matches a pattern, one per line.
 ///
 /// CLI Example:
 ///
@@ -74,7 +74,7 @@ pub fn pid(context: &Context, sig: String) -> CallResult {
     Ok(found.collect::<Vec<_>>().join("\n").into())
 }
 
-/// Who is logged in, and what they do.
+/// Return the logged-in users and their activity.
 ///
 /// CLI Example:
 ///
@@ -84,7 +84,7 @@ pub fn w(context: &Context) -> CallResult {
     Ok(run(context, &["w".into(), "-h".into()], &[])?.stdout.lines().filter_map(logged_in).collect())
 }
 
-/// What most functions of this module tell, together.
+/// Return the results of most functions of this module together.
 ///
 /// CLI Example:
 ///
@@ -95,7 +95,7 @@ pub fn all_status(context: &Context) -> CallResult {
     told.collect::<Result<Map, CallError>>().map(Value::from)
 }
 
-/// Reads pairs of lines: one with names, one with numbers.
+/// Parses pairs of lines: one with names, one with integers.
 fn protocols(text: &str) -> Map {
     let lines: Vec<&str> = text.lines().collect();
     let pair = |pair: &[&str]| {
@@ -156,13 +156,13 @@ fn device(line: &str) -> Option<(Value, Value)> {
     let words = || line.split_whitespace();
     let name = words().nth(2)?;
     let mut told: Map = NAMES.into_iter().zip(words()).map(|(name, counted)| (name.into(), number(counted))).collect();
-    // A name is a name also where it looks like a number.
+    // A device name is a string even if it looks like an integer.
     told.insert("device".into(), name.into());
     Some((name.into(), told.into()))
 }
 
-/// Reads a line of `w -h`. Salt's names are for a `w` that does not tell from where somebody came, so that one more
-/// column moves them; who reads this knows them so.
+/// Parses a line of `w -h`. Salt's field names are for a `w` without the FROM column, so one more column shifts
+/// them; consumers expect these names.
 fn logged_in(line: &str) -> Option<Value> {
     let mut rest = line.trim_start();
     let mut told = Map::new();
@@ -181,7 +181,7 @@ mod tests {
     use crate::testing::{self, Scripted};
 
     #[test]
-    fn the_kernels_counters_are_read() {
+    fn kernel_counters_are_parsed() {
         let told = protocols("TcpExt: A B\nTcpExt: 1 -2\nIpExt: C\nIpExt: 3\ncut\n");
         assert_eq!(told, map! {"TcpExt" => map! {"A" => 1, "B" => -2}, "IpExt" => map! {"C" => 3}});
         let (name, told) = interface("  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_tell_who_and_what_is_there() {
+    fn output_of_w_and_ps_is_parsed() {
         let programs = Scripted::new(
             "
             $ w -h
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn this_host_tells_everything() {
+    fn all_status_has_every_section() {
         let told = testing::context(&[]).call("status.all_status", Args::default()).unwrap();
         let names: Vec<String> = told.as_map().unwrap().keys().map(ToString::to_string).collect();
         assert_eq!(names, ALL);

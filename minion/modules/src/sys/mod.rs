@@ -1,11 +1,10 @@
-//! `sys`: what functions there are, and what they do.
+//! `sys`: names and documentation of functions.
 
 use brine_context::{Context, Room, suggest};
 use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `sys`.
@@ -14,8 +13,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [doc, list_functions, list_modules, argspec, list_state_functions, list_state_modules, state_argspec, state_doc]
 );
 
-/// Return the documentation of all functions, of modules or of single functions. For a state and for an unknown
-/// name it says so.
+/// Return the documentation of all functions, of modules or of single functions, and a message for a state or an
+/// unknown name.
 ///
 /// CLI Example:
 ///
@@ -34,7 +33,7 @@ pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(docs(&minion.functions, &args, missing))
 }
 
-/// The names of all functions, or of those of some modules.
+/// Return the names of all functions, or of those of some modules.
 ///
 /// CLI Example:
 ///
@@ -44,7 +43,7 @@ pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult
     Ok(names(context.minion.functions.iter(), &args))
 }
 
-/// The names of all modules.
+/// Return the names of all modules.
 ///
 /// CLI Example:
 ///
@@ -57,7 +56,7 @@ pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(modules.into_iter().filter(|name| asked(name)).collect())
 }
 
-/// The parameters of functions.
+/// Return the parameters of functions.
 ///
 /// CLI Example:
 ///
@@ -69,7 +68,7 @@ pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
     Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
 }
 
-/// The names of all state functions, or of those of some modules.
+/// Return the names of all state functions, or of those of some modules.
 ///
 /// CLI Example:
 ///
@@ -79,7 +78,7 @@ pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> Call
     Ok(names(context.minion.states.iter(), &args))
 }
 
-/// The names of all state modules.
+/// Return the names of all state modules.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallRe
     Ok(modules.into_iter().filter(|name| asked(name)).collect())
 }
 
-/// The parameters of state functions.
+/// Return the parameters of state functions.
 ///
 /// CLI Example:
 ///
@@ -104,8 +103,8 @@ pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult
     Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
 }
 
-/// Return the documentation of all state functions, of state modules or of single state functions. For an unknown
-/// name it says so.
+/// Return the documentation of all state functions, of state modules or of single state functions, and a message
+/// for an unknown name.
 ///
 /// CLI Example:
 ///
@@ -124,7 +123,7 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(docs(&minion.states, &args, missing))
 }
 
-/// The documentation of the functions that are asked for, and for each name without one what `missing` says.
+/// Returns the documentation of the requested functions, and for each unknown name the result of `missing`.
 fn docs<C: 'static>(registry: &Registry<C>, wanted: &[Value], missing: impl Fn(&str) -> String) -> Value {
     let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
     let is = |pattern: &str, name: &str| {
@@ -156,7 +155,7 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
     functions.filter(|function| asked(function)).map(Function::full_name).collect()
 }
 
-/// Parameters as Python's argspec tells them.
+/// Returns parameters in the form of Python's argspec.
 fn spec(params: &[Param]) -> Map {
     let named = params.iter().filter(|param| matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
     let defaults: Vec<Value> = params
@@ -166,7 +165,7 @@ fn spec(params: &[Param]) -> Map {
             _ => None,
         })
         .collect();
-    // Salt says true or nothing, never false.
+    // Salt returns true or null, never false.
     let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind)).then_some(true);
     map! {
         "args" => named.map(|param| param.name).collect::<Value>(),
@@ -183,7 +182,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn documentation_is_found_and_unknown_names_are_said() {
+    fn documentation_is_found_and_unknown_names_reported() {
         let context = testing::context(&[]);
         for (fun, name, part) in [
             ("sys.doc", "test.ping", "salt '*' test.ping"),

@@ -1,4 +1,4 @@
-//! `sysctl`: parameters of the kernel, as they are and as a file sets them when the host starts.
+//! `sysctl`: kernel parameters, current ones and those set at boot.
 
 pub(crate) mod state;
 
@@ -13,13 +13,12 @@ use brine_value::{Map, Value, map};
 
 use super::service::Init;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `sysctl`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("sysctl", [default_config, show, get, assign, persist]);
 
-/// The file that parameters are kept in.
+/// Return the path of the file in which parameters are stored.
 ///
 /// CLI Example:
 ///
@@ -29,7 +28,7 @@ pub fn default_config(_context: &Context) -> CallResult {
     Ok(default_file().into())
 }
 
-/// All parameters: those of a file, or those that the kernel has.
+/// Return all parameters of a file, or the current ones.
 ///
 /// CLI Example:
 ///
@@ -49,7 +48,7 @@ pub fn show(context: &Context, #[default(false.into())] config_file: Value) -> C
     Ok(pairs.map(|(name, value)| (name.into(), value.into())).collect::<Map>().into())
 }
 
-/// The value that the kernel has for a parameter.
+/// Return the current value of a parameter.
 ///
 /// CLI Example:
 ///
@@ -59,7 +58,7 @@ pub fn get(context: &Context, name: String) -> CallResult {
     Ok(current(context, &name)?.into())
 }
 
-/// Gives the kernel a value for a parameter, until the host starts again.
+/// Set the value of a parameter until the next boot.
 ///
 /// CLI Example:
 ///
@@ -70,7 +69,7 @@ pub fn assign(context: &Context, name: String, value: String) -> CallResult {
     Ok(map! {name => value}.into())
 }
 
-/// Gives the kernel a value for a parameter, and keeps it in a file.
+/// Set the value of a parameter, and store it in a file.
 ///
 /// CLI Example:
 ///
@@ -81,7 +80,7 @@ pub fn persist(context: &Context, name: String, value: String, #[default] config
     Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }
 
-/// The file that is read last of those for parameters.
+/// Returns the parameter file that is read last.
 pub fn default_file() -> &'static str {
     match Init::of_host() {
         Init::Systemd => "/etc/sysctl.d/99-salt.conf",
@@ -89,13 +88,13 @@ pub fn default_file() -> &'static str {
     }
 }
 
-/// The parameters that a file's text sets.
+/// Parses the parameters of a file.
 pub fn configured(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.trim_end(), value.trim_start()))
 }
 
-/// The value that the kernel has for a parameter, or what `sysctl` says of one that it has not.
+/// Returns the current value of a parameter, or the message of `sysctl` on an unknown one.
 pub fn current(context: &Context, name: &str) -> Result<String, CallError> {
     let mut program = program(&["sysctl".into(), "-n".into(), argument(name)?], &[]);
     program.merge = true;
@@ -124,12 +123,12 @@ fn set(context: &Context, name: &str, value: &str) -> Result<(String, String), C
     Err(CallError::Execution(format!("sysctl -w failed: {error}")))
 }
 
-/// Whether two values are the same but for blanks.
+/// Whether two values are equal except for blanks.
 fn same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
-/// Has a parameter have a value now and in a file: whether anything had to be changed.
+/// Sets a parameter now and in a file, and returns whether anything changed.
 pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<bool, CallError> {
     let path = Path::new(config);
     let text = files::read_if_exists(path).map_err(CallError::execution)?;
@@ -147,7 +146,7 @@ pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<
     Ok(true)
 }
 
-/// A file's text with a parameter set; nothing if it is set so.
+/// Returns the text with a parameter set; `None` if it is set already.
 fn with_parameter(text: &str, name: &str, value: &str) -> Option<String> {
     let (mut edited, mut found) = (String::new(), false);
     for line in text.lines() {
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_set_where_they_stand() {
+    fn parameters_are_set_in_place() {
         let text = "# a = 1\na=1\n b  =  1 2\n\nlast = x";
         let set = |name: &str, value: &str| with_parameter(text, name, value);
         assert_eq!(set("a", "1"), None);

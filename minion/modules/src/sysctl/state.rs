@@ -1,4 +1,4 @@
-//! `sysctl`: parameters of the kernel as states.
+//! `sysctl`: states of kernel parameters.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::sysctl;
 /// State functions of `sysctl`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysctl", [present]);
 
-/// A parameter that has this value now, and in a file for when the host starts.
+/// Ensure that a kernel parameter has this value, now and at boot.
 #[function]
 pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Option<String>) -> CallResult {
     let config = config.unwrap_or_else(|| sysctl::default_file().into());

@@ -1,4 +1,4 @@
-//! `system`: the system's date and time.
+//! `system`: date and time of the system.
 
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -6,14 +6,13 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `system`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("system", [get_system_date_time, get_system_time, get_system_date]);
 
-/// The date and the time, those of this host or of an offset from UTC.
+/// Return the date and time, local or at an offset from UTC.
 ///
 /// CLI Example:
 ///
@@ -23,7 +22,7 @@ pub fn get_system_date_time(_context: &Context, #[default] utc_offset: Option<St
     Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
 }
 
-/// The time, that of this host or of an offset from UTC.
+/// Return the time, local or at an offset from UTC.
 ///
 /// CLI Example:
 ///
@@ -33,7 +32,7 @@ pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>
     Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
 }
 
-/// The date, that of this host or of an offset from UTC.
+/// Return the date, local or at an offset from UTC.
 ///
 /// CLI Example:
 ///
@@ -50,7 +49,7 @@ fn now(utc_offset: Option<&str>) -> Result<DateTime, CallError> {
     utc.checked_add(Span::new().minutes(minutes)).map_err(CallError::execution)
 }
 
-/// The minutes that `+hhmm` stands for.
+/// Parses `+hhmm` into minutes.
 fn minutes(offset: &str) -> Option<i64> {
     let (sign, digits) = match offset.strip_prefix('-') {
         Some(digits) => (-1, digits),

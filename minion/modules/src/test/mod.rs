@@ -1,4 +1,4 @@
-//! `test`: for trying out.
+//! `test`: functions for testing.
 
 pub(crate) mod state;
 mod versions;
@@ -11,7 +11,6 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, list, map, python};
 use sha2::{Digest, Sha256};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `test`.
@@ -52,7 +51,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Gives true: the minion is there and answers.
+/// Return true, as a check that the minion responds.
 ///
 /// CLI Example:
 ///
@@ -62,7 +61,7 @@ pub fn ping(_context: &Context) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// Gives back its text.
+/// Return the given text.
 ///
 /// CLI Example:
 ///
@@ -72,7 +71,7 @@ pub fn echo(_context: &Context, text: Value) -> CallResult {
     Ok(text)
 }
 
-/// Gives back all it was called with.
+/// Return the arguments of the call.
 ///
 /// CLI Example:
 ///
@@ -82,7 +81,7 @@ pub fn arg(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
 
-/// Gives back the keyword arguments.
+/// Return the keyword arguments of the call.
 ///
 /// CLI Example:
 ///
@@ -92,7 +91,7 @@ pub fn kwarg(_context: &Context, #[keywords] kwargs: Map) -> CallResult {
     Ok(kwargs.into())
 }
 
-/// Gives Python's names of the types of its arguments.
+/// Return Python's names of the types of the arguments.
 ///
 /// CLI Example:
 ///
@@ -104,7 +103,7 @@ pub fn arg_type(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
     Ok(map! {"args" => args.iter().map(name).collect::<Value>(), "kwargs" => kwargs}.into())
 }
 
-/// Waits for a number of seconds, and gives true.
+/// Sleep for a number of seconds, and return true.
 ///
 /// CLI Example:
 ///
@@ -115,7 +114,7 @@ pub fn sleep(context: &Context, length: f64) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// Gives back all it was called with, as Python writes it.
+/// Return the arguments of the call, in Python's notation.
 ///
 /// CLI Example:
 ///
@@ -127,7 +126,7 @@ pub fn arg_repr(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs
     Ok(map! {"args" => format!("({args}{comma})"), "kwargs" => python::repr(&kwargs.into())}.into())
 }
 
-/// Gives back all it was called with, but for what publishing adds.
+/// Return the arguments of the call, without those that publishing adds.
 ///
 /// CLI Example:
 ///
@@ -138,7 +137,7 @@ pub fn arg_clean(_context: &Context, #[rest] args: Vec<Value>, #[keywords] kwarg
     Ok(map! {"args" => args, "kwargs" => kwargs}.into())
 }
 
-/// Gives all grains.
+/// Return all grains.
 ///
 /// CLI Example:
 ///
@@ -148,7 +147,7 @@ pub fn attr_call(context: &Context) -> CallResult {
     Ok(Value::Map((*context.grains()).clone()))
 }
 
-/// Gives the option `test.foo`.
+/// Return the option `test.foo`.
 ///
 /// CLI Example:
 ///
@@ -158,7 +157,7 @@ pub fn conf_test(context: &Context) -> CallResult {
     Ok(context.opts().get("test.foo").cloned().unwrap_or_else(|| "unconfigured".into()))
 }
 
-/// Gives the steps of Collatz from a number down to 1, and the seconds it took.
+/// Return the Collatz sequence from a number down to 1, and the seconds it took.
 ///
 /// CLI Example:
 ///
@@ -171,7 +170,7 @@ pub fn collatz(_context: &Context, start: u64) -> CallResult {
     Ok(list![steps.map(Value::from).collect::<Value>(), begun.elapsed().as_secs_f64()])
 }
 
-/// Gives true.
+/// Return true.
 ///
 /// CLI Example:
 ///
@@ -181,7 +180,7 @@ pub fn true_(_context: &Context) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// Gives false.
+/// Return false.
 ///
 /// CLI Example:
 ///
@@ -191,7 +190,7 @@ pub fn false_(_context: &Context) -> CallResult {
     Ok(Value::Bool(false))
 }
 
-/// Sets the retcode of the job, and gives true.
+/// Set the retcode of the job, and return true.
 ///
 /// CLI Example:
 ///
@@ -202,7 +201,7 @@ pub fn retcode(context: &Context, #[default(42)] code: i64) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// Fails.
+/// Raise an error.
 ///
 /// CLI Example:
 ///
@@ -212,7 +211,7 @@ pub fn exception(_context: &Context, #[default("Test Exception".into())] message
     Err(CallError::Exception(message))
 }
 
-/// Gives the number of Fibonacci at a place, and the seconds it took.
+/// Return the Fibonacci number at an index, and the seconds it took.
 ///
 /// CLI Example:
 ///
@@ -227,7 +226,7 @@ pub fn fib(_context: &Context, num: u32) -> CallResult {
     Ok(list![a, start.elapsed().as_secs_f64()])
 }
 
-/// Gives some data, for trying out outputters.
+/// Return the given data, to test outputters.
 ///
 /// CLI Example:
 ///
@@ -237,7 +236,7 @@ pub fn outputter(_context: &Context, data: Value) -> CallResult {
     Ok(data)
 }
 
-/// Waits for a number of seconds by chance, at most the one given, and gives true.
+/// Sleep for a random number of seconds up to the given one, and return true.
 ///
 /// CLI Example:
 ///
@@ -248,7 +247,7 @@ pub fn rand_sleep(context: &Context, #[default(60.0)] max: f64) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// Gives a text by chance: a hash of the type given, in hex.
+/// Return a random hash of the given type, in hex.
 ///
 /// CLI Example:
 ///
@@ -261,13 +260,15 @@ pub fn random_hash(
 ) -> CallResult {
     let kind = hash_type.as_deref().unwrap_or("sha256");
     if kind != "sha256" {
-        return Err(CallError::Execution(format!("Invalid hash type '{kind}': sha256 is there")));
+        return Err(CallError::Execution(format!(
+            "hash type is invalid: expected sha256 or another hash, got '{kind}'"
+        )));
     }
     let number = rand::random_range(0..=size).to_string();
     Ok(brine_digest::hex(Sha256::digest(number)).into())
 }
 
-/// As `random_hash`.
+/// Return a random hash, as `random_hash`.
 ///
 /// CLI Example:
 ///
@@ -281,7 +282,7 @@ pub fn rand_str(
     random_hash(context, size, hash_type)
 }
 
-/// Gives Salt's name of what is behind a module on this host, or false.
+/// Return Salt's name of the provider of a module on this host, or false.
 ///
 /// CLI Example:
 ///
@@ -300,7 +301,7 @@ pub fn provider(context: &Context, module: String) -> CallResult {
     Ok(if known { name.into() } else { Value::Bool(false) })
 }
 
-/// Fails unless its argument says something.
+/// Fail unless the argument is truthy.
 ///
 /// CLI Example:
 ///
@@ -310,7 +311,7 @@ pub fn assertion(_context: &Context, assertion: Value) -> CallResult {
     if assertion.is_truthy() { Ok(Value::Nil) } else { Err(CallError::Execution("AssertionError".into())) }
 }
 
-/// Calls another function.
+/// Call another function.
 ///
 /// CLI Example:
 ///
@@ -320,7 +321,7 @@ pub fn cross_test(context: &Context, func: String, #[rest] args: Vec<Value>) -> 
     context.call(&func, Args::positional(args))
 }
 
-/// Calls another function, and gives nothing when that fails, or with `return_try_exception` the error.
+/// Call another function, and return nothing if that fails, or with `return_try_exception` the error.
 ///
 /// CLI Example:
 ///
@@ -339,7 +340,7 @@ pub fn try_(
     }
 }
 
-/// List the modules that could not be loaded: none, modules are part of Brine.
+/// List the modules that could not be loaded: none, because modules are part of Brine.
 ///
 /// CLI Example:
 ///
@@ -349,8 +350,8 @@ pub fn not_loaded(_context: &Context) -> CallResult {
     Ok(list![])
 }
 
-/// Fail as by an exception of Python or Salt of this name, with its arguments as the message. Returns false if
-/// there is no such exception.
+/// Raise an exception of Python or Salt by name, with the arguments as its message. Returns false if there is no
+/// such exception.
 ///
 /// CLI Example:
 ///
@@ -376,13 +377,13 @@ pub fn raise_exception(
             Err(CallError::Exception(format!("{}: {message}", name.rsplit('.').next().unwrap_or(name))))
         }
         name => {
-            tracing::error!("there is no exception {name}");
+            tracing::error!("unknown exception {name}");
             Ok(false.into())
         }
     }
 }
 
-/// Gives all options of the minion.
+/// Return all options of the minion.
 ///
 /// CLI Example:
 ///
@@ -392,10 +393,10 @@ pub fn get_opts(context: &Context) -> CallResult {
     Ok(Arc::unwrap_or_clone(context.opts()).into())
 }
 
-/// Exceptions of Python whose names do not say so.
+/// Python exceptions whose names do not end with `Error`.
 const EXCEPTIONS: &[&str] = &["KeyboardInterrupt", "StopAsyncIteration", "StopIteration", "SystemExit"];
 
-/// Waits, unless the job is ended.
+/// Waits for a number of seconds, or until the job is ended.
 fn wait(context: &Context, seconds: f64) -> Result<(), CallError> {
     let time = brine_runtime::seconds::within(0.0..=1e9, seconds);
     if brine_host::process::cancelled_within(&context.job.cancel, time) {
@@ -410,7 +411,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn functions_answer_as_salts_do() {
+    fn functions_return_the_same_as_in_salt() {
         let context = testing::context(&[]);
         for (fun, positional, keyword, expected) in [
             ("test.ping", vec![], Map::new(), Value::Bool(true)),
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_ended_wakes_up() {
+    fn ended_jobs_stop_sleeping() {
         let context = testing::context(&[]);
         context.job.cancel.cancel();
         let woken = context.call("test.sleep", Args::positional([1000.into()]));

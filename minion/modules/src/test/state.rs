@@ -1,11 +1,11 @@
-//! `test`: states that do nothing, for trying out requisites and outputters.
+//! `test`: states without effects, to test requisites and outputters.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, list, map};
 use brine_yaml::traverse;
 
-/// What `configurable_test_state` is told by True, False, or by the word `random`.
+/// Reads an argument of `configurable_test_state`: True, False, or the string `random`.
 fn yes_or_random(name: &str, value: &Value) -> Result<bool, CallError> {
     match value {
         Value::Bool(yes) => Ok(*yes),
@@ -30,13 +30,13 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
     ]
 );
 
-/// Does nothing, and succeeds.
+/// Do nothing and succeed.
 #[function]
 pub fn nop(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "Success!").into())
 }
 
-/// Succeeds without changes.
+/// Succeed without changes.
 #[function]
 pub fn succeed_without_changes(
     _context: &StateContext,
@@ -47,7 +47,7 @@ pub fn succeed_without_changes(
     Ok(StateReturn::ok(&name, comment).into())
 }
 
-/// Succeeds with changes.
+/// Succeed with changes.
 #[function]
 pub fn succeed_with_changes(
     context: &StateContext,
@@ -63,7 +63,7 @@ pub fn succeed_with_changes(
     Ok(done.with_changes(pretended()).into())
 }
 
-/// Fails without changes.
+/// Fail without changes.
 #[function]
 pub fn fail_without_changes(
     context: &StateContext,
@@ -75,7 +75,7 @@ pub fn fail_without_changes(
     Ok(StateReturn::failed(&name, comment).into())
 }
 
-/// Fails with changes.
+/// Fail with changes.
 #[function]
 pub fn fail_with_changes(
     context: &StateContext,
@@ -91,7 +91,7 @@ pub fn fail_with_changes(
     Ok(done.with_changes(pretended()).into())
 }
 
-/// Returns what it is told to.
+/// Return the configured result.
 #[function]
 pub fn configurable_test_state(
     context: &StateContext,
@@ -112,7 +112,7 @@ pub fn configurable_test_state(
         _ => return Err(CallError::execution("option 'warnings' must be a string or a list of strings")),
     }
     if context.test {
-        // Only a state that is asked to fails in test mode.
+        // Only a state that is configured to fails in test mode.
         done.result = match done.result {
             Some(false) if allow_test_mode_failure => Some(false),
             _ => (!changes).then_some(true),
@@ -124,8 +124,8 @@ pub fn configurable_test_state(
     Ok(if changes { done.with_changes(pretended()) } else { done }.into())
 }
 
-/// Looks whether the pillar has keys, and has values of a type for them: `present`, `boolean`, `integer`, `string`,
-/// `listing`, `dictionary`, each one key or several.
+/// Check that the pillar has keys with values of a type: `present`, `boolean`, `integer`, `string`, `listing`,
+/// `dictionary`, each one key or several.
 #[function]
 pub fn check_pillar(
     context: &StateContext,
@@ -141,7 +141,7 @@ pub fn check_pillar(
     _ = verbose;
     let pillar = Value::Map((*context.call.pillar()).clone());
     let has = |key: &str, test: Test| traverse(&pillar, key, ":").map(test);
-    // In this order, as the first key that is wrong is told.
+    // The order matters: the first failing key is reported.
     let kinds: [(&Value, &str, Test); 6] = [
         (&present, "", |_| true),
         (&boolean, "bool", |value| value.as_bool().is_some()),
@@ -164,7 +164,7 @@ pub fn check_pillar(
     Ok(if wrong.is_empty() { StateReturn::ok(&name, "") } else { StateReturn::failed(&name, wrong) }.into())
 }
 
-/// Shows a text.
+/// Show a text as the comment.
 #[function]
 pub fn show_notification(
     _context: &StateContext,
@@ -178,7 +178,7 @@ pub fn show_notification(
     Ok(StateReturn::ok(&name, text).into())
 }
 
-/// What is done when something watched has changed. The state's own `result`, `comment` and `changes` are taken.
+/// Return the configured `result`, `comment` and `changes` when a watched state has changes.
 #[function]
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let requisites = context.chunk.get("__reqs__").and_then(|requisites| requisites.get("watch"));
@@ -212,7 +212,7 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     Ok(done.into())
 }
 
-/// Whether a value is of a type.
+/// A predicate on the type of a value.
 type Test = fn(&Value) -> bool;
 
 fn pretended() -> Map {

@@ -1,4 +1,4 @@
-//! Versions of Brine and of what it is built with.
+//! Versions of Brine and of its dependencies.
 
 use brine_context::Context;
 use brine_function::{CallResult, function};
@@ -15,7 +15,7 @@ pub fn version(_context: &Context) -> CallResult {
     Ok(brine_config::SALT_VERSION.into())
 }
 
-/// Gives the versions of what matters.
+/// Return the versions of Brine and its dependencies as a report.
 ///
 /// CLI Example:
 ///
@@ -26,7 +26,7 @@ pub fn versions_report(_context: &Context) -> CallResult {
     Ok(format!("Brine Version:\n          Brine: {brine}\n\nSalt Version:\n           Salt: {salt}\n").into())
 }
 
-/// As `versions_report`.
+/// Return the versions of Brine and its dependencies, as `versions_report`.
 ///
 /// CLI Example:
 ///
@@ -36,7 +36,7 @@ pub fn versions(context: &Context) -> CallResult {
     versions_report(context)
 }
 
-/// Gives the versions of what matters, as data.
+/// Return the versions of Brine and its dependencies as data.
 ///
 /// CLI Example:
 ///

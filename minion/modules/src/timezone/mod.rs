@@ -1,4 +1,4 @@
-//! `timezone`: the time zone of the system, and whether its clock runs in UTC.
+//! `timezone`: the system time zone, and whether the hardware clock runs in UTC.
 
 pub(crate) mod state;
 
@@ -11,19 +11,18 @@ use brine_host::lines::{self, Missing};
 use brine_host::programs::which;
 use brine_system::files::{self, FileError};
 
-/// Where the time zones are.
+/// Directory of the time zones.
 const ZONES: &str = "/usr/share/zoneinfo";
-/// The link to the zone of the system.
+/// Link to the system's time zone.
 const LOCAL: &str = "/etc/localtime";
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `timezone`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("timezone", [get_zone, get_zonecode, get_offset, set_zone, zone_compare, get_hwclock, set_hwclock]);
 
-/// The time zone, such as `America/Denver`.
+/// Return the time zone, such as `America/Denver`.
 ///
 /// CLI Example:
 ///
@@ -33,7 +32,7 @@ pub fn get_zone(context: &Context) -> CallResult {
     Ok(zone(context)?.into())
 }
 
-/// The short name of the time zone, such as `MST`.
+/// Return the abbreviation of the time zone, such as `MST`.
 ///
 /// CLI Example:
 ///
@@ -43,7 +42,7 @@ pub fn get_zonecode(context: &Context) -> CallResult {
     Ok(run(context, &["date".into(), "+%Z".into()], &[])?.stdout.into())
 }
 
-/// What the time zone adds to UTC, such as `-0700`.
+/// Return the offset from UTC, such as `-0700`.
 ///
 /// CLI Example:
 ///
@@ -53,7 +52,7 @@ pub fn get_offset(context: &Context) -> CallResult {
     Ok(run(context, &["date".into(), "+%z".into()], &[])?.stdout.into())
 }
 
-/// Sets the time zone: True, or why that is not possible.
+/// Set the time zone. Returns True, or fails with the reason.
 ///
 /// CLI Example:
 ///
@@ -64,7 +63,7 @@ pub fn set_zone(context: &Context, timezone: String) -> CallResult {
         return Ok(format!("Zone does not exist: {ZONES}/{timezone}").into());
     };
     if which("timedatectl").is_some() {
-        // Without the bus it fails, and the files below say the same.
+        // Without D-Bus it fails; the files below have the same effect.
         run(context, &["timedatectl".into(), "set-timezone".into(), timezone.clone()], &[])?;
     }
     link(&path)?;
@@ -82,7 +81,7 @@ pub fn set_zone(context: &Context, timezone: String) -> CallResult {
     Ok(true.into())
 }
 
-/// Whether this is the time zone of the system, by its name or else by what is in its file.
+/// Return whether this is the system's time zone, by name or by the content of its file.
 ///
 /// CLI Example:
 ///
@@ -101,7 +100,7 @@ pub fn zone_compare(context: &Context, timezone: String) -> CallResult {
     Ok((have == wanted).into())
 }
 
-/// Whether the clock of the host runs in `UTC` or in `localtime`.
+/// Return whether the hardware clock runs in `UTC` or in `localtime`.
 ///
 /// CLI Example:
 ///
@@ -134,7 +133,7 @@ pub fn get_hwclock(context: &Context) -> CallResult {
     }
 }
 
-/// Has the clock of the host run in `UTC` or in `localtime`.
+/// Set the hardware clock to `UTC` or to `localtime`.
 ///
 /// CLI Example:
 ///
@@ -174,7 +173,7 @@ fn timedatectl(context: &Context) -> Result<String, CallError> {
     Ok(output.stdout)
 }
 
-/// The first word of the value in a line such as `Time zone: Europe/Berlin (CET, +0100)`.
+/// Returns the first word of the value in a line such as `Time zone: Europe/Berlin (CET, +0100)`.
 fn value_of<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     let (have, value) = line.split_once(':')?;
     have.trim().eq_ignore_ascii_case(key).then(|| value.split_whitespace().next())?
@@ -208,12 +207,12 @@ fn zone(context: &Context) -> Result<String, CallError> {
     }
 }
 
-/// The file of a time zone, if there is one.
+/// Returns the file of a time zone, if it exists.
 fn file_of(zone: &str) -> Option<PathBuf> {
     files::path_within(Path::new(ZONES), zone).filter(|path| path.is_file())
 }
 
-/// Has the system be in the time zone of a file.
+/// Links the system's time zone to a file.
 fn link(zone: &Path) -> Result<(), CallError> {
     let failed = |error| CallError::execution(FileError::at("link", LOCAL)(error));
     let draft = format!("{LOCAL}.{:016x}", rand::random::<u64>());
@@ -229,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_timedatectl_tells_is_read() {
+    fn output_of_timedatectl_is_parsed() {
         for (line, key, value) in [
             ("       Time zone: Europe/Berlin (CET, +0100)", "time zone", Some("Europe/Berlin")),
             ("      Timezone: Etc/UTC", "timezone", Some("Etc/UTC")),

@@ -1,4 +1,4 @@
-//! `timezone`: the time zone of the system as a state.
+//! `timezone`: states of the system time zone.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -7,7 +7,7 @@ use brine_value::Map;
 /// State functions of `timezone`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("timezone", [system]);
 
-/// The time zone of the system, and with `utc` that its clock runs in UTC.
+/// Ensure that the system has this time zone, and with `utc` that its hardware clock runs in UTC.
 #[function]
 pub fn system(context: &StateContext, name: String, #[default(true)] utc: bool) -> CallResult {
     let call = |function: &str, word: &str| context.call.call(function, Args::positional([word.into()]));

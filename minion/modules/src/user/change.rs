@@ -1,4 +1,4 @@
-//! Changing single properties of users.
+//! Changes of single properties of users.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
@@ -8,7 +8,7 @@ use brine_value::Value;
 
 use super::{change, gecos, names, there};
 
-/// Gives a user another number.
+/// Change the UID of a user.
 ///
 /// CLI Example:
 ///
@@ -18,7 +18,7 @@ pub fn chuid(context: &Context, name: String, uid: Value) -> CallResult {
     change_field(context, &name, &["-u"], &uid, |user| user.uid.into())
 }
 
-/// Gives a user another own group.
+/// Change the primary group of a user.
 ///
 /// CLI Example:
 ///
@@ -28,7 +28,7 @@ pub fn chgid(context: &Context, name: String, gid: Value) -> CallResult {
     change_field(context, &name, &["-g"], &gid, |user| user.gid.into())
 }
 
-/// Gives a user another shell.
+/// Change the login shell of a user.
 ///
 /// CLI Example:
 ///
@@ -38,7 +38,7 @@ pub fn chshell(context: &Context, name: String, shell: String) -> CallResult {
     change_field(context, &name, &["-s"], &shell.into(), |user| (&user.shell).into())
 }
 
-/// Gives a user another home folder; `persist` moves what is in it.
+/// Change the home directory of a user; `persist` moves its content.
 ///
 /// CLI Example:
 ///
@@ -49,7 +49,7 @@ pub fn chhome(context: &Context, name: String, home: String, #[default(false)] p
     change_field(context, &name, flags, &home.into(), |user| (&user.home).into())
 }
 
-/// Puts a user in groups: in these alone, or with `append` in these too.
+/// Set the supplementary groups of a user, or with `append` add to them.
 ///
 /// CLI Example:
 ///
@@ -67,7 +67,7 @@ pub fn chgroups(context: &Context, name: String, groups: Value, #[default(false)
     change(context, &name, with)
 }
 
-/// Gives a user another full name.
+/// Change the full name of a user.
 ///
 /// CLI Example:
 ///
@@ -77,7 +77,7 @@ pub fn chfullname(context: &Context, name: String, fullname: String) -> CallResu
     change_gecos(context, &name, 0, &fullname)
 }
 
-/// Gives a user another room number.
+/// Change the room number of a user.
 ///
 /// CLI Example:
 ///
@@ -87,7 +87,7 @@ pub fn chroomnumber(context: &Context, name: String, roomnumber: String) -> Call
     change_gecos(context, &name, 1, &roomnumber)
 }
 
-/// Gives a user another telephone number at work.
+/// Change the telephone number of a user at work.
 ///
 /// CLI Example:
 ///
@@ -97,7 +97,7 @@ pub fn chworkphone(context: &Context, name: String, workphone: String) -> CallRe
     change_gecos(context, &name, 2, &workphone)
 }
 
-/// Gives a user another telephone number at home.
+/// Change the telephone number of a user at home.
 ///
 /// CLI Example:
 ///
@@ -107,7 +107,7 @@ pub fn chhomephone(context: &Context, name: String, homephone: String) -> CallRe
     change_gecos(context, &name, 3, &homephone)
 }
 
-/// Changes what else is said of a user.
+/// Change the other GECOS field of a user.
 ///
 /// CLI Example:
 ///
@@ -117,7 +117,7 @@ pub fn chother(context: &Context, name: String, other: String) -> CallResult {
     change_gecos(context, &name, 4, &other)
 }
 
-/// Changes a field of a user, and says whether it is that then.
+/// Changes a field of a user, and returns whether it has the value then.
 fn change_field(
     context: &Context,
     name: &str,

@@ -1,4 +1,4 @@
-//! `user`: the users of this host, changed by the programs of Debian's passwd package.
+//! `user`: users of this host, changed with the programs of Debian's passwd package.
 
 mod change;
 pub(crate) mod state;
@@ -10,7 +10,6 @@ use brine_host::accounts::{Account, Accounts, GroupEntry};
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value, map};
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `user`.
@@ -38,33 +37,33 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// What is known of a user; nothing if there is none.
+/// Return the account of a user; nothing if there is none.
 ///
 /// CLI Example:
 ///
 ///     salt '*' user.info root
 #[function]
 pub fn info(_context: &Context, name: Value) -> CallResult {
-    // A user that has no name is no user.
+    // Anything but a string is not a user name.
     let name = name.as_str().unwrap_or_default().to_owned();
     let accounts = Accounts::read();
     Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
 }
 
-/// What is known of all users.
+/// Return the accounts of all users.
 ///
 /// CLI Example:
 ///
 ///     salt '*' user.getent
 #[function]
 pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
-    // Nothing is kept between calls.
+    // Accounts are not cached.
     _ = refresh;
     let accounts = Accounts::read();
     Ok(accounts.users.iter().map(|user| describe(user, &accounts)).collect())
 }
 
-/// The names of all users.
+/// Return the names of all users.
 ///
 /// CLI Example:
 ///
@@ -76,7 +75,7 @@ pub fn list_users(_context: &Context) -> CallResult {
     Ok(names.into())
 }
 
-/// The names of the groups that a user is in.
+/// Return the names of the groups of a user.
 ///
 /// CLI Example:
 ///
@@ -86,7 +85,7 @@ pub fn list_groups(_context: &Context, name: String) -> CallResult {
     Ok(Accounts::read().groups_of(&name).into())
 }
 
-/// The name of a user's own group.
+/// Return the name of a user's primary group.
 ///
 /// CLI Example:
 ///
@@ -156,14 +155,14 @@ pub struct AddArgs {
     local: bool,
 }
 
-/// Adds a user.
+/// Add a user.
 ///
 /// CLI Example:
 ///
 ///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
 #[function]
 pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
-    // Login classes are BSD's.
+    // Login classes are for BSD.
     _ = args.loginclass;
     let gecos = gecos(&[&args.fullname, &args.roomnumber, &args.workphone, &args.homephone, &args.other]);
     let new = NewUser {
@@ -184,7 +183,7 @@ pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
     succeeds(context, &new.command(&args.name)?)
 }
 
-/// Removes a user; `remove` takes the home folder too, `force` does so while the user is logged in.
+/// Remove a user; `remove` also deletes the home directory, `force` removes a user who is logged in.
 ///
 /// CLI Example:
 ///
@@ -203,7 +202,7 @@ pub fn delete(
     command.extend((force && !local).then(|| "-f".into()));
     command.push(argument(&name)?);
     let output = run(context, &command, &[])?;
-    // Debian's userdel takes a mailbox that is not there for a failure.
+    // Debian's userdel fails if the mailbox does not exist.
     let no_mailbox =
         output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
     if output.retcode != 0 && !no_mailbox {
@@ -213,7 +212,7 @@ pub fn delete(
     Ok((output.retcode == 0 || no_mailbox).into())
 }
 
-/// Gives a user another name.
+/// Rename a user.
 ///
 /// CLI Example:
 ///
@@ -228,41 +227,41 @@ pub fn rename(context: &Context, name: String, new_name: String) -> CallResult {
     Ok(Accounts::read().user(&new_name).is_some().into())
 }
 
-/// What a user is made with.
+/// Properties of a new user.
 pub struct NewUser {
-    /// The number.
+    /// UID.
     pub uid: Value,
-    /// The own group, by name or number.
+    /// Primary group, by name or GID.
     pub gid: Value,
-    /// Further groups.
+    /// Supplementary groups.
     pub groups: Vec<String>,
-    /// The home folder.
+    /// Home directory.
     pub home: Option<String>,
-    /// The shell.
+    /// Login shell.
     pub shell: Option<String>,
-    /// Whether the number must be free.
+    /// Whether the UID must be unused.
     pub unique: bool,
-    /// Whether this is a user of the system.
+    /// Whether the UID is of the system's range.
     pub system: bool,
-    /// Full name and more, separated by commas.
+    /// GECOS field: full name and more, separated by commas.
     pub gecos: String,
-    /// Whether the home folder is made.
+    /// Whether the home directory is created.
     pub createhome: bool,
-    /// Whether the logs of logins are left alone.
+    /// Whether the user is left out of lastlog and faillog.
     pub nologinit: bool,
-    /// Whether there is to be a group of the user's name.
+    /// Whether a group with the user's name is created.
     pub usergroup: Option<bool>,
-    /// Whether libuser's programs are used, which change this host's files alone.
+    /// Whether libuser's programs are used, which only change local files.
     pub local: bool,
 }
 
 impl NewUser {
-    /// Whether the program is there.
+    /// Checks that the program is installed.
     pub fn check(&self) -> Result<(), CallError> {
         if self.local { local_program("luseradd").map(drop) } else { Ok(()) }
     }
 
-    /// The words of the `useradd` call.
+    /// Returns the arguments of the `useradd` call.
     pub fn command(&self, name: &str) -> Result<Vec<String>, CallError> {
         let mut command = vec![if self.local { "luseradd" } else { "useradd" }.to_owned()];
         let mut option = |flag: &str, value: Option<String>| {
@@ -274,7 +273,7 @@ impl NewUser {
             |value: &Value| (!value.is_nil() && value.as_str() != Some("")).then(|| argument(&value.to_string()));
         option("-s", self.shell.as_deref().map(argument).transpose()?);
         option("-u", said(&self.uid).transpose()?);
-        // A group of the user's name that is there already cannot be made with the user.
+        // useradd cannot create a group that exists.
         let own = self.groups.iter().any(|group| group == name).then(|| argument(name));
         let own = if self.usergroup == Some(true) { None } else { own };
         let own = said(&self.gid).or(own).transpose()?;
@@ -298,12 +297,12 @@ impl NewUser {
     }
 }
 
-/// Fields of what is said of a user, as one text.
+/// Joins the fields of GECOS.
 fn gecos(fields: &[&str]) -> String {
     fields.join(",").trim_end_matches(',').to_owned()
 }
 
-/// A program of libuser, if it is there.
+/// Returns a program of libuser, if it is installed.
 pub(super) fn local_program(name: &str) -> Result<&str, CallError> {
     which(name).map(|_| name).ok_or_else(|| CallError::Execution(format!("Command '{name}' cannot be found")))
 }
@@ -313,7 +312,7 @@ fn there(name: &str) -> Result<Account, CallError> {
     user.ok_or_else(|| CallError::Execution(format!("User '{name}' does not exist")))
 }
 
-/// A list, or names separated by commas.
+/// Returns names as a list: they are given as a list, or separated by commas.
 pub fn names(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().map(ToString::to_string).collect(),
@@ -329,7 +328,7 @@ fn change(context: &Context, name: &str, with: &[&str]) -> Result<Value, CallErr
     succeeds(context, &command)
 }
 
-/// A user as Salt tells of it.
+/// Returns a user in Salt's form.
 pub fn describe(user: &Account, accounts: &Accounts) -> Map {
     let gecos: Vec<&str> = user.gecos.splitn(5, ',').collect();
     let field = |place: usize| gecos.get(place).copied().unwrap_or_default();
@@ -349,7 +348,7 @@ pub fn describe(user: &Account, accounts: &Accounts) -> Map {
     }
 }
 
-/// A group as Salt tells of it.
+/// Returns a group in Salt's form.
 pub fn describe_group(group: &GroupEntry) -> Map {
     map! {"name" => &group.name, "passwd" => &group.passwd, "gid" => group.gid, "members" => group.members.clone()}
 }
@@ -362,7 +361,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn users_are_described_as_salt_does() {
+    fn entries_of_users_are_salts() {
         let context = testing::context(&[]);
         let info = context.call("user.info", Args::positional(["root".into()])).unwrap();
         assert_eq!((info.get("uid"), info.get("home")), (Some(&0.into()), Some(&"/root".into())));
@@ -371,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_is_made_with_what_is_said() {
+    fn useradd_has_the_requested_options() {
         let plain = || NewUser {
             uid: Value::Nil,
             gid: Value::Nil,
@@ -412,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_as_lists_or_with_commas() {
+    fn names_are_lists_or_comma_separated() {
         assert_eq!(names(&"a, b,".into()), ["a", "b"]);
         assert_eq!(names(&brine_value::list!["a", 5]), ["a", "5"]);
         assert_eq!(names(&Value::Nil), Vec::<String>::new());

@@ -10,7 +10,6 @@ use brine_value::{Map, Value, map};
 
 use super::cmd;
 
-/// All functions of this room.
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `virtualenv`.
@@ -47,7 +46,7 @@ pub struct CreateArgs {
     _kwargs: Map,
 }
 
-/// Makes a virtual environment: by `venv_bin`, by virtualenv, or by Python's own module.
+/// Create a virtual environment with `venv_bin`, virtualenv, or Python's `venv` module.
 ///
 /// CLI Example:
 ///
@@ -74,7 +73,7 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
 }
 
-/// Where the packages of a virtual environment are.
+/// Return the path of the site-packages directory of a virtual environment.
 ///
 /// CLI Example:
 ///
@@ -90,7 +89,7 @@ pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
     Ok(Value::from(output.stdout))
 }
 
-/// The words that make a virtual environment.
+/// Returns the arguments that create a virtual environment.
 fn maker(program: Option<String>) -> Result<Vec<String>, CallError> {
     if let Some(program) = program {
         let words = crate::archive::split_options(&program)?;

@@ -1,4 +1,4 @@
-//! `virtualenv`: virtual environments of Python as states.
+//! `virtualenv`: states of virtual environments.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::cmd;
 /// State functions of `virtualenv`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed]);
 
-/// A virtual environment, with the packages of a requirements file and of `pip_pkgs` in it.
+/// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`.
 #[function]
 pub fn managed(
     context: &StateContext,
@@ -28,7 +28,7 @@ pub fn managed(
     }
 }
 
-/// What the python of an environment says of its version.
+/// Returns the Python version of an environment.
 fn version(context: &StateContext, python: &str) -> Result<String, CallError> {
     let output = cmd::execute(&context.call, &format!("{} -V", quote(python)), &map! {"python_shell" => false})?;
     Ok(output.stderr)

@@ -1,4 +1,4 @@
-//! `apache_conf`: configurations of a Debian's Apache as states.
+//! `apache_conf`: states of Apache configurations on Debian.
 
 use brine_context::StateContext;
 use brine_function::{CallResult, Function, function, registry};
@@ -8,13 +8,13 @@ use super::module::Parts;
 /// State functions of `apache_conf`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_conf", [enabled, disabled]);
 
-/// A configuration is enabled.
+/// Ensure that an Apache configuration is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, true)
 }
 
-/// A configuration is disabled.
+/// Ensure that an Apache configuration is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, false)

@@ -1,4 +1,4 @@
-//! `apache_module`: modules of a Debian's Apache as states. Its sites and configurations are told in the same way.
+//! `apache_module`: states of Apache modules on Debian; states of sites and configurations share the code.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -7,13 +7,13 @@ use brine_value::{Value, map};
 /// State functions of `apache_module`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_module", [enabled, disabled]);
 
-/// A module is enabled.
+/// Ensure that an Apache module is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, true)
 }
 
-/// A module is disabled.
+/// Ensure that an Apache module is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, false)
@@ -21,16 +21,16 @@ pub fn disabled(context: &StateContext, name: String) -> CallResult {
 
 const PARTS: Parts = Parts { word: "module", short: "mod" };
 
-/// What can be enabled and disabled: modules, sites and configurations.
+/// A type of item: modules, sites or configurations.
 pub(crate) struct Parts {
-    /// As they are told.
+    /// Name of the type in messages.
     pub(crate) word: &'static str,
-    /// As functions are named after them.
+    /// Name of the type in names of functions.
     pub(crate) short: &'static str,
 }
 
 impl Parts {
-    /// Has one be enabled, or disabled.
+    /// Enables or disables an item.
     pub(crate) fn have(&self, context: &StateContext, name: &str, enable: bool) -> Result<Value, CallError> {
         let Parts { word, short } = self;
         let (verb, done, prefix) =
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// What is there is the host's, so this is about names that no host has.
+    /// The result depends on the host, so only names that no host has are tested.
     #[test]
-    fn what_is_not_there_is_disabled_and_cannot_be_enabled() {
+    fn missing_items_are_disabled_and_cannot_be_enabled() {
         for (word, state) in [("module", "apache_module"), ("site", "apache_site"), ("conf", "apache_conf")] {
             let told = |fun: &str, test: bool| {
                 let context = testing::state_context(test, &[]);

@@ -1,4 +1,4 @@
-//! `apache_site`: sites of a Debian's Apache as states.
+//! `apache_site`: states of Apache sites on Debian.
 
 use brine_context::StateContext;
 use brine_function::{CallResult, Function, function, registry};
@@ -8,13 +8,13 @@ use super::module::Parts;
 /// State functions of `apache_site`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_site", [enabled, disabled]);
 
-/// A site is enabled.
+/// Ensure that an Apache site is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, true)
 }
 
-/// A site is disabled.
+/// Ensure that an Apache site is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String) -> CallResult {
     PARTS.have(context, &name, false)

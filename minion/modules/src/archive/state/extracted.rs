@@ -98,12 +98,12 @@ pub struct ExtractedArgs {
     /// GnuPG home directory that signatures are verified with.
     #[default]
     gnupghome: Option<String>,
-    /// Further arguments: `keep_source`, or `keep`, says whether the copy in the cache stays.
+    /// Further arguments: `keep_source`, or `keep`, is whether the copy in the cache is kept.
     #[keywords]
     kwargs: Map,
 }
 
-/// An archive, unpacked in the folder that is the name, if something of it is not there.
+/// Ensure that an archive is extracted into the directory `name`, unless all of its content exists there.
 #[function]
 pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallResult {
     let keep = args.kwargs.get("keep_source").or_else(|| args.kwargs.get("keep")).is_none_or(Value::is_truthy);

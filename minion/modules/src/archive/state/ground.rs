@@ -1,4 +1,4 @@
-//! What is in the target of an archive, and what is taken away there first.
+//! The state of an archive's target directory, and the removals before extraction.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::archive::Contents;
 
 type Fits = fn(&fs::Metadata) -> bool;
 
-/// What is there and what is not.
+/// Existing and missing paths of an archive.
 #[derive(Default)]
 pub(super) struct Found {
     pub needed: bool,
@@ -20,7 +20,7 @@ pub(super) struct Found {
 }
 
 impl Extracted {
-    /// Looks for what the archive has.
+    /// Checks which paths of the archive exist.
     pub(super) fn look(&self, folder: &str, contents: &Contents) -> Result<Found, String> {
         let mut found = Found { needed: self.overwrite, ..Found::default() };
         let kinds: [(&[String], Fits); 3] = [
@@ -44,7 +44,7 @@ impl Extracted {
         Ok(found)
     }
 
-    /// Takes away what is of another kind than in the archive, if that may be.
+    /// Removes paths of another type than in the archive, with `force`.
     pub(super) fn make_way(
         &self,
         context: &StateContext,
@@ -103,7 +103,7 @@ impl Extracted {
         Err(Box::new(StateReturn::failed(name, comment).with_changes(done.changes.clone())))
     }
 
-    /// `clean` and `clean_parent`.
+    /// Applies `clean` and `clean_parent`.
     pub(super) fn make_room(&self, folder: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
         let name = done.name.clone();
         if self.clean_parent {
@@ -136,13 +136,13 @@ impl Extracted {
     }
 }
 
-/// A path of an archive below the folder: its steps up are not followed.
+/// Returns the path of an archive member below the directory; `..` is not followed.
 pub(super) fn at(folder: &str, path: &str) -> PathBuf {
     let steps = path.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
     Path::new(folder).join(steps.collect::<PathBuf>())
 }
 
-/// Removes paths, and tells of it in the changes. Gives the errors, a line each.
+/// Removes paths and records them in the changes. Returns the errors, one per line.
 fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, done: &mut StateReturn) -> String {
     let (mut errors, mut removed) = (String::new(), BTreeSet::new());
     let mut told: Vec<Value> = Vec::new();

@@ -1,6 +1,7 @@
-//! `archive`: archives that are unpacked on this host.
+//! `archive`: states that extract archives.
 //!
-//! `ground.rs` looks at what is in the target and makes room, `unpack.rs` lists and unpacks, `owners.rs` owns owners.
+//! `ground.rs` checks the target and removes paths from it, `unpack.rs` lists and extracts, `owners.rs` sets
+//! owners.
 
 mod extracted;
 mod ground;
@@ -24,7 +25,7 @@ use owners::Enforced;
 /// State functions of `archive`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("archive", [extracted::extracted]);
 
-/// What is asked for.
+/// The desired extraction.
 struct Extracted {
     source: Value,
     verify: source::Verify,
@@ -49,7 +50,7 @@ struct Extracted {
     keep: bool,
 }
 
-/// A return that ends the state early.
+/// A result that ends the state early.
 type Early = Box<StateReturn>;
 
 impl Extracted {
@@ -205,7 +206,7 @@ impl Extracted {
         Ok(done)
     }
 
-    /// What can be said of the arguments alone.
+    /// Checks the arguments on their own.
     fn check(&self, name: &str) -> Result<(), Early> {
         let failed = |comment: String| Err(Box::new(StateReturn::failed(name, comment)));
         if self.skip_list && self.verify.skip {
@@ -229,7 +230,7 @@ impl Extracted {
         Ok(())
     }
 
-    /// The first of the sources that is there, and what it must be.
+    /// Returns the first source that exists, with its expected checksum.
     fn first_source(&self, context: &StateContext) -> Result<(String, source::Verify), String> {
         let Some(several) = self.source.as_list() else {
             let source = self.source.to_string();
@@ -278,7 +279,7 @@ impl Extracted {
         }
     }
 
-    /// Whether `unzip` is used, and what is to be said about that.
+    /// Returns whether `unzip` is used, with notes for the comment.
     fn program(&self, format: Format) -> Result<(bool, Vec<String>), String> {
         let mut warnings = Vec::new();
         if format != Format::Zip {
@@ -312,7 +313,7 @@ impl Extracted {
         Ok((by_unzip.unwrap_or(false), warnings))
     }
 
-    /// The comment and the changes at the end.
+    /// Builds the final comment and changes.
     #[allow(clippy::too_many_arguments)]
     fn tell(
         &self,
@@ -347,7 +348,7 @@ impl Extracted {
         }
     }
 
-    /// Where the hash of a source is kept, so that another one is noticed.
+    /// Returns the path at which the hash of a source is stored, to detect changed sources.
     fn hash_file(context: &StateContext, place: &Path) -> PathBuf {
         let cache = &context.call.config().cachedir;
         let below = place
@@ -371,7 +372,7 @@ impl Extracted {
     }
 }
 
-/// The SHA-256 of a file.
+/// Returns the SHA-256 of a file.
 fn sum(path: &Path) -> Option<String> {
     Some(source::hex(&sha2::Sha256::digest(fs::read(path).ok()?)))
 }

@@ -1,4 +1,4 @@
-//! Whose what was unpacked is.
+//! Owners of extracted paths.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::{Early, Extracted, StateContext, StateReturn};
 use crate::archive::Contents;
 use crate::file::state::attributes::Attributes;
 
-/// Owners that were made right, and those that could not be.
+/// Paths whose owner was changed, and those that failed.
 #[derive(Default)]
 pub(super) struct Enforced {
     pub changed: bool,

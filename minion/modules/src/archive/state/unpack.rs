@@ -1,4 +1,4 @@
-//! Listing and unpacking.
+//! Listing and extraction of archives.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::archive::{Contents, Format, split_options};
 use crate::cmd;
 
 impl Extracted {
-    /// How many folders `tar` takes from the start of each path.
+    /// Returns how many leading components `tar` strips from each path.
     pub(super) fn strip(&self, format: Format) -> Option<u32> {
         let options = self.options.as_ref().filter(|_| format == Format::Tar)?;
         let rest = &options[options.find("--strip-components")? + "--strip-components".len()..];
@@ -34,7 +34,7 @@ impl Extracted {
         }
     }
 
-    /// The error with what could be done.
+    /// Returns the error with a hint.
     pub(super) fn cannot_list(&self, error: String, format: Format) -> String {
         let mut ways = Vec::new();
         if self.if_missing.is_none() {
@@ -59,7 +59,7 @@ impl Extracted {
         format!("{error}\n\n{advice} (assuming the source file is a valid {} archive):\n\n- {ways}", format.name())
     }
 
-    /// Unpacks, and gives the names of what was unpacked; or what the program said that failed.
+    /// Extracts the archive and returns the names of extracted paths, or the output of the failed program.
     pub(super) fn unpack(
         &self,
         context: &StateContext,
@@ -112,7 +112,7 @@ impl Extracted {
         }
         let mut files: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
         if self.options.is_none() {
-            // Without options they are told as they are called in the archive.
+            // Without options, paths are reported under their names in the archive.
             for file in &mut files {
                 file.truncate(file.trim_end_matches('/').len());
             }

@@ -1,4 +1,4 @@
-//! `file.accumulated`: texts that several states bring together for a file, and that its state then writes.
+//! `file.accumulated`: texts that several states contribute to a file, which its state then writes.
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
@@ -7,10 +7,10 @@ use brine_context::{StateContext, StateReturn};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-/// How many runs are remembered: those that go on at once.
+/// Maximum number of runs in memory: those that run in parallel.
 const RUNS: usize = 32;
 
-/// What a run has gathered: for each file, texts by the name of the accumulator.
+/// Accumulated texts of a run: for each file, by the name of the accumulator.
 struct Run {
     jid: String,
     gathered: Vec<(String, String, Vec<Value>)>,
@@ -18,7 +18,7 @@ struct Run {
 
 static RUNS_GOING_ON: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
 
-/// Adds texts for a file, each once; they may be data that the file's template reads.
+/// Adds texts for a file, deduplicated; they may be data that the file's template reads.
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
     let wanted_by = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
         let single = [targets.clone()];
@@ -54,7 +54,7 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
     StateReturn::ok(name, comment)
 }
 
-/// What has been gathered for a file in this run: lists of texts by accumulator.
+/// Returns the texts accumulated for a file in this run, by accumulator.
 pub(super) fn of(context: &StateContext, filename: &str) -> Map {
     let runs = RUNS_GOING_ON.lock();
     let run = runs.iter().find(|run| run.jid == context.call.job.jid);
@@ -73,7 +73,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn texts_are_kept_for_the_run_and_file_they_are_for() {
+    fn accumulated_texts_belong_to_one_run_and_file() {
         let mut context = testing::state_context(false, &[]);
         context.chunk = Arc::new(map! {"require_in" => list![map! {"file" => "f"}]});
         let data: Value = map! {"k" => 1}.into();

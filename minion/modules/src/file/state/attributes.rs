@@ -7,7 +7,7 @@ use brine_context::StateContext;
 use brine_value::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 
-/// What a file's mode and owner should be; what is not said stays.
+/// Desired mode and owner of a file; unset fields are left unchanged.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Attributes {
     pub mode: Option<u32>,
@@ -18,7 +18,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads a state's arguments. An error is in Salt's words.
+    /// Reads a state's arguments. The error is Salt's message.
     pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         let attributes = Self::with_unknown(mode, user, group)?;
         if let Some((name, None)) = &attributes.user {
@@ -30,7 +30,8 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// As [`Attributes::new`]. In test mode the owner may be one whom a state before would make.
+    /// Reads a state's arguments as [`Attributes::new`]. In test mode, a missing owner is accepted: an earlier state
+    /// may create it.
     pub fn of_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         if context.test { Self::with_unknown(mode, user, group) } else { Self::new(mode, user, group) }
     }
@@ -60,12 +61,13 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// What would change.
+    /// Returns the pending changes.
     pub fn differences(&self, path: &Path) -> Map {
         self.differences_of(path, true)
     }
 
-    /// As [`Attributes::differences`]; of a link that is not followed, its own, which has no mode.
+    /// Returns the pending changes as [`Attributes::differences`]; for a link that is not followed, those of the link,
+    /// which has no mode.
     pub fn differences_of(&self, path: &Path, follow: bool) -> Map {
         let mut changes = Map::new();
         let status = if follow { std::fs::metadata(path) } else { std::fs::symlink_metadata(path) };
@@ -86,8 +88,8 @@ impl Attributes {
         changes
     }
 
-    /// What is told of a file that is new: Salt starts from a file of root's that only root reads, and
-    /// gives one from a source its mode in any case.
+    /// Returns the reported changes of a new file: Salt starts from a file owned by root with mode 0600, and always
+    /// sets the mode of a file with a source.
     pub fn on_new_file(&self, from_source: bool) -> Map {
         let mut changes = Map::new();
         let names = [
@@ -106,34 +108,34 @@ impl Attributes {
         changes
     }
 
-    /// Whether a link, not what it leads to, has another owner.
+    /// Whether the owner of a link itself differs.
     pub fn link_differs(&self, path: &Path) -> bool {
         !self.differences_of(path, false).is_empty()
     }
 
-    /// Gives a link its owner. Says whether it had another one.
+    /// Sets the owner of a link. Returns whether it had another one.
     pub fn apply_to_link(&self, path: &Path) -> Result<bool, String> {
         Ok(!self.apply_to(path, false)?.is_empty())
     }
 
-    /// The numbers of who should own it.
+    /// Returns the desired UID and GID.
     fn owner(&self) -> (Option<u32>, Option<u32>) {
         let uid = self.user.as_ref().and_then(|(_, uid)| *uid);
         let gid = self.group.as_ref().and_then(|(_, gid)| *gid);
         (uid.map(Uid::as_raw), gid.map(Gid::as_raw))
     }
 
-    /// Whether nothing is asked for.
+    /// Whether no attribute is set.
     pub fn is_empty(&self) -> bool {
         self.mode.is_none() && self.user.is_none() && self.group.is_none()
     }
 
-    /// Makes it so, and says what changed.
+    /// Applies the attributes and returns the changes.
     pub fn apply(&self, path: &Path) -> Result<Map, String> {
         self.apply_to(path, true)
     }
 
-    /// As [`Attributes::apply`]; of a link that is not followed, to itself.
+    /// Applies the attributes as [`Attributes::apply`]; for a link that is not followed, to the link.
     pub fn apply_to(&self, path: &Path, follow: bool) -> Result<Map, String> {
         let changes = self.differences_of(path, follow);
         let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
@@ -143,7 +145,7 @@ impl Attributes {
             let chown = if is_link { std::os::unix::fs::lchown } else { std::os::unix::fs::chown };
             chown(path, uid, gid).map_err(failed)?;
         }
-        // After the owner: a change of owner takes bits away.
+        // After the owner: changing the owner clears bits.
         if let Some(mode) = self.mode.filter(|_| !is_link) {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
         }
@@ -151,12 +153,12 @@ impl Attributes {
     }
 }
 
-/// The mode of a folder for files of this mode: who may read them may look into it.
+/// Returns the mode of a directory for files of this mode: readers may also search it.
 pub(super) fn folder_mode(mode: u32) -> u32 {
     mode | ((mode & 0o444) >> 2)
 }
 
-/// Makes a folder and those that it is in; the ones that are new get this mode.
+/// Creates a directory and its parents; new ones get this mode.
 pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
     let new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::create_dir_all(folder)?;
@@ -168,21 +170,21 @@ pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<
     Ok(())
 }
 
-/// The name of a user's own group, or nothing for somebody who is not known.
+/// Returns the name of a user's primary group, or `None` for an unknown user.
 pub(super) fn primary_group(user: &Value) -> Value {
     let user = User::from_name(&user.to_string()).ok().flatten();
     let group = user.and_then(|user| Group::from_gid(user.gid).ok().flatten());
     group.map_or(Value::Nil, |group| group.name.into())
 }
 
-/// Octal digits, as text or as the number that YAML makes of them.
+/// Parses octal digits, as a string or as the integer that YAML parses them into.
 pub(super) fn parse_mode(mode: &Value) -> Option<u32> {
     let text = mode.to_string();
     let digits = text.trim().trim_start_matches("0o");
     u32::from_str_radix(digits, 8).ok().filter(|mode| *mode <= 0o7777)
 }
 
-/// Four octal digits.
+/// Formats a mode as four octal digits.
 pub(super) fn show_mode(mode: u32) -> String {
     format!("{mode:04o}")
 }

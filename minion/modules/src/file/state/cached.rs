@@ -1,4 +1,4 @@
-//! `file.cached`: a file of the file server or a web server, kept on this host.
+//! `file.cached`: a file of the file server or a web server, cached on this host.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub struct CachedArgs {
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
     #[default]
     source_hash_name: Option<String>,
-    /// Whether a source from elsewhere is taken without a checksum.
+    /// Whether a remote source is accepted without a checksum.
     #[default(false)]
     skip_verify: bool,
     /// Environment of the file server; that of the SLS by default.
@@ -50,7 +50,7 @@ pub struct CachedArgs {
     sig_backend: Option<String>,
 }
 
-/// A file of the file server or a web server, kept in the cache folder.
+/// Ensure that a file of the file server or a web server is in the cache.
 #[function]
 pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     // There is one backend.
@@ -70,13 +70,13 @@ pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     Ok(state(&context, &args.name, &verify).into())
 }
 
-/// No copy of a file in the cache.
+/// Ensure that a file is not in the cache.
 #[function]
 pub fn not_cached(context: &StateContext, name: String, #[default("base".into())] saltenv: String) -> CallResult {
     Ok(removed(context, &name, &saltenv).into())
 }
 
-/// Where a file is kept; nothing for a name that leads out of the cache.
+/// Returns the cache path of a file; `None` for a name that leads out of the cache.
 pub(crate) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
     file_cache::place(&context.call.config().cachedir, name, &context.saltenv)
 }
@@ -110,10 +110,10 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         return of_this_host(name, local, wanted.as_ref());
     }
     let told = place.display().to_string();
-    // What is there already need not be asked for.
+    // A current copy is not fetched again.
     let content = match (&kept, &wanted) {
         (Some(kept), Some(hash)) if hash.is_of(kept) => Ok(kept.clone()),
-        // The hash is compared here, behind what is told of the place.
+        // The hash is compared below, where the message can name the cached path.
         _ => source::read(
             context,
             &told,
@@ -125,7 +125,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         Ok(content) => content,
         Err(Problem::Differs(error)) => return StateReturn::failed(name, error),
         Err(problem) => {
-            tracing::error!(name, ?problem, "a file cannot be cached");
+            tracing::error!(name, ?problem, "caching a file failed");
             let comment = format!("Failed to cache {name}, check minion log for more information");
             return StateReturn::failed(name, comment);
         }
@@ -151,7 +151,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     }
 }
 
-/// `file.not_cached`: without the copy of a file.
+/// `file.not_cached`: removes the cached copy of a file.
 pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> StateReturn {
     let local = name.strip_prefix("file://").unwrap_or(name);
     if !local.contains("://") {
@@ -178,7 +178,7 @@ fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn 
     StateReturn::would(name, comment)
 }
 
-/// A file of this host is where it is.
+/// A local file is used where it is.
 fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
     let path = Path::new(path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

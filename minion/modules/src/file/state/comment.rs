@@ -6,7 +6,7 @@ use brine_value::{Value, map};
 use super::edit::{Words, finish, read};
 use crate::file::edit::compile;
 
-/// `file.comment` and, the other way, `file.uncomment`.
+/// Applies `file.comment` and, in reverse, `file.uncomment`.
 pub(super) fn comment(
     context: &StateContext,
     name: &str,
@@ -20,7 +20,7 @@ pub(super) fn comment(
         Ok(before) => before,
         Err(error) => return StateReturn::failed(name, error),
     };
-    // The anchors are about the line without its comment sign.
+    // The anchors apply to the line without its comment prefix.
     let bare = regex.trim_start_matches('^').trim_end_matches('$');
     let start = "^[ \t]*";
     let end = if regex.ends_with('$') { "$" } else { "" };

@@ -1,4 +1,5 @@
-//! What is to be in a file: from a source, from the state, from pillar or grains, rendered if it is a template.
+//! The desired content of a file: from a source, from the state, from pillar or grains, rendered if it is a
+//! template.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::attributes::{Attributes, parse_mode, show_mode};
 use super::encoding;
 use super::source::{self, Problem, Verify};
 
-/// Where a file's content comes from.
+/// Source of a file's content.
 pub(super) struct Contents {
     pub source: Value,
     pub contents: Value,
@@ -20,14 +21,14 @@ pub(super) struct Contents {
     pub newline: bool,
     pub template: Option<String>,
     pub defaults: Value,
-    /// What more variables the template has.
+    /// Additional variables of the template.
     pub more: Map,
-    /// What a source must be.
+    /// Verification of the source.
     pub verify: Verify,
 }
 
-/// The content of a source, for states that put it elsewhere than into a file. With it may come its hash, or a
-/// file of hashes and the name that it has there.
+/// Returns the content of a source, for states that write it elsewhere than into a file, optionally verified by its
+/// hash, or by a file of hashes and the name in that file.
 pub(crate) fn content(
     context: &StateContext,
     source: &str,
@@ -47,14 +48,14 @@ pub(crate) fn content(
     Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
 }
 
-/// The arguments that a state does not know, as variables of its template: all that is written too far to the left to be
-/// in `context` or `defaults`.
+/// Returns the arguments that a state does not know, as variables of its template: those written beside `context`
+/// or `defaults` instead of below them.
 pub(super) fn variables(mut kwargs: Map) -> Map {
     kwargs.shift_remove("context");
     kwargs
 }
 
-/// The lines of a block: what is written in the state, or files of the file server.
+/// Returns the lines of a block: those in the state, or files of the file server.
 pub(super) fn block_content(
     context: &StateContext,
     name: &str,
@@ -72,7 +73,7 @@ pub(super) fn block_content(
 }
 
 impl Contents {
-    /// A text that is there already.
+    /// Content that is given inline.
     pub fn inline_text(text: String) -> Self {
         Contents {
             source: Value::Nil,
@@ -87,7 +88,7 @@ impl Contents {
         }
     }
 
-    /// Each of the sources that a state names, `source` or several in `sources`.
+    /// Returns the contents for all sources of a state, `source` or `sources`.
     pub fn of(source: &Value, sources: &Value, template: Option<String>, defaults: Value) -> Vec<Self> {
         let several = sources.as_list().unwrap_or_default().iter();
         let all = several.chain([source]).filter(|source| source.is_truthy());
@@ -101,7 +102,7 @@ impl Contents {
         all.map(one).collect()
     }
 
-    /// The wanted content, or nothing if the state says nothing about it.
+    /// Returns the desired content, or `None` if the state sets none.
     pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
         let said = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
         for (value, what) in [(Some(&self.defaults), "Defaults"), (said("context"), "Context")] {
@@ -153,7 +154,7 @@ impl Contents {
                 let errors = said("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
                 let text = self.inline(&text);
                 let encoded = encoding::encode(&text, &encoding, &errors)?;
-                // Salt foresees a change where a character gets lost, each time.
+                // Salt predicts a change on every run if a character is lost by the encoding.
                 Some(if context.test && encoding::decode(&encoded) != text { text } else { encoded })
             }
             Some(text) => Some(self.inline(&text)),
@@ -173,7 +174,7 @@ impl Contents {
         }
     }
 
-    /// With the mode of the first source that is there, if that is asked for.
+    /// Takes over the mode of the first existing source, if `keep` is set.
     pub fn with_source_mode(&self, context: &StateContext, mut attributes: Attributes) -> Result<Attributes, String> {
         if !attributes.keep_mode {
             return Ok(attributes);
@@ -206,7 +207,7 @@ impl Contents {
         text
     }
 
-    /// The first source that is there, and what it holds.
+    /// Returns the first existing source and its content.
     fn first_source(&self, context: &StateContext, name: &str) -> Result<(String, Vec<u8>), String> {
         let single = [self.source.clone()];
         let sources = self.source.as_list().unwrap_or(&single);

@@ -1,4 +1,4 @@
-//! `file.decode`: a file with what a text in base64 means.
+//! `file.decode`: a file with the decoded content of a base64 string.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,6 +1,6 @@
-//! Changes within files: lines added, replaced, commented.
+//! Edits of files: adding, replacing and commenting lines.
 //!
-//! Each edit is a function from text to text; [`finish`] compares, tells and writes.
+//! Each edit is a function from text to text; [`finish`] compares, reports and writes.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::contents::Contents;
 use crate::file::diff::unified;
 use crate::file::edit::{self, Block, Replacing};
 
-/// Where lines are added.
+/// Position of added lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     First,
@@ -26,9 +26,9 @@ pub(super) struct Adding {
     pub sources: Vec<Contents>,
     pub makedirs: bool,
     pub ignore_whitespace: bool,
-    /// Whether the lines are wanted together at the start, wherever else they are.
+    /// Whether the lines must be together at the start of the file.
     pub header: bool,
-    /// Whether the changed lines are told.
+    /// Whether the changed lines are reported.
     pub show_changes: bool,
 }
 
@@ -47,19 +47,19 @@ pub(super) struct BlockReplace {
     pub show_changes: bool,
 }
 
-/// How an edit is told.
+/// Messages of an edit.
 pub(super) struct Words<'w> {
-    /// When something was changed.
+    /// After a change.
     pub done: &'w str,
-    /// When something would be changed.
+    /// In test mode, for a pending change.
     pub would: &'w str,
-    /// When there is nothing to change.
+    /// Without a change.
     pub nothing: &'w str,
     pub backup: &'w Value,
     pub show_changes: bool,
 }
 
-/// Compares, and writes unless this is a test.
+/// Compares the texts, and writes the new one unless this is test mode.
 pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
     if before == after {
         return StateReturn::ok(name, words.nothing);
@@ -75,10 +75,10 @@ pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &s
     }
 }
 
-/// Writes a file that is there, with its mode and owner; `backup` is the ending of a copy's name.
+/// Writes an existing file, and keeps its mode and owner; `backup` is the suffix of a backup.
 pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
-    // Through a link, the file behind it is what is edited.
+    // The target of a link is edited.
     let target = path.canonicalize().map_err(failed)?;
     if let Some(ending) = backup.as_str().filter(|ending| !ending.is_empty()) {
         let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
@@ -87,7 +87,7 @@ pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), Strin
     files::rewrite(&target, text.as_bytes(), 0o644).map_err(|error| error.to_string())
 }
 
-/// The text of a file to edit, or why it cannot be.
+/// Returns the text of a file to edit, or why it cannot be edited.
 pub(super) fn read(name: &str) -> Result<String, String> {
     if let Some(bad) = bad_path(name) {
         return Err(bad.comment);
@@ -145,7 +145,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
             }
         }
     }
-    // In test mode, Salt does not look whether a header is there.
+    // In test mode, Salt does not check whether a header is present.
     let lines = if header && context.test {
         chunks.iter().flat_map(|chunk| chunk.lines()).collect()
     } else if header {
@@ -176,7 +176,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
     hidden(done)
 }
 
-/// Salt compares lines without their ends here, which leaves its headers with two.
+/// Returns the diff of an append. Salt compares lines without their ends here, so its diff headers have two.
 fn append_diff(before: &str, after: &str) -> String {
     let told = unified(before, after);
     let lines = told
@@ -186,13 +186,13 @@ fn append_diff(before: &str, after: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// All lines of those chunks, unless the text begins with them.
+/// Returns all lines of the chunks, unless the text begins with them.
 fn header_lines<'c>(text: &str, chunks: &'c [String]) -> Vec<&'c str> {
     let lines: Vec<&str> = chunks.iter().flat_map(|chunk| chunk.lines()).collect();
     if text.lines().take(lines.len()).eq(lines.iter().copied()) { Vec::new() } else { lines }
 }
 
-/// The lines of those chunks that the text does not have.
+/// Returns the lines of the chunks that the text does not have.
 fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) -> Vec<&'c str> {
     let squeeze = |line: &str| if ignore_whitespace { line.split_whitespace().collect() } else { line.to_owned() };
     let have: Vec<String> = text.lines().map(squeeze).collect();

@@ -1,4 +1,4 @@
-//! The states that change text within files.
+//! States that edit text in files.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -53,7 +53,7 @@ pub struct AppendArgs {
     show_changes: bool,
 }
 
-/// Lines at the end of a file, unless it has them.
+/// Ensure that a file contains these lines; missing ones are appended.
 #[function]
 pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
     read_elsewhere([args.source_hash, args.source_hashes, args.context]);
@@ -101,7 +101,7 @@ pub struct PrependArgs {
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
-    /// Whether the lines must stand at the very start of the file.
+    /// Whether the lines must be at the very start of the file.
     #[default(false)]
     header: bool,
     /// Whether changes are reported as a diff.
@@ -109,7 +109,7 @@ pub struct PrependArgs {
     show_changes: bool,
 }
 
-/// Lines at the start of a file, unless it has them.
+/// Ensure that a file contains these lines; missing ones are prepended.
 #[function]
 pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
     read_elsewhere([args.source_hash, args.source_hashes, args.context]);
@@ -149,16 +149,16 @@ pub struct ReplaceArgs {
     /// Content to append or prepend; that of `repl` by default.
     #[default]
     not_found_content: Value,
-    /// Suffix of the copy that is kept of the file, or false for none.
+    /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,
     /// Whether changes are reported as a diff.
     #[default(true)]
     show_changes: bool,
-    /// Whether a missing file is no failure.
+    /// Whether a missing file is not a failure.
     #[default(false)]
     ignore_if_missing: bool,
-    /// Whether backslashes in `repl` are taken as they are.
+    /// Whether backslashes in `repl` are literal.
     #[default(false)]
     backslash_literal: bool,
     /// Accepted and ignored: files are read whole.
@@ -169,7 +169,7 @@ pub struct ReplaceArgs {
     encoding: Value,
 }
 
-/// Replaces what a regular expression matches.
+/// Replace the matches of a regular expression in a file.
 #[function]
 pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult {
     // Files are read whole, as UTF-8.
@@ -217,10 +217,10 @@ pub struct LineArgs {
     /// Whether changes are reported as a diff.
     #[default(true)]
     show_changes: bool,
-    /// Whether a copy of the file is kept.
+    /// Whether a backup of the file is kept.
     #[default]
     backup: Value,
-    /// Whether a missing file is no failure.
+    /// Whether a missing file is not a failure.
     #[default(false)]
     quiet: bool,
     /// Whether the new line takes over the indentation of its surroundings.
@@ -243,8 +243,8 @@ pub struct LineArgs {
     file_mode: Value,
 }
 
-/// One line: put in, made sure of, replaced or deleted, as `mode` says. `match` says which line, `before`, `after`
-/// and `location` say where.
+/// Ensure, insert, replace or delete one line of a file, according to `mode`. `match` selects the line; `before`,
+/// `after` and `location` its position.
 #[function]
 pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
@@ -298,13 +298,13 @@ pub struct KeyvalueArgs {
     /// Whether changes are reported as a diff.
     #[default(true)]
     show_changes: bool,
-    /// Whether a missing file is no failure.
+    /// Whether a missing file is not a failure.
     #[default(false)]
     ignore_if_missing: bool,
     /// Highest number of lines to change for a key; 0 for all.
     #[default(1)]
     count: usize,
-    /// Text that starts a commented line, which is uncommented if its key is set.
+    /// Prefix of a commented line, which is uncommented if its key is set.
     #[default]
     uncomment: Option<String>,
     /// Whether keys are compared without case.
@@ -321,7 +321,8 @@ pub struct KeyvalueArgs {
     prune: bool,
 }
 
-/// Values of keys in a file of `key = value` lines: one `key` and `value`, or several in `key_values`.
+/// Ensure that keys of a file of `key = value` lines have these values: one `key` and `value`, or several in
+/// `key_values`.
 #[function]
 pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResult {
     let wanted = keyvalue::Wanted {
@@ -349,10 +350,10 @@ pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResul
 pub struct BlockreplaceArgs {
     /// Path of the file.
     name: String,
-    /// Line that starts the block; it stays.
+    /// Line that starts the block; it is kept.
     #[default("#-- start managed zone --".into())]
     marker_start: String,
-    /// Line that ends the block; it stays.
+    /// Line that ends the block; it is kept.
     #[default("#-- end managed zone --".into())]
     marker_end: String,
     /// Content of the block.
@@ -376,13 +377,13 @@ pub struct BlockreplaceArgs {
     /// Whether a newline follows the content; if unset, only where one is missing.
     #[default]
     append_newline: Option<bool>,
-    /// Regular expression of the line before which a new block is put.
+    /// Regular expression of the line before which a new block is inserted.
     #[default]
     insert_before_match: Option<String>,
-    /// Regular expression of the line after which a new block is put.
+    /// Regular expression of the line after which a new block is inserted.
     #[default]
     insert_after_match: Option<String>,
-    /// Suffix of the copy that is kept of the file, or false for none.
+    /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]
     backup: Value,
     /// Whether changes are reported as a diff.
@@ -402,7 +403,7 @@ pub struct BlockreplaceArgs {
     context: Value,
 }
 
-/// Lines between two markers.
+/// Ensure that a file has this content between two marker lines.
 #[function]
 pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
     read_elsewhere([args.source_hash, args.source_hashes, args.context]);
@@ -437,7 +438,7 @@ pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> Cal
     Ok(edit::block(state, &args.name, &block).into())
 }
 
-/// Lines that match made comments.
+/// Comment out the lines that match a regular expression.
 #[function]
 pub fn comment(
     context: &StateContext,
@@ -450,7 +451,7 @@ pub fn comment(
     Ok(comment::comment(context, &name, &regex, &char, &backup, ignore_missing, true).into())
 }
 
-/// Comments that match made lines again.
+/// Uncomment the lines that match a regular expression.
 #[function]
 pub fn uncomment(
     context: &StateContext,
@@ -462,5 +463,5 @@ pub fn uncomment(
     Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
 }
 
-/// What is read from the state itself, by who gets the sources and renders them.
+/// Marks arguments as used: the code that fetches and renders sources reads them from the state itself.
 fn read_elsewhere(_arguments: [Value; 3]) {}

@@ -1,12 +1,13 @@
-//! Texts in other encodings than UTF-8: `encoding` of `file.managed`.
+//! Character encodings other than UTF-8: `encoding` of `file.managed`.
 
-/// A text in an encoding. What it has no character for is left out, becomes a `?`, or is an error, as `errors` says.
+/// Encodes a text. Characters that the encoding lacks are omitted, replaced by `?`, or an error, according to
+/// `errors`.
 pub(super) fn encode(text: &[u8], encoding: &str, errors: &str) -> Result<Vec<u8>, String> {
     let limit = match encoding.to_lowercase().replace(['-', '_', ' '], "").as_str() {
         "utf8" => return Ok(text.to_vec()),
         "ascii" | "usascii" => 0x80,
         "latin1" | "iso88591" | "l1" => 0x100,
-        _ => return Err(format!("the encoding '{encoding}' is not known: use utf-8, latin-1 or ascii")),
+        _ => return Err(format!("encoding is invalid: expected utf-8, latin-1 or ascii, got '{encoding}'")),
     };
     let text = String::from_utf8_lossy(text);
     let mut encoded = Vec::with_capacity(text.len());
@@ -15,13 +16,13 @@ pub(super) fn encode(text: &[u8], encoding: &str, errors: &str) -> Result<Vec<u8
             (Ok(byte), _) if u32::from(byte) < limit => encoded.push(byte),
             (_, "ignore") => {}
             (_, "replace") => encoded.push(b'?'),
-            _ => return Err(format!("'{character}' is no character of the encoding '{encoding}'")),
+            _ => return Err(format!("encoding '{encoding}' has no character '{character}'")),
         }
     }
     Ok(encoded)
 }
 
-/// An encoded text as UTF-8. What is not UTF-8 is taken for Latin-1, which is ASCII's too.
+/// Decodes a text to UTF-8. Anything that is not UTF-8 is read as Latin-1, which includes ASCII.
 pub(super) fn decode(encoded: &[u8]) -> Vec<u8> {
     if std::str::from_utf8(encoded).is_ok() {
         return encoded.to_vec();

@@ -1,4 +1,4 @@
-//! `file.directory`: a folder, what is in it, and what is not to be in it.
+//! `file.directory`: a directory, the attributes of its content, and the removal of unmanaged files.
 
 use std::path::{Path, PathBuf};
 
@@ -30,14 +30,14 @@ pub struct DirectoryArgs {
     /// Name or id of the owning group.
     #[default]
     group: Value,
-    /// What is managed below the directory too: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs` leave
-    /// these out.
+    /// Attributes that are also managed below the directory: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs`
+    /// exclude files or directories.
     #[default]
     recurse: Vec<String>,
     /// Number of levels that `recurse` descends.
     #[default]
     max_depth: Option<usize>,
-    /// Whether files are removed that no state manages which this one requires.
+    /// Whether files are removed that are not managed by a state that this one requires.
     #[default(false)]
     clean: bool,
     /// Paths that `clean` keeps: a glob, or a regular expression after `E@`.
@@ -46,10 +46,10 @@ pub struct DirectoryArgs {
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
-    /// Whether a file in the directory's place is removed.
+    /// Whether a file at the directory's path is removed.
     #[default(false)]
     force: bool,
-    /// Name that a file in the directory's place is moved to.
+    /// Name to which a file at the directory's path is renamed.
     #[default]
     backupname: Option<String>,
     /// Whether the directory may be a symbolic link to one.
@@ -66,8 +66,8 @@ pub struct DirectoryArgs {
     _kwargs: Map,
 }
 
-/// A folder, its mode and owner; with `recurse`, also those of what is in it. `clean` removes what
-/// no state manages that this one requires.
+/// Ensure that a directory exists with this mode and owner; with `recurse`, also set those of its content. `clean`
+/// removes files that are not managed by a state that this one requires.
 #[function]
 pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallResult {
     const INSIDE: [&str; 6] = ["user", "group", "mode", "ignore_files", "ignore_dirs", "silent"];
@@ -107,27 +107,27 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
     Ok(done.map_or_else(|error| StateReturn::failed(name, error), |wanted| state(context, name, &wanted)).into())
 }
 
-/// How a folder should be.
+/// The desired directory.
 pub(super) struct Folder {
     pub attributes: Attributes,
-    /// Of the files in it, at any depth.
+    /// Attributes of the files in it, at any depth.
     pub files: Attributes,
-    /// Of the folders in it, at any depth.
+    /// Attributes of the directories in it, at any depth.
     pub folders: Attributes,
     pub recurse: Option<Recurse>,
-    /// Whether modes and owners are those of what links lead to, and not the links'.
+    /// Whether attributes apply to the targets of links instead of the links.
     pub follow: bool,
     pub clean: bool,
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
     pub force: bool,
-    /// Whether only what is in it gets modes and owners.
+    /// Whether only its content gets modes and owners.
     pub children_only: bool,
-    /// The name that a file in its place gets.
+    /// Name to which a file in its place is renamed.
     pub backup: Option<String>,
 }
 
-/// What is looked at in a folder.
+/// Scope of `recurse`.
 pub(super) struct Recurse {
     pub max_depth: usize,
     pub files: bool,
@@ -179,12 +179,12 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
     match apply(path, wanted) {
-        // A folder that is new says no more.
+        // For a new directory, its creation is the whole report.
         Ok(_) if !is_folder => {}
         Ok((own, inside)) => {
             let inside: Vec<_> = inside.into_iter().collect();
             if wanted.children_only {
-                // Beside it stand the attributes of what was changed last.
+                // It is reported together with the attributes that were changed last.
                 let all = inside.iter().filter_map(|(_, changed)| changed.as_map()).flat_map(Clone::clone);
                 let last: Map = all.collect();
                 changes.extend(inside);
@@ -193,7 +193,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
                 changes.extend(inside);
             }
             if !own.is_empty() {
-                // Beside it stand the attributes of what was changed last.
+                // It is reported together with the attributes that were changed last.
                 let last = changes.values().filter_map(Value::as_map).fold(own.clone(), |mut all, changed| {
                     all.extend(changed.clone());
                     all
@@ -227,7 +227,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     StateReturn::ok(name, comment).with_changes(changes)
 }
 
-/// Test mode: what would change.
+/// Returns the pending changes, in test mode.
 fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
     let mut changes = Map::new();
     if is_folder {
@@ -277,7 +277,7 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
     StateReturn::would(name, comment).with_changes(changes)
 }
 
-/// Gives a file in the folder's place another name.
+/// Renames a file in the directory's place.
 fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
     if let Ok(status) = std::fs::symlink_metadata(backup) {
         if !force {
@@ -293,7 +293,7 @@ fn backup_in_the_way(backup: &str) -> String {
     format!("File exists where the backup target {backup} should go")
 }
 
-/// Sets modes and owners: what changed of the folder, and of what is in it.
+/// Sets modes and owners, and returns the changes of the directory and of its content.
 fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
     let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
     let mut changes = Map::new();
@@ -306,7 +306,8 @@ fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
     Ok((own, changes))
 }
 
-/// What is in the folder, with what it should be like. Nobody goes through links: what they lead to may be anywhere.
+/// Returns the content of the directory with its desired attributes. Links are not followed: their targets may be
+/// anywhere.
 fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
@@ -337,7 +338,7 @@ fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)>
     found
 }
 
-/// The entries of a folder, sorted.
+/// Returns the entries of a directory, sorted.
 fn entries(folder: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
@@ -345,8 +346,8 @@ fn entries(folder: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
     found
 }
 
-/// Removes what is in a folder and is not kept: by a pattern, or because a state manages it that this
-/// one requires. Says what was removed, folders before what was in them.
+/// Removes the content of a directory except paths kept by a pattern or managed by a state that this one requires.
+/// Returns the removed paths, directories before their content.
 pub(super) fn clean(
     context: &StateContext,
     path: &Path,
@@ -358,7 +359,7 @@ pub(super) fn clean(
     clean_except(path, &kept, exclude, remove)
 }
 
-/// As [`clean`], with the paths to keep: with each all folders that it is in and all that is in it.
+/// Cleans as [`clean`], with the paths to keep: with each, its parent directories and its content.
 pub(super) fn clean_except(
     path: &Path,
     kept: &[PathBuf],
@@ -370,7 +371,7 @@ pub(super) fn clean_except(
         for (entry, status) in entries(&folder) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
             let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
-            // The folder itself is required by nobody's wish to keep all of it.
+            // Keeping the directory itself does not keep its content.
             let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
             if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
                 continue;
@@ -389,7 +390,7 @@ pub(super) fn clean_except(
     Ok(removed)
 }
 
-/// What is told of paths that are cleaned away: each, and all that is below it.
+/// Returns the reported paths of a clean-up: each one, with everything below it.
 fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
     let mut told = Map::new();
     for path in paths {

@@ -1,18 +1,19 @@
-//! Differences that are made and told but that nobody is to act on: `ignore_ordering` and its like of `file.managed`.
+//! Changes that are made and reported but do not trigger other states: `ignore_ordering` and its siblings of
+//! `file.managed`.
 
 use brine_context::StateReturn;
 use brine_value::{FromValue, Value};
 
-/// What of a difference does not matter to `watch` and `onchanges`.
+/// Differences that are ignored by `watch` and `onchanges`.
 pub(super) struct Ignored {
     is_asked_for: bool,
     whitespace: bool,
-    /// What is behind one of these in its line.
+    /// Line suffixes that start with one of these are ignored.
     comments: Vec<String>,
 }
 
 impl Ignored {
-    /// Reads a state's arguments. Where something is ignored, so is the order of lines.
+    /// Reads a state's arguments. Ignoring anything also ignores the order of lines.
     pub fn new(ordering: bool, whitespace: bool, comments: &Value) -> Self {
         let comments = match comments {
             Value::Str(sign) => vec![sign.clone()],
@@ -21,7 +22,7 @@ impl Ignored {
         Ignored { is_asked_for: ordering || whitespace || !comments.is_empty(), whitespace, comments }
     }
 
-    /// Hides changes from other states if nothing in them matters.
+    /// Hides the changes from other states if all of them are ignored.
     pub fn hide(&self, done: &mut StateReturn) {
         if !self.is_asked_for || done.result == Some(false) || done.changes.is_empty() {
             return;
@@ -32,7 +33,7 @@ impl Ignored {
         }
     }
 
-    /// Whether other lines go than come.
+    /// Whether the removed lines differ from the added ones.
     fn matters(&self, diff: &str) -> bool {
         let changed = |sign: char| {
             let lines = diff.split_inclusive('\n').filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ignored_does_not_matter() {
+    fn ignored_differences_trigger_nothing() {
         let none = Value::Nil;
         for (diff, ordering, whitespace, comments, matters) in [
             ("--- \n+++ \n@@ -1,2 +1,2 @@\n-a\n b\n+a\n", true, false, &none, false),

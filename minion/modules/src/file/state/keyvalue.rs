@@ -24,7 +24,7 @@ pub(super) struct Wanted {
     pub key_ignore_case: bool,
     pub value_ignore_case: bool,
     pub create_if_missing: bool,
-    /// Whether keys that are not wanted go.
+    /// Whether lines of other keys are removed.
     pub prune: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
     }
 }
 
-/// A text after an edit, and what is told of it.
+/// A text after an edit, and its report.
 struct Edit {
     text: String,
     diff: Vec<String>,
@@ -121,7 +121,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
             edit.text.push_str(line);
             continue;
         }
-        // The blanks around the separator stay.
+        // The blanks around the separator are kept.
         let gap = &have[..have.len() - have.trim_start().len()];
         let new = format!("{}{}{gap}{value}", have_key.trim_start(), wanted.separator);
         edit.diff.push(format!("- {bare}\n"));
@@ -138,7 +138,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         .collect();
     let lines = missing.iter().map(|line| format!("+ {line}"));
     if missing.is_empty() || wanted.search_only {
-        // There is nothing to add.
+        // Missing keys are added below.
     } else if wanted.append_if_not_found {
         edit.diff.push("- <EOF>\n".into());
         edit.diff.extend(lines);
@@ -155,7 +155,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
         edit.changed += missing.len();
     }
     edit.deleted = pruned.len();
-    // They are told behind the first line, the last one first, as Salt does.
+    // They are reported after the first line, in reverse order, as in Salt.
     let place = edit.diff.len().min(1);
     edit.diff.splice(place..place, pruned.into_iter().rev());
     edit
@@ -166,13 +166,13 @@ fn starts(line: &str, key: &str, ignore_case: bool) -> bool {
     if ignore_case { line.to_lowercase().starts_with(&key.to_lowercase()) } else { line.starts_with(key) }
 }
 
-/// A line without its comment sign, if it has one.
+/// Returns a line without its comment prefix, if it has one.
 fn uncommented<'l>(line: &'l str, sign: &str) -> Option<&'l str> {
     let start = line.trim_start();
     start.strip_prefix(sign).or_else(|| start.strip_prefix(sign.trim_end())).map(str::trim_start)
 }
 
-/// What is said of a value that is no text.
+/// Returns the note on a value that is not a string.
 fn type_note(value: &Value) -> String {
     match value {
         Value::Str(_) => String::new(),

@@ -1,4 +1,4 @@
-//! `file.line`: one line of a file, found by what it is like or by where it is.
+//! `file.line`: one line of a file, found by its content or its position.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) struct Wanted {
     pub backup: bool,
     pub quiet: bool,
     pub create: bool,
-    /// What the file's mode and owner should be.
+    /// Desired mode and owner of the file.
     pub attributes: Result<Attributes, String>,
 }
 
@@ -34,12 +34,12 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
     {
         return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
     }
-    // Who gives a mode or an owner is not told of it.
+    // Setting a mode or an owner is not reported.
     if !context.test
         && path.is_file()
         && let Err(error) = wanted.attributes.clone().and_then(|attributes| attributes.apply(path))
     {
-        tracing::error!(name, error, "mode or owner of a file cannot be changed");
+        tracing::error!(name, error, "setting the mode or owner of a file failed");
     }
     if !path.is_file() {
         return StateReturn::failed(name, format!("{name}: file not found"));
@@ -56,7 +56,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> State
     };
     let changed = match edited(&text, mode, &wanted.line) {
         Ok(changed) => changed,
-        // The state fails all the same.
+        // The state fails nevertheless.
         Err(_) if wanted.quiet => return StateReturn::failed(name, "No changes needed to be made"),
         Err(error) => return StateReturn::failed(name, error),
     };

@@ -1,4 +1,4 @@
-//! `file.managed`: what differs from the wanted content, and writing it.
+//! `file.managed`: compares a file with the desired content, and writes it.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub struct ManagedArgs {
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
     #[default]
     source_hash_name: Option<String>,
-    /// Whether a source from elsewhere is taken without a checksum.
+    /// Whether a remote source is accepted without a checksum.
     #[default(false)]
     skip_verify: bool,
     /// Content, as a string or as a list of lines.
@@ -135,7 +135,7 @@ pub struct ManagedArgs {
     kwargs: Map,
 }
 
-/// A file with this content: from a source under `salt://`, from `contents`, from pillar or grains.
+/// Ensure that a file has this content: from a source under `salt://`, from `contents`, from pillar or grains.
 #[function]
 pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
     let hash = args.source_hash.filter(|hash| !hash.is_empty());
@@ -191,40 +191,40 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
     Ok(done.in_order(["changes", "comment", "name", "result"]))
 }
 
-/// How a file is managed.
+/// Options of a managed file.
 pub(super) struct How {
     pub makedirs: bool,
     pub dir_mode: Value,
     pub replace: bool,
     pub create: bool,
     pub show_changes: bool,
-    /// Whether a file that is replaced is kept in the cache folder.
+    /// Whether a replaced file is backed up in the cache directory.
     pub backup: bool,
-    /// The bits that a new file does not get, unless its mode is said.
+    /// Mode bits that a new file does not get, unless its mode is set.
     pub umask: u32,
-    /// Whether of a new file all lines are told.
+    /// Whether all lines of a new file are reported.
     pub new_file_diff: bool,
-    /// Whether the file behind a link is what is managed, and not the link.
+    /// Whether the target of a link is managed, not the link.
     pub follow_symlinks: bool,
-    /// A command that gets the path of a draft, and says by its exit status whether it is good.
+    /// Command that receives the path of a draft; its exit status accepts or rejects the draft.
     pub check_cmd: Option<CheckCommand>,
-    /// The flags that the file has on its file system, as `chattr` writes them.
+    /// Attributes of the file on its file system, as in `chattr`.
     pub attrs: Option<String>,
 }
 
-/// A command that looks at drafts.
+/// A command that validates drafts.
 pub(super) struct CheckCommand {
     pub command: String,
-    /// Where drafts are, if not where temporary files are.
+    /// Directory of drafts; the temporary directory by default.
     pub folder: Option<String>,
-    /// What their names end in.
+    /// Suffix of drafts.
     pub ending: String,
-    /// Whether the lines of a draft that is not good are told.
+    /// Whether the lines of a rejected draft are reported.
     pub tells_lines: bool,
 }
 
 impl How {
-    /// The change of flags that a file needs, as Salt tells it.
+    /// Returns the pending change of attributes, as Salt reports it.
     fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
         let Some(wanted) = &self.attrs else { return Ok(None) };
         flags::change(&context.call, path, wanted).map_err(CallError::message)
@@ -255,7 +255,7 @@ pub(super) fn state(
     }
     let wanted = match contents.get(context, name) {
         Ok(wanted) => wanted.filter(|_| how.replace || !exists),
-        // Whether a source is there is asked first in test mode, and told without saying what for.
+        // In test mode the existence of a source is checked first, and reported without the reason for the check.
         Err(error)
             if context.test
                 && ["ource ", "file: Unable to", "Failed to cache", "template format"]
@@ -342,7 +342,7 @@ pub(super) fn state(
     }
 }
 
-/// Lets a command look at the content before it is put in place.
+/// Runs the check command on the content before it is written.
 fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
     let folder = check.folder.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
     let draft = cmd::Scratch::within(&folder, content, &check.ending).map_err(|error| error.to_string())?;
@@ -395,29 +395,29 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(folder_mode));
             make_folders(folder, mode).map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
         }
-        // A file that is there keeps its mode and owner unless the state says otherwise.
+        // An existing file keeps its mode and owner unless the state sets them.
         let status = std::fs::metadata(path).ok();
         let mode = attributes
             .mode
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
             .unwrap_or(0o666 & !how.umask);
-        // Through a link, the file behind it is what is managed.
+        // The target of a link is managed.
         let target = if how.follow_symlinks { behind(path) } else { path.to_owned() };
-        // The next run makes it again if the power fails: hundreds of files are not waited for one by one.
+        // Not flushed per file: after a power failure the next run writes it again.
         files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
         if let Some(status) = status {
             use std::os::unix::fs::MetadataExt;
-            // Only root may give files away; others had the file already.
+            // Only root may change owners; other users owned the old file anyway.
             _ = std::os::unix::fs::chown(&target, Some(status.uid()), Some(status.gid()));
         }
     }
     attributes.apply(path).map(|_| ())
 }
 
-/// The file that a path leads to through links, which may be one that is not there yet.
+/// Returns the target of a chain of links, which need not exist.
 fn behind(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
-    // More links than that are a circle.
+    // A longer chain is a loop.
     for _ in 0..40 {
         let Ok(target) = std::fs::read_link(&path) else { break };
         path = path.parent().unwrap_or(Path::new("/")).join(target);
@@ -425,12 +425,12 @@ fn behind(path: &Path) -> PathBuf {
     path
 }
 
-/// The `umask` of a state, or the usual one.
+/// Returns the `umask` of a state, or the process default.
 pub(super) fn umask(context: &StateContext) -> u32 {
     context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
 }
 
-/// What is said of a content that differs.
+/// Returns the reported difference of a content.
 pub(crate) fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {

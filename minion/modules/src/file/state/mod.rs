@@ -1,8 +1,8 @@
-//! `file`: files and folders as states.
+//! `file`: states of files and directories.
 //!
-//! `managed.rs` owns whole files and `contents.rs` what is in them, `attributes.rs` modes and owners, `folder.rs`
-//! folders, `tree.rs` whole trees from a source, `edits.rs` and `edit.rs` changes within files, `place.rs` links,
-//! copies and the like.
+//! `managed.rs` handles whole files and `contents.rs` their contents, `attributes.rs` modes and owners, `folder.rs`
+//! directories, `tree.rs` trees from a source, `edits.rs` and `edit.rs` edits of files, `place.rs` links, copies
+//! and the like.
 
 mod accumulated;
 pub(crate) mod attributes;
@@ -44,7 +44,7 @@ pub(crate) use pattern::Choice;
 use place::Folders;
 pub(crate) use place::{copy_tree, replace_link};
 
-/// In which order results of copies are told.
+/// Order of the keys in results of copies.
 const COPY_TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
 
 /// State functions of `file`.
@@ -82,7 +82,7 @@ pub struct SymlinkArgs {
     name: String,
     /// Path that the link refers to.
     target: String,
-    /// Whether a file in the link's place is removed.
+    /// Whether a file at the link's path is removed.
     #[default(false)]
     force: bool,
     /// Whether missing parent directories are created.
@@ -97,7 +97,7 @@ pub struct SymlinkArgs {
     /// Permissions of directories that `makedirs` creates, as an octal string.
     #[default]
     mode: Value,
-    /// Name that a file in the link's place is moved to.
+    /// Name to which a file at the link's path is renamed.
     #[default]
     backupname: Option<String>,
     /// Further arguments, ignored.
@@ -105,7 +105,7 @@ pub struct SymlinkArgs {
     _kwargs: Map,
 }
 
-/// A symbolic link to a target. `force` removes a file that is in its place.
+/// Ensure that a symbolic link to a target exists. `force` removes a file in its place.
 #[function]
 pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
     if let Some(backup) = args.backupname.filter(|_| !context.test)
@@ -125,7 +125,7 @@ pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult 
     .into())
 }
 
-/// A hard link to a file. `force` removes what is in its place.
+/// Ensure that a hard link to a file exists. `force` removes a file in its place.
 #[function]
 pub fn hardlink(
     context: &StateContext,
@@ -139,7 +139,7 @@ pub fn hardlink(
     Ok(place::hardlink(context, &name, &target, force, Folders::new(makedirs, &dir_mode)).into())
 }
 
-/// A file, made if it is missing, with its times set to now.
+/// Update the times of a file to now, and create it if it is missing.
 #[function]
 pub fn touch(
     context: &StateContext,
@@ -184,12 +184,12 @@ pub struct CopyArgs {
     _kwargs: Map,
 }
 
-/// A copy of a file of this host, made if it is missing; `force` makes it again.
+/// Copy a file of this host if the copy is missing; `force` replaces an existing one.
 #[function]
 pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     let name = &args.name;
     let source = &args.source;
-    // Who gets a file gets it for their group, too.
+    // A new owner's primary group becomes the group, too.
     let group = if args.group.is_truthy() || !args.user.is_truthy() {
         args.group
     } else {
@@ -203,12 +203,12 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
     let done = place::copy(context, &inside, source, args.force, folders, attributes);
-    // Salt tells of the folder once it has copied.
+    // Salt reports the subdirectory after it has copied.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
     Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
 }
 
-/// A file moved from another place, if it is still there.
+/// Move a file to another path, if the source still exists.
 #[function]
 pub fn rename(
     context: &StateContext,
@@ -221,8 +221,8 @@ pub fn rename(
     Ok(place::rename(context, &name, &source, force, makedirs).into())
 }
 
-/// Texts for a file that another state makes, which requires this one: they are `accumulator` in its template, or
-/// come into its block.
+/// Accumulate texts for a file of another state, which requires this one: its template reads them as `accumulator`,
+/// or they are written into its block.
 #[function]
 pub fn accumulated(
     context: &StateContext,
@@ -234,8 +234,9 @@ pub fn accumulated(
     Ok(accumulated::state(context, &name, &filename, &text).into())
 }
 
-/// No folder at this path if it is empty; with `recurse` neither the empty ones below it, and with `ignore_errors`
-/// those that are not empty may stay. With `older_than`, only those that have not changed for as many days.
+/// Ensure that an empty directory is absent; with `recurse`, also remove empty subdirectories, and with
+/// `ignore_errors` leave non-empty ones in place. With `older_than`, only those unchanged for this many days are
+/// removed.
 #[function]
 pub fn pruned(
     context: &StateContext,
@@ -247,7 +248,7 @@ pub fn pruned(
     pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
 }
 
-/// A file with what a text in base64 means: one in the state or in the pillar.
+/// Ensure that a file has the decoded content of a base64 string from the state or from the pillar.
 #[function]
 pub fn decode(
     context: &StateContext,
@@ -257,14 +258,14 @@ pub fn decode(
     #[default("base64".into())] encoding_type: String,
     #[default("md5".into())] checksum: String,
 ) -> CallResult {
-    // There is no other, and none in Salt.
+    // Salt supports no other encoding either.
     _ = encoding_type;
     Ok(decode::state(context, &name, encoded_data, contents_pillar, &checksum)
         .unwrap_or_else(|error| StateReturn::failed(&name, error))
         .into())
 }
 
-/// A character device (`c`), a block device (`b`) or a pipe (`p`).
+/// Ensure that a character device (`c`), a block device (`b`) or a named pipe (`p`) exists.
 #[function]
 pub fn mknod(
     context: &StateContext,
@@ -279,9 +280,9 @@ pub fn mknod(
     node::Node { kind: ntype, number: (major, minor), user, group, mode }.state(context, &name)
 }
 
-/// A folder of backups that keeps those that `retain` names (`most_recent`, `first_of_hour`, `first_of_day`,
-/// `first_of_week`, `first_of_month`, `first_of_year`: how many of each, or `all`) and no others. With
-/// `strptime_format`, names say when their files are of, and files with other names stay.
+/// Ensure that a directory of backups keeps those selected by `retain` (`most_recent`, `first_of_hour`,
+/// `first_of_day`, `first_of_week`, `first_of_month`, `first_of_year`: the number of each, or `all`) and no others.
+/// With `strptime_format`, the time of a file is parsed from its name, and files with other names are kept.
 #[function]
 pub fn retention_schedule(
     context: &StateContext,
@@ -296,13 +297,13 @@ pub fn retention_schedule(
         .into())
 }
 
-/// Nothing at this path.
+/// Ensure that there is no file or directory at this path.
 #[function]
 pub fn absent(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(absent_state(context, &name).into())
 }
 
-/// Something at this path: says whether there is.
+/// Check that there is a file or directory at this path.
 #[function]
 pub fn exists(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let there = Path::new(&name).exists();
@@ -314,7 +315,7 @@ pub fn exists(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -
     .into())
 }
 
-/// Nothing at this path: says whether there is.
+/// Check that there is no file or directory at this path.
 #[function]
 pub fn missing(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let there = Path::new(&name).exists();
@@ -326,7 +327,7 @@ pub fn missing(_context: &StateContext, name: String, #[keywords] _kwargs: Map) 
     .into())
 }
 
-/// Why a path cannot be one.
+/// Returns the failure for an invalid path.
 fn bad_path(name: &str) -> Option<StateReturn> {
     if name.is_empty() {
         return Some(StateReturn::failed(name, "Must provide name to file.managed"));

@@ -1,10 +1,10 @@
-//! `file.mknod`: devices and pipes.
+//! `file.mknod`: device nodes and named pipes.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};
 use brine_value::{Value, list, map};
 
-/// What is asked for.
+/// The desired node.
 pub(super) struct Node {
     pub kind: String,
     pub number: (i64, i64),
@@ -14,7 +14,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// What the node is called, in the middle of a sentence, and the function that tells whether there is one.
+    /// Returns the name of the type in messages, and the function that checks for it.
     fn named(&self) -> Option<(&'static str, &'static str)> {
         Some(match self.kind.as_str() {
             "c" => ("character device", "file.is_chrdev"),

@@ -26,7 +26,7 @@ pub struct PatchArgs {
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
     #[default]
     source_hash_name: Option<String>,
-    /// Whether a source from elsewhere is taken without a checksum.
+    /// Whether a remote source is accepted without a checksum.
     #[default(false)]
     skip_verify: bool,
     /// Template engine that renders the source, such as `jinja`.
@@ -52,7 +52,7 @@ pub struct PatchArgs {
     kwargs: Map,
 }
 
-/// A file, or the files of a folder, with a patch applied.
+/// Ensure that a patch is applied to a file, or to the files of a directory.
 #[function]
 pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
     let warnings: Vec<String> = ["hash", "dry_run_first"]
@@ -84,17 +84,17 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
     Ok(done.into())
 }
 
-/// How a patch is applied.
+/// Options of a patch.
 pub(super) struct Wanted {
     pub options: String,
     pub strip: Option<i64>,
     pub reject_file: Option<String>,
 }
 
-/// Options that would have `patch` write elsewhere, or take a patch back.
+/// Options that would write elsewhere or revert a patch.
 const REFUSED: [&str; 6] = ["-N", "--forward", "-r", "--reject-file", "-o", "--output"];
 
-/// What can be said before there is a patch: the options for `patch`, and how much of paths is left out.
+/// Validates the options before the patch is fetched, and returns those of `patch` and the strip count.
 pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<i64>), String> {
     if which("patch").is_none() {
         return Err("patch executable not found on minion".into());
@@ -116,7 +116,8 @@ pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<
             ));
         }
     }
-    let words = split(&wanted.options).ok_or_else(|| format!("a quote in '{}' is not closed", wanted.options))?;
+    let words =
+        split(&wanted.options).ok_or_else(|| format!("options are invalid: unclosed quote in '{}'", wanted.options))?;
     let invalid =
         |option| format!("Invalid format for '{option}' CLI option. Consider using the 'strip' option for this state.");
     let (mut kept, mut refused, mut strip) = (Vec::new(), Vec::new(), wanted.strip);
@@ -140,7 +141,7 @@ pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<
     Ok((kept, strip))
 }
 
-/// Applies a patch, unless all of it was applied before.
+/// Applies a patch, unless it is applied already.
 pub(super) fn state(
     context: &StateContext,
     name: &str,
@@ -165,7 +166,7 @@ pub(super) fn state(
         if std::fs::metadata(rejects).map_or(0, |status| status.len()) == 0 || tried.retcode == 2 {
             return Ok(StateReturn::failed(name, tried.stderr));
         }
-        // What was rejected is there already if it can be taken back.
+        // Rejected hunks are applied already if they can be reverted.
         if patched(rejects, vec!["-R".into(), "-f".into()], true)?.retcode == 0 {
             return Ok(StateReturn::ok(name, "Patch was already applied"));
         }

@@ -1,10 +1,10 @@
-//! Which paths are meant: `include_pat` and `exclude_pat`.
+//! Selection of paths: `include_pat` and `exclude_pat`.
 
 use brine_text::glob::fnmatch;
 use brine_value::Value;
 use regex::Regex;
 
-/// A glob over the whole path below the folder, or a regular expression behind `E@`.
+/// A glob over the whole path below the directory, or a regular expression prefixed with `E@`.
 pub(crate) enum Pattern {
     Glob(String),
     Regex(Regex),
@@ -19,7 +19,7 @@ impl Pattern {
     }
 }
 
-/// One pattern or a list of them. A regular expression that cannot be read matches nothing.
+/// Reads one pattern or a list of them. An invalid regular expression matches nothing.
 pub(crate) fn patterns(value: &Value) -> Vec<Pattern> {
     let single = [value.clone()];
     let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
@@ -31,7 +31,7 @@ pub(crate) fn patterns(value: &Value) -> Vec<Pattern> {
         .collect()
 }
 
-/// Which paths are chosen: all, or those of some patterns, without those of others.
+/// Selection of paths: all, or those that match an inclusion, minus those that match an exclusion.
 pub(crate) struct Choice {
     include: Vec<Pattern>,
     pub(super) exclude: Vec<Pattern>,
@@ -43,7 +43,7 @@ impl Choice {
         Choice { include: patterns(include), exclude: patterns(exclude) }
     }
 
-    /// Whether a path is chosen.
+    /// Whether a path is selected.
     pub fn holds(&self, path: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|pattern| pattern.is_match(path)))
             && !self.exclude.iter().any(|pattern| pattern.is_match(path))

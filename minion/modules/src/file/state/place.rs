@@ -10,7 +10,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 use super::attributes::{Attributes, folder_mode, make_folders, parse_mode};
 use super::bad_path;
 
-/// Whether the folders that something is to be in are made, and the mode that new ones get.
+/// Whether missing parent directories are created, and their mode.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Folders {
     pub make: bool,
@@ -24,7 +24,7 @@ impl Folders {
     }
 }
 
-/// Makes the folder that a file is to be in, if that is wanted. An error is what a state says.
+/// Creates the parent directory of a file, if requested. The error is the comment of the state.
 fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     if parent.is_dir() {
@@ -36,7 +36,7 @@ fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> Strin
     make_folders(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
 }
 
-/// The names of the owner of a file, or their numbers.
+/// Returns the names of a file's owner and group, or their IDs.
 fn owner_of(path: &Path) -> Option<(String, String)> {
     let status = std::fs::symlink_metadata(path).ok()?;
     let user = User::from_uid(Uid::from_raw(status.uid())).ok().flatten().map(|user| user.name);
@@ -44,7 +44,7 @@ fn owner_of(path: &Path) -> Option<(String, String)> {
     Some((user.unwrap_or_else(|| status.uid().to_string()), group.unwrap_or_else(|| status.gid().to_string())))
 }
 
-/// Gives what is in the place of a link another name, unless it is a link itself.
+/// Renames the file at a link's path, unless it is a link itself.
 pub(super) fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
     let path = Path::new(name);
     if path.is_symlink() || !path.exists() {
@@ -152,14 +152,14 @@ pub(super) fn symlink(
     }
 }
 
-/// Makes a link beside and renames it, so that there is never none.
+/// Creates a link under a temporary name and renames it, so that the path always exists.
 pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
     let beside = beside(path);
     std::os::unix::fs::symlink(target, &beside)?;
     std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
 }
 
-/// `file.hardlink`: the same file under another name.
+/// `file.hardlink`: another name of the same file.
 pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, folders: Folders) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
@@ -172,7 +172,7 @@ pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: 
     };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
-    // A name that is one of several is one that is a hard link.
+    // A file with several names is a hard link.
     let is_link = status.as_ref().is_some_and(|status| status.is_file() && status.nlink() > 1);
     let present = status.as_ref().is_some_and(|status| status.dev() == wanted.dev() && status.ino() == wanted.ino());
     if context.test {
@@ -232,13 +232,13 @@ pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: 
     StateReturn::ok(name, format!("{done} hard link {name} -> {target}")).with_changes(changes)
 }
 
-/// A name beside this one that nobody has.
+/// Returns an unused name in the same directory.
 fn beside(path: &Path) -> std::path::PathBuf {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
 }
 
-/// A file that is there, with these times of access and of change, as seconds; what is not said is now.
+/// Sets the access and modification times of a file, in seconds, by default now, and creates it if it is missing.
 pub(super) fn touch(
     context: &StateContext,
     name: &str,
@@ -321,7 +321,7 @@ pub(super) fn copy(
         return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
-    // Who may read the copy may look into the folders that are made for it.
+    // Readers of the copy may search the directories created for it.
     let mode = folders.mode.or(Some(folder_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
     let missing = |parent: &str| format!("The target directory {parent} is not present");
     let copied = parent_for(path, Folders { mode, ..folders }, missing).and_then(|()| {
@@ -338,7 +338,7 @@ pub(super) fn copy(
     }
 }
 
-/// Copies a file, a link or a folder with all in it, with modes and owners.
+/// Copies a file, a link or a directory with its content, with modes and owners.
 pub(crate) fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     let status = std::fs::symlink_metadata(from)?;
     if status.is_symlink() {
@@ -355,7 +355,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     } else {
         std::fs::copy(from, to)?;
     }
-    // Only root may give files away.
+    // Only root may change owners.
     _ = lchown(to, Some(status.uid()), Some(status.gid()));
     Ok(())
 }

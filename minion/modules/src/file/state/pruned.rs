@@ -1,4 +1,4 @@
-//! `file.pruned`: folders that are empty, away.
+//! `file.pruned`: removes empty directories.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};

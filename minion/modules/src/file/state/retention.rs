@@ -1,4 +1,4 @@
-//! `file.retention_schedule`: a folder of backups of which those of some times are kept.
+//! `file.retention_schedule`: removes old backups from a directory, except those that a schedule retains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,17 +11,17 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime::BrokenDownTime;
 use jiff::tz::TimeZone;
 
-/// A file, and when it is of.
+/// A backup file and its time.
 struct Backup {
     name: String,
     time: DateTime,
 }
 
-/// What files of the same hour, day, ... have in common.
+/// Key that is equal for files of the same hour, day, ...
 type Period = Vec<i64>;
 
 impl Backup {
-    /// What a rule counts; nothing for a rule that there is not.
+    /// Returns the period of a time for a rule; `None` for an unknown rule.
     fn period(&self, rule: &str) -> Option<Period> {
         let time = self.time;
         let date = [time.year().into(), time.month().into(), time.day().into(), time.hour().into()];
@@ -30,7 +30,7 @@ impl Backup {
             "first_of_month" => date[..2].to_vec(),
             "first_of_day" => date[..3].to_vec(),
             "first_of_hour" => date.to_vec(),
-            // The year is the calendar's, as with Salt, and not the week's.
+            // The calendar year, not the ISO week year, as in Salt.
             "first_of_week" => vec![date[0], time.date().iso_week_date().week().into()],
             "most_recent" => {
                 let within = [i64::from(time.minute()), time.second().into(), time.subsec_nanosecond().into()];
@@ -41,7 +41,7 @@ impl Backup {
     }
 }
 
-/// When a name says that its file is of.
+/// Parses the time of a file from its name.
 fn time_in(name: &str, format: &str) -> Option<DateTime> {
     let said = BrokenDownTime::parse(format, name).ok()?;
     let part = |part: Option<i8>, otherwise| part.unwrap_or(otherwise);
@@ -62,19 +62,16 @@ fn time_of(path: &Path, zone: &TimeZone) -> Option<DateTime> {
     Some(Timestamp::try_from(changed).ok()?.to_zoned(zone.clone()).datetime())
 }
 
-/// The names that a rule keeps: the first of each of the last periods.
+/// Returns the names that a rule keeps: the first of each of the last periods.
 fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a str>, String> {
     let count = match count.as_str() {
         Some("all") => usize::MAX,
         _ => count.to_string().parse().map_err(|_| format!("{rule}: {count} is neither a number nor all"))?,
     };
-    // Salt keeps one week more than it is asked for.
+    // Salt keeps one week more than requested.
     let count = if rule == "first_of_week" { count.saturating_add(1) } else { count };
-    let unknown = || {
-        format!(
-            "{rule} is no rule: most_recent, first_of_hour, first_of_day, first_of_week, first_of_month and first_of_year are"
-        )
-    };
+    let unknown =
+        || format!("rule is invalid: expected most_recent or first_of_ hour, day, week, month or year, got {rule}");
     let mut periods: BTreeMap<Period, Vec<&Backup>> = BTreeMap::new();
     for backup in backups {
         periods.entry(backup.period(rule).ok_or_else(unknown)?).or_default().push(backup);
@@ -82,7 +79,7 @@ fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a 
     let mut names = Vec::new();
     for inside in periods.into_values().rev().take(count) {
         let first = inside.iter().map(|backup| backup.time).min();
-        // Those of the very same time are all kept.
+        // Files with the same time are all kept.
         names.extend(inside.iter().filter(|backup| Some(backup.time) == first).map(|backup| backup.name.as_str()));
     }
     Ok(names)

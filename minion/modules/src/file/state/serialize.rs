@@ -1,4 +1,4 @@
-//! `file.serialize`: data as the text of a file.
+//! `file.serialize`: serialized data as the content of a file.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
@@ -30,7 +30,7 @@ pub struct SerializeArgs {
     /// Options of the serializer, such as `indent`.
     #[default]
     serializer_opts: Value,
-    /// Whether the data is merged into what the file has.
+    /// Whether the data is merged into the existing data of the file.
     #[default(false)]
     merge_if_exists: bool,
     /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
@@ -68,7 +68,8 @@ pub struct SerializeArgs {
     _kwargs: Map,
 }
 
-/// Data written to a file, as yaml, json or python; `merge_if_exists` keeps what the file has beside.
+/// Ensure that a file contains this data, serialized as yaml, json or python; `merge_if_exists` merges it into
+/// existing data.
 #[function]
 pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallResult {
     let name = &args.name;
@@ -119,10 +120,10 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
     Ok(done.into())
 }
 
-/// What stands for a value that is not there, in what is told of a merge.
+/// Placeholder for a missing value in the reported changes of a merge.
 const NOTHING: &str = "<_null_>";
 
-/// The data, and how it is written.
+/// The data and its serializer.
 pub(super) struct Dataset {
     pub dataset: Value,
     pub pillar: Option<String>,
@@ -132,7 +133,7 @@ pub(super) struct Dataset {
     pub merge_if_exists: bool,
 }
 
-/// The text, and for data merged into what a file has, how that differs.
+/// Returns the text, and for merged data the changes.
 pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Result<(String, Option<Map>), String> {
     let mut data = match wanted.pillar {
         Some(_) if wanted.dataset.is_truthy() => {
@@ -187,7 +188,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     Ok((text, merged))
 }
 
-/// Sections of `name = value` lines.
+/// Formats sections of `name = value` lines.
 fn ini(data: &Value) -> String {
     let mut out = String::new();
     for (section, values) in data.as_map().into_iter().flatten() {
@@ -200,7 +201,7 @@ fn ini(data: &Value) -> String {
     out + "\n"
 }
 
-/// `{key: {old, new}}` of what differs, at every depth.
+/// Returns `{key: {old, new}}` for all differences, at every depth.
 fn difference(old: &Map, new: &Map) -> Map {
     let mut differ = Map::new();
     for (key, value) in new {
@@ -224,7 +225,7 @@ mod tests {
     use brine_value::list;
 
     #[test]
-    fn differences_are_told_at_every_depth() {
+    fn differences_are_reported_at_every_depth() {
         let old = map! {"a" => map! {"x" => 1, "y" => 2}, "b" => list![1]};
         let new = map! {"a" => map! {"x" => 1, "y" => 3}, "b" => list![1], "c" => "new"};
         let differ = map! {
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_written_as_configparser_does() {
+    fn sections_are_written_as_by_configparser() {
         let data = map! {"a" => map! {"Key" => 1}, "b" => map! {}};
         assert_eq!(ini(&data.into()), "[a]\nkey = 1\n\n[b]\n\n\n");
     }

@@ -1,4 +1,4 @@
-//! Signatures of files, made with OpenPGP keys and verified by `gpg`.
+//! OpenPGP signatures of files, verified with `gpg`.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -6,12 +6,12 @@ use brine_value::{FromValue, Value};
 
 use crate::cmd::Scratch;
 
-/// Whose signatures count, and where their keys are.
+/// Required signers, and their keyring.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signers {
-    /// Fingerprints: of one of these keys there must be a signature.
+    /// Fingerprints: one of these keys must have made a valid signature.
     any: Vec<String>,
-    /// Fingerprints: of each of these keys there must be a signature.
+    /// Fingerprints: each of these keys must have made a valid signature.
     all: Vec<String>,
     keyring: Option<String>,
     home: Option<String>,
@@ -28,13 +28,13 @@ impl Signers {
         Signers { any: list(any), all: list(all), keyring, home }
     }
 
-    /// Whether content is signed by who should have: in the content itself, or beside it.
+    /// Verifies that the content has the required signatures, inline or detached.
     pub fn verify(&self, context: &Context, content: &[u8], signature: Option<&[u8]>) -> Result<(), String> {
         let file = |bytes: &[u8]| Scratch::new(bytes, None).map_err(|error| error.to_string());
         let content = file(content)?;
         let signature = signature.map(file).transpose()?;
         let mut words: Vec<String> = vec!["gpg".into(), "--status-fd".into(), "1".into()];
-        // In batch mode, gpg looks at nothing behind the first signature that is not good.
+        // In batch mode, gpg stops at the first signature that is not good.
         let looks_at_all = !(self.any.is_empty() && self.all.is_empty());
         words.push(if looks_at_all { "--no-batch" } else { "--batch" }.into());
         words.push("--no-tty".into());
@@ -54,7 +54,7 @@ impl Signers {
         told.map_err(|reason| format!("The file's signature could not be verified: {reason}"))
     }
 
-    /// What the status lines of `gpg` say.
+    /// Judges the status lines of `gpg`.
     fn judge(&self, status: &str) -> Result<(), String> {
         let valid = signers_of(status);
         let has_signed = |signer: &String| valid.iter().any(|key| key.eq_ignore_ascii_case(signer));
@@ -73,8 +73,8 @@ impl Signers {
     }
 }
 
-/// The fingerprints of the keys of all signatures that are good. Of a signature whose key has expired or was revoked,
-/// `gpg` says that it is valid, too, but not that it is good.
+/// Returns the key fingerprints of all good signatures. For an expired or revoked key, `gpg` reports a valid
+/// signature, but not a good one.
 fn signers_of(status: &str) -> Vec<&str> {
     let mut is_good = false;
     let mut signers = Vec::new();
@@ -83,7 +83,7 @@ fn signers_of(status: &str) -> Vec<&str> {
         match words.next() {
             Some("NEWSIG") => is_good = false,
             Some("GOODSIG") => is_good = true,
-            // The key that is known stands last, before it the part of it that signed.
+            // The primary key is the last field; the first is the signing subkey.
             Some("VALIDSIG") if std::mem::take(&mut is_good) => signers.extend(words.last()),
             _ => {}
         }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_signed_decides() {
+    fn required_signers_decide() {
         let status = "[GNUPG:] NEWSIG\n[GNUPG:] GOODSIG 11AA Somebody\n\
             [GNUPG:] VALIDSIG 55EE 2026-11-21 1795000000 0 4 0 1 8 00 11AA\n\
             [GNUPG:] NEWSIG\n[GNUPG:] ERRSIG 22BB 1 8 00 1795000000 9 22BB\n\

@@ -1,5 +1,4 @@
-//! Where a file's content comes from: `salt://`, this host's files, `http://` and `https://`; and whether it is what
-//! a hash says.
+//! Sources of a file's content: `salt://`, local files, `http://` and `https://`; and their verification.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -14,35 +13,35 @@ pub(crate) use super::signature::Signers;
 use crate::cp::file_cache::{self, Remote};
 use crate::file::hash_kind;
 
-/// What content must be.
+/// Verification of a content.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Verify {
-    /// `source_hash`: a hash, with or without the name of its kind, or where a file with hashes is.
+    /// `source_hash`: a hash, optionally prefixed with its type, or the URL of a file of hashes.
     pub hash: Option<String>,
-    /// Which of the files that a file with hashes tells of is meant.
+    /// Name of the file in the file of hashes.
     pub hash_name: Option<String>,
-    /// Whether content from a web server need not be verified.
+    /// Whether remote content is accepted without verification.
     pub skip: bool,
-    /// Whether a web server says by itself whether its file has changed, so that no hash is needed.
+    /// Whether the server's ETag decides if a file has changed, so that no hash is needed.
     pub use_etag: bool,
-    /// Whether any web server is trusted to be who it says: not if `verify_ssl` holds.
+    /// Whether the server's certificate is not verified: `verify_ssl: False`.
     pub trust_anyone: bool,
-    /// The signature of the source: where it is, or true if it is in the source itself.
+    /// Signature of the source: its URL, or `true` if it is inline.
     pub signature: Value,
-    /// The signature of the file of hashes, in the same way.
+    /// Signature of the file of hashes, likewise.
     pub hash_signature: Value,
-    /// Whose signatures count.
+    /// Required signers.
     pub signers: Signers,
 }
 
 impl Verify {
-    /// A hash, and the name that the file has in a file of hashes.
+    /// Verifies by a hash, or by the name of the file in a file of hashes.
     pub fn by_hash(hash: Option<String>, hash_name: Option<String>) -> Self {
         Verify { hash: hash.filter(|hash| !hash.is_empty()), hash_name, ..Verify::default() }
     }
 }
 
-/// A hash in hex, of one kind.
+/// A hash in hex, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hash {
     kind: &'static str,
@@ -51,36 +50,36 @@ pub(crate) struct Hash {
 }
 
 impl Hash {
-    /// Whether this is the content's.
+    /// Whether the content has this hash.
     pub fn is_of(&self, content: &[u8]) -> bool {
         self.like(content) == self.hex
     }
 
-    /// A content's hash of the same kind.
+    /// Returns the content's hash of the same type.
     pub fn like(&self, content: &[u8]) -> String {
         digest(content, self.kind)
     }
 
-    /// A content's hash of the usual kind.
+    /// Returns the content's hash of the default type, SHA-256.
     pub fn sha256(content: &[u8]) -> String {
         digest(content, "sha256")
     }
 }
 
-/// Why there is no content.
+/// Reason for a missing content.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
-    /// There is nothing there: another source may be.
+    /// The source does not exist; another source may.
     Missing(String),
-    /// It is there and cannot be used.
+    /// The source exists but cannot be used.
     Wrong(String),
-    /// What its hash must be could not be found out.
+    /// The expected hash is not available.
     Unverifiable(String),
-    /// It is not what the hash says. Nothing stands before this text.
+    /// The hash differs. The message is reported without a prefix.
     Differs(String),
 }
 
-/// The content of one source. `name` is the file that it is for.
+/// Reads the content of one source. `name` is the destination file.
 pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
@@ -108,7 +107,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
             "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
         )));
     }
-    // What is there already need not be asked for.
+    // A file with the expected hash is not fetched again.
     if let Some(hash) = &wanted
         && let Ok(have) = std::fs::read(name)
         && hash.is_of(&have)
@@ -120,7 +119,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
     checked(name, content, wanted.as_ref())
 }
 
-/// What a web server gives. With `use_etag`, it is kept for the next time.
+/// Fetches a file from a web server. With `use_etag`, it is cached for the next run.
 fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>, String> {
     if !verify.use_etag {
         return web::fetch_from(context.call.ca_bundle(), url, verify.trust_anyone);
@@ -131,7 +130,7 @@ fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>
     std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
 }
 
-/// The mode of a source: of one from a web server there is none to tell.
+/// Returns the mode of a source; sources on web servers have none.
 pub(super) fn mode(context: &StateContext, source: &str) -> Result<Option<u32>, String> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
@@ -152,7 +151,7 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
     )))
 }
 
-/// Whether a web server has something for a URL.
+/// Whether a web server has a file at a URL.
 pub(crate) fn is_there(context: &StateContext, url: &str) -> bool {
     web::agent_of(context.call.ca_bundle()).is_ok_and(|agent| agent.head(url).call().is_ok())
 }
@@ -170,7 +169,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A hash as it is written: hex digits, or behind the name of its kind and `=` or `:`.
+/// Parses a hash: hex digits, optionally after its type and `=` or `:`.
 fn parse(written: &str) -> Option<Hash> {
     let hex = written.rsplit(['=', ':']).next().unwrap_or(written).trim().to_lowercase();
     let kind = hash_kind(&hex)?;
@@ -178,7 +177,7 @@ fn parse(written: &str) -> Option<Hash> {
     named.is_none_or(|name| name == kind).then_some(Hash { kind, hex })
 }
 
-/// The hash that `source_hash` means: itself, or one in a file of hashes.
+/// Resolves `source_hash`: a hash, or the URL of a file of hashes.
 pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verify: &Verify) -> Result<Hash, String> {
     if let Some(hash) = parse(written) {
         return Ok(hash);
@@ -199,7 +198,7 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
     find_hash(&text, &names).ok_or_else(|| no_hash(written))
 }
 
-/// What is said of a `source_hash` that is none and has none.
+/// Returns the message on a `source_hash` that is not a hash and names no hash.
 fn no_hash(written: &str) -> String {
     format!(
         "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
@@ -210,7 +209,7 @@ fn no_hash(written: &str) -> String {
     )
 }
 
-/// Verifies a content's signature, if there is to be one: `true` says that it is in the content.
+/// Verifies a content's signature, if one is required: `true` is an inline signature.
 pub(crate) fn check_signature(
     context: &StateContext,
     content: &[u8],
@@ -230,7 +229,7 @@ pub(crate) fn check_signature(
     verify.signers.verify(&context.call, content, Some(&found))
 }
 
-/// The hash in a line that tells of a file of one of these names, or else the first there is.
+/// Finds the hash in the line for a file with one of these names, or else the first hash.
 fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
     let mut first = None;
     for line in text.lines() {
@@ -248,7 +247,7 @@ fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
     first
 }
 
-/// A source of a list: a name, or a name with its own hash.
+/// Returns a source of a list: a name, or a name with its own hash.
 pub(crate) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
     match item {
         Value::Map(map) => match map.first() {
@@ -269,7 +268,7 @@ mod tests {
     const SUM: &str = "434728a410a78f56fc1b5899c3593436e61ab0c731e9072d95e96db290205e53";
 
     #[test]
-    fn hashes_are_read_as_they_are_written() {
+    fn hashes_are_parsed_in_every_form() {
         let sha256 = Some(Hash { kind: "sha256", hex: SUM.into() });
         for (text, hash) in [
             (SUM.to_owned(), sha256.clone()),
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn content_comes_from_web_servers_and_is_verified() {
+    fn content_of_web_servers_is_verified() {
         let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         std::thread::spawn(move || {

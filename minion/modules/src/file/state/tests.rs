@@ -1,4 +1,4 @@
-//! Files as states, with real files.
+//! States of files, on real files.
 
 use brine_value::{Map, Value, list, map};
 
@@ -16,7 +16,7 @@ fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
 }
 
 #[test]
-fn a_managed_file_is_made_kept_and_updated() {
+fn a_managed_file_is_created_kept_and_updated() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f").display().to_string();
     let args = |contents: &str| map! {"name" => &path, "contents" => contents, "mode" => "0640"};
@@ -52,7 +52,7 @@ fn sources_and_templates_are_used() {
 }
 
 #[test]
-fn what_cannot_be_managed_says_why() {
+fn unmanageable_files_report_the_cause() {
     for (args, comment) in [
         (map! {"name" => "relative"}, "Specified file relative is not an absolute path"),
         (map! {"name" => "/tmp"}, "Specified target /tmp is a directory"),
@@ -76,7 +76,7 @@ fn what_cannot_be_managed_says_why() {
 }
 
 #[test]
-fn folders_are_made_and_removed() {
+fn directories_are_created_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a/b").display().to_string();
     assert_eq!(run("file.directory", map! {"name" => &path}, false).1, format!("No directory to create {path} in"));
@@ -93,8 +93,8 @@ fn folders_are_made_and_removed() {
     assert_eq!(run("file.absent", map! {"name" => "/"}, false).1, "Refusing to make \"/\" absent");
 }
 
-/// Runs states one after the other, in a folder of their own that is written `F`, and tells each as
-/// `result: comment | changes`.
+/// Runs states in sequence in a temporary directory, written `F`, and returns each result as `result: comment |
+/// changes`.
 fn story(states: &[(&str, Map)], test: bool) -> String {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().display().to_string();
@@ -111,7 +111,7 @@ fn story(states: &[(&str, Map)], test: bool) -> String {
 }
 
 #[test]
-fn links_and_touched_files_are_told_as_salt_tells_them() {
+fn results_of_links_and_touch_are_salts() {
     let states = [
         ("file.touch", map! {"name" => "F/new"}),
         ("file.touch", map! {"name" => "F/new"}),
@@ -151,7 +151,7 @@ fn links_and_touched_files_are_told_as_salt_tells_them() {
 }
 
 #[test]
-fn copies_and_moves_are_told_as_salt_tells_them() {
+fn results_of_copies_and_moves_are_salts() {
     let states = [
         ("file.managed", map! {"name" => "F/a", "contents" => "text"}),
         ("file.copy", map! {"name" => "F/b", "source" => "F/a"}),
@@ -175,7 +175,7 @@ fn copies_and_moves_are_told_as_salt_tells_them() {
 }
 
 #[test]
-fn edits_are_told_as_salt_tells_them() {
+fn results_of_edits_are_salts() {
     let states = [
         ("file.append", map! {"name" => "F/f", "text" => "x y"}),
         ("file.append", map! {"name" => "F/f", "text" => brine_value::list!["x   y", "z w"]}),
@@ -223,7 +223,7 @@ fn edits_are_told_as_salt_tells_them() {
 }
 
 #[test]
-fn a_tree_is_as_its_source_and_cleaned_of_the_rest() {
+fn a_tree_matches_its_source_and_is_cleaned() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("tree");
     let mut context =
@@ -257,7 +257,7 @@ fn a_tree_is_as_its_source_and_cleaned_of_the_rest() {
 }
 
 #[test]
-fn drafts_are_checked_and_replaced_files_kept() {
+fn drafts_are_checked_and_replaced_files_backed_up() {
     let states = [
         ("file.managed", map! {"name" => "F/f", "contents" => "good", "check_cmd" => "grep -q bad"}),
         ("file.managed", map! {"name" => "F/f", "contents" => "good", "check_cmd" => "grep -q good", "mode" => "0600"}),
@@ -306,7 +306,7 @@ fn data_is_serialized_and_merged() {
 }
 
 #[test]
-fn a_patch_is_tried_before_it_is_applied() {
+fn a_patch_is_dry_run_before_it_is_applied() {
     if brine_host::programs::which("patch").is_none() {
         eprintln!("left out: the program patch is not installed");
         return;

@@ -1,4 +1,4 @@
-//! `file.tidied`: old or large files removed from a folder.
+//! `file.tidied`: removes old or large files from a directory.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +45,7 @@ pub struct TidiedArgs {
     /// Whether age and size must both be reached (`AND`) or one of them (`OR`).
     #[default("OR".into())]
     age_size_logical_operator: String,
-    /// `age` or `size`: the other one is not looked at.
+    /// `age` or `size`: the other one is ignored.
     #[default]
     age_size_only: Option<String>,
     /// Whether symbolic links are removed too.
@@ -56,8 +56,8 @@ pub struct TidiedArgs {
     _kwargs: Map,
 }
 
-/// A folder without what is older than `age` days or at least `size` large, both with
-/// `age_size_logical_operator: AND`, or one alone with `age_size_only`.
+/// Ensure that a directory has no files that are older than `age` days or at least `size` large, or both with
+/// `age_size_logical_operator: AND`, or only one of them with `age_size_only`.
 #[function]
 pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
     let matches = if args.matches.is_nil() { patterns(&".*".into()) } else { patterns(&args.matches) };
@@ -81,13 +81,13 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
     Ok(state(context, &args.name, &wanted).into())
 }
 
-/// What is to be removed.
+/// Criteria for removal.
 pub(super) struct Wanted {
-    /// In days, from one date to the other.
+    /// In days, as the difference of dates.
     pub age: f64,
-    /// Match the start of a name, or of a whole path.
+    /// Patterns for the start of a name, or of a whole path.
     pub matches: Vec<Regex>,
-    /// Match the start of what stays all the same.
+    /// Patterns for the start of names that are kept.
     pub exclude: Vec<Regex>,
     pub rmdirs: bool,
     /// In bytes.
@@ -99,7 +99,7 @@ pub(super) struct Wanted {
     pub judge: Judge,
 }
 
-/// Which of its times says how old a file is.
+/// The time that a file's age is measured by.
 pub(super) enum Time {
     Accessed,
     Modified,
@@ -107,7 +107,7 @@ pub(super) enum Time {
 }
 
 impl Time {
-    /// By its name; a file's age is that of its last use otherwise.
+    /// Returns the time with this name; the access time by default.
     pub fn named(name: &str) -> Self {
         match name.to_lowercase().as_str() {
             "mtime" => Time::Modified,
@@ -128,7 +128,7 @@ impl Time {
     }
 }
 
-/// What of age and size decides.
+/// Combination of age and size.
 pub(super) enum Judge {
     Both,
     Either,
@@ -157,7 +157,7 @@ impl Judge {
     }
 }
 
-/// Regular expressions, one or a list of them, for the start of a text.
+/// Compiles one regular expression or a list of them, anchored at the start.
 pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
     let single = [value.clone()];
     let texts = value.as_list().unwrap_or(&single).iter().filter(|text| text.is_truthy());
@@ -199,11 +199,11 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
         .with_changes(map! {"removed" => removed})
 }
 
-/// Links are followed this deep: more are a circle.
+/// Maximum depth for followed links: deeper is a loop.
 const MAX_DEPTH: usize = 40;
 
 impl Wanted {
-    /// What is in a folder and is to go: what is deepest first.
+    /// Collects the paths to remove from a directory, deepest first.
     fn collect(&self, folder: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -223,7 +223,7 @@ impl Wanted {
         if status.is_dir() && !self.rmdirs || status.is_symlink() && !self.rmlinks {
             return false;
         }
-        // The size of folders and links says nothing.
+        // The size of directories and links is ignored.
         let size = if status.is_dir() || status.is_symlink() { 0 } else { status.size() };
         let is_old = self.time.days_ago(status, today) >= self.age;
         let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
@@ -233,7 +233,7 @@ impl Wanted {
     }
 }
 
-/// A number of bytes, or of a unit: `k`, `kib` and so on of 1024, `kb` of 1000. What is none of these is nothing.
+/// Parses a number of bytes with an optional unit: `k`, `kib` and so on of 1024, `kb` of 1000. Anything else is 0.
 pub(super) fn bytes(text: &str) -> f64 {
     let text = text.trim().to_lowercase();
     let (digits, unit) = text.split_at(text.trim_end_matches(|c: char| c.is_ascii_alphabetic()).len());
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn age_and_size_decide_together_or_alone() {
+    fn age_and_size_are_combined_or_used_alone() {
         for (only, operator, old_and_small, young_and_large) in [
             (None, "OR", true, true),
             (None, "and", false, false),

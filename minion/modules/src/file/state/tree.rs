@@ -1,4 +1,4 @@
-//! `file.recurse`: a tree of files as it is under `salt://`.
+//! `file.recurse`: a tree of files copied from `salt://`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub struct RecurseArgs {
     /// Whether symbolic links of the source become links.
     #[default(false)]
     keep_symlinks: bool,
-    /// Whether a symbolic link replaces a file in its place.
+    /// Whether a symbolic link replaces a file at its path.
     #[default(false)]
     force_symlinks: bool,
     /// Permissions of symbolic links.
@@ -79,7 +79,7 @@ pub struct RecurseArgs {
     kwargs: Map,
 }
 
-/// A tree of files as it is under `salt://`.
+/// Ensure that a directory has the files of a directory under `salt://`.
 #[function]
 pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult {
     if args.kwargs.contains_key("mode") {
@@ -114,7 +114,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
     Ok(state(context, &args.name, &wanted).into())
 }
 
-/// How a tree should be.
+/// The desired tree.
 pub(super) struct Tree {
     pub sources: Sources,
     pub clean: bool,
@@ -127,9 +127,9 @@ pub(super) struct Tree {
     pub more: Map,
     pub replace: bool,
     pub backup: bool,
-    /// Whether a link takes the place of what is there.
+    /// Whether a link replaces a file in its place.
     pub force_links: bool,
-    /// The mode of folders that are made for links.
+    /// Mode of directories that are created for links.
     pub link_mode: Value,
 }
 
@@ -146,12 +146,12 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         Ok(None) => return StateReturn::failed(name, "Recurse failed: none of the specified sources were found"),
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
-    // By what is told of them: with empty folders, Salt tells of the root as one more, by the name `root/.`.
+    // By reported name: with empty directories, Salt reports the root once more as `root/.`.
     let mut folders: BTreeSet<String> = BTreeSet::new();
     if wanted.sources.include_empty {
         folders.insert(format!("{name}/."));
     }
-    // What joins nothing ends in a slash.
+    // Joining an empty path would append a slash.
     let target_of = |path: &PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
     folders.extend(plan.folders.iter().map(|path| target_of(path).display().to_string()));
     let is_new = !root.exists();
@@ -187,7 +187,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         };
         let mut done = folder::state(context, target, &folder);
         if is_new_root && done.result == Some(true) {
-            // What is in it says enough.
+            // The changes of its content suffice.
             done.changes.clear();
         }
         all.add(target, done);
@@ -247,12 +247,12 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     all.told(context, name)
 }
 
-/// What came of the single files and folders.
+/// Results of the single files and directories.
 struct Results {
     changes: Map,
     comments: Vec<String>,
     failed: bool,
-    /// Whether something would change.
+    /// Whether a change is pending.
     foreseen: bool,
 }
 
@@ -268,7 +268,7 @@ impl Results {
         }
     }
 
-    /// Removes what is in the place of a file or a folder: whether that is done, and not only told.
+    /// Removes a path that is in the way of a file or directory. Returns false if that is only predicted.
     fn make_way(&mut self, context: &StateContext, name: &str, target: &str, with: &str) -> Result<bool, String> {
         let path = Path::new(target);
         let is_folder = path.is_dir() && !path.is_symlink();

@@ -1,4 +1,4 @@
-//! What of the file server belongs to a tree: files, folders and links, of one source or of several over one another.
+//! The content of a tree on the file server: files, directories and links, of one source or several merged ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -10,37 +10,36 @@ use brine_value::Value;
 
 use super::pattern::Choice;
 
-/// Which parts of which sources are wanted.
+/// The selected parts of the sources.
 pub(super) struct Sources {
-    /// One source or several: the first that is there, or with `merge` all.
+    /// One source or several: the first that exists, or with `merge` all.
     pub source: Value,
     pub merge: bool,
     pub include_empty: bool,
-    /// Whether links are links here too, and not what they lead to.
+    /// Whether links are created as links instead of copying their targets.
     pub keep_links: bool,
     pub choice: Choice,
-    /// How many folders deep files may be.
+    /// Maximum depth of files, in directories.
     pub max_depth: usize,
 }
 
-/// What a tree has, by paths below it. A path that would lead out of the tree is left out.
+/// Content of a tree, by relative path. Paths that lead out of the tree are omitted.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// The URL of each file.
     pub files: BTreeMap<PathBuf, String>,
-    /// The folders that files are in, and with `include_empty` those without files. Those between are made with the
-    /// folders in them.
+    /// Directories with files, and with `include_empty` those without. Intermediate ones are created implicitly.
     pub folders: BTreeSet<PathBuf>,
-    /// The text of each link.
+    /// Target of each link.
     pub links: BTreeMap<PathBuf, String>,
-    /// The folders without files among `folders`.
+    /// Directories without files among `folders`.
     pub empty: BTreeSet<PathBuf>,
-    /// All folders above files, and those in `folders`.
+    /// All parent directories of files, and those in `folders`.
     above: BTreeSet<PathBuf>,
 }
 
 impl Plan {
-    /// Lays the sources that are there over one another, the first above all. Nothing if none is there.
+    /// Merges the existing sources, the first one on top. `None` if none exists.
     pub fn new(context: &StateContext, wanted: &Sources) -> Result<Option<Self>, String> {
         let single = [wanted.source.clone()];
         let sources: Vec<String> = wanted.source.as_list().unwrap_or(&single).iter().map(ToString::to_string).collect();
@@ -68,7 +67,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether a source above has something in this place, or a file or link where a folder would be.
+    /// Whether a higher source has an entry at this path, or a file or link where a directory would be.
     fn is_taken(&self, path: &Path) -> bool {
         self.above.contains(path)
             || path.ancestors().any(|path| self.files.contains_key(path) || self.links.contains_key(path))
@@ -93,7 +92,7 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// The place of a file of the server in the tree, if it is wanted there.
+    /// Returns the path of a server's file in the tree, if it is selected.
     fn place(&self, path: &str) -> Option<PathBuf> {
         let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
         let is_wanted = is_below(path, self.root)
@@ -124,8 +123,8 @@ impl Layer<'_> {
         }
     }
 
-    /// Takes links for links: what the server lists behind them is no file of its own. Gives those that were left out
-    /// because a source above has a file where they lead to a folder.
+    /// Adds links as links: entries that the server lists behind them are not files of their own. Returns the links
+    /// omitted because a higher source has a file where they point to a directory.
     fn put_links(&mut self, plan: &mut Plan, links: Vec<(String, String)>) -> BTreeSet<PathBuf> {
         let mut dropped = BTreeSet::new();
         for (path, target) in links.into_iter().filter(|(path, _)| is_below(path, self.root)) {
@@ -143,7 +142,7 @@ impl Layer<'_> {
         dropped
     }
 
-    /// Links to folders that are not made lead nowhere; nor do links to such links.
+    /// Drops links to directories that are not created, and links to such links.
     fn drop_links_to_empty_folders(&self, plan: &mut Plan) {
         loop {
             let is_lost = |target: &String| {
@@ -163,7 +162,7 @@ impl Layer<'_> {
     }
 }
 
-/// Where a link in a folder of the tree leads to; nothing if that is out of the tree.
+/// Resolves the target of a link in a directory of the tree; `None` if it is out of the tree.
 fn joined(folder: &Path, target: &str) -> Option<PathBuf> {
     let mut path = folder.to_owned();
     for part in Path::new(target).components() {

@@ -1,4 +1,4 @@
-//! Checkouts of a remote repository.
+//! States of checkouts of a remote repository.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
@@ -25,7 +25,7 @@ pub struct LatestArgs {
     /// Accepted and ignored: for Windows.
     #[default]
     password: Option<String>,
-    /// Whether the checkout moves; otherwise it is only fetched.
+    /// Whether the checkout is moved; otherwise it is only fetched.
     #[default(true)]
     update_head: bool,
     /// Whether uncommitted changes are discarded by a checkout.
@@ -84,7 +84,7 @@ pub struct LatestArgs {
     kwargs: Map,
 }
 
-/// A checkout that is as new as its remote.
+/// Ensure that a checkout is up to date with its remote.
 #[function]
 pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
     let target = &args.target;
@@ -192,7 +192,7 @@ pub struct DetachedArgs {
     kwargs: Map,
 }
 
-/// A checkout that is at a commit, and on no branch.
+/// Ensure that a checkout is at a commit, with a detached head.
 #[function]
 pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResult {
     let rev = &args.rev;
@@ -263,7 +263,7 @@ pub struct ClonedArgs {
     output_encoding: Value,
 }
 
-/// A copy of a repository, on a branch if one is said. It is not updated.
+/// Ensure that a repository is cloned, on a branch if one is given. It is not updated.
 #[function]
 pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
     _ = (args.password, args.output_encoding);

@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};
 use brine_value::{FromValue, Map, Value, map, python};
 
-/// Which configuration is meant.
+/// Selects a repository's or the user's configuration.
 pub(super) struct Place {
     repo: Option<String>,
     user: Option<String>,
@@ -16,7 +16,7 @@ impl Place {
         Place { repo, user, global: kwargs.get("global").is_some_and(Value::is_truthy) }
     }
 
-    /// What is wrong, if nothing is meant.
+    /// Returns the failure if none is selected.
     fn check(&self, name: &str) -> Result<(), Box<StateReturn>> {
         if !self.global && self.repo.as_ref().is_none_or(String::is_empty) {
             let comment = "Non-global config options require the 'repo' argument to be set";
@@ -33,7 +33,7 @@ impl Place {
         context.call.call(function, Args::keyword(args))
     }
 
-    /// The values of all keys that fit.
+    /// Returns the values of all matching keys.
     fn matching(&self, context: &StateContext, key: &str, values: Option<&str>) -> Result<Map, CallError> {
         let found = self.call(context, "git.config_get_regexp", map! {"key" => key, "value_regex" => values})?;
         Ok(found.as_map().cloned().unwrap_or_default())
@@ -138,12 +138,12 @@ pub(super) fn unset(
     let pre = place.matching(context, &key, None)?;
     let mut failed = Vec::new();
     for (found, _) in &matching {
-        // The name is a regular expression, what is unset is a key.
+        // The state's name is a regular expression, but `config_unset` takes a key.
         let args = map! {"key" => found.clone(), "value_regex" => value_regex.clone(), "all" => all};
         match place.call(context, "git.config_unset", args) {
             Ok(_) => {}
             Err(CallError::Execution(error)) => {
-                tracing::error!(key = %found, error, "a key of git's configuration cannot be unset");
+                tracing::error!(key = %found, error, "unsetting a key of git's configuration failed");
                 failed.push(found.to_string());
             }
             Err(error) => return Err(error),

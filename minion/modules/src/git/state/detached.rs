@@ -1,4 +1,4 @@
-//! `git.detached`: a checkout at a commit, on no branch.
+//! `git.detached`: a checkout at a commit, with a detached head.
 
 use std::path::Path;
 
@@ -109,7 +109,7 @@ impl Detached {
         Ok(StateReturn::ok(name, sentences(&comments)).with_changes(changes))
     }
 
-    /// The commit that is meant.
+    /// Returns the desired commit.
     fn commit(&self, context: &StateContext, rev: &str, is_hash: bool) -> Result<String, Early> {
         let Source { name, target, remote, .. } = &self.source;
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));

@@ -1,7 +1,7 @@
-//! `git`: repositories of the version control.
+//! `git`: states of repositories.
 //!
-//! `latest.rs` keeps a checkout as new as its remote, `detached.rs` keeps one at a commit, `config.rs` is git's own
-//! configuration.
+//! `latest/` keeps a checkout up to date with its remote, `detached.rs` keeps one at a commit, `config.rs` handles
+//! git's configuration.
 
 mod checkouts;
 mod config;
@@ -57,7 +57,7 @@ pub struct PresentArgs {
     output_encoding: Value,
 }
 
-/// A repository, empty if it is new.
+/// Ensure that there is a repository; a new one is empty.
 #[function]
 pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
     _ = (given.password, given.output_encoding);
@@ -68,7 +68,7 @@ pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult
     Ok(initialized(context, &given.name, given.force, args)?.into())
 }
 
-/// A value of git's configuration.
+/// Ensure that git's configuration has this value.
 #[function]
 pub fn config_set(
     context: &StateContext,
@@ -85,7 +85,7 @@ pub fn config_set(
     Ok(config::set(context, &name, value, &multivar, config::Place::new(repo, user, &kwargs))?.into())
 }
 
-/// No values under the keys that fit a regular expression.
+/// Ensure that git's configuration has no values for keys that match a regular expression.
 #[function]
 pub fn config_unset(
     context: &StateContext,
@@ -102,17 +102,17 @@ pub fn config_unset(
     Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
 }
 
-/// What is said of arguments that a function does not have: its state alone fails.
+/// Returns the message on unknown arguments: only the state with them fails.
 fn not_valid(kwargs: &Map) -> Option<String> {
     let given = kwargs.iter().filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("__")));
     let given: Vec<String> = given.map(|(key, value)| format!("{key}={value}")).collect();
     (!given.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", given.join(", ")))
 }
 
-/// A return that ends the state early.
+/// A result that ends the state early.
 type Early = Box<StateReturn>;
 
-/// Where a checkout comes from, and where it is.
+/// The repository of a checkout, and its directory.
 struct Source {
     /// The URL.
     name: String,
@@ -124,31 +124,31 @@ struct Source {
     remote: String,
 }
 
-/// Comments as sentences.
+/// Joins comments into sentences.
 fn sentences(comments: &[String]) -> String {
     let end = if comments.len() > 1 { "." } else { "" };
     comments.join(". ") + end
 }
 
-/// A failure, with what was done before it.
+/// Returns a failure, with the changes made before it.
 fn failure(name: &str, changes: &Map, message: &str, comments: &[String]) -> Early {
     let before = sentences(comments);
     let before = if comments.is_empty() { before } else { format!("\n\nChanges already made: {before}") };
     Box::new(StateReturn::failed(name, format!("{message}{before}")).with_changes(changes.clone()))
 }
 
-/// The first seven digits of a commit.
+/// Returns the first seven digits of a commit.
 fn short(sha: Option<&str>) -> String {
     sha.map_or_else(|| "None".to_owned(), |sha| sha.chars().take(7).collect())
 }
 
 impl Source {
-    /// Git in the target.
+    /// Returns git in the target.
     fn git<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, Some(&self.target), &self.arguments(context))
     }
 
-    /// Git wherever it is.
+    /// Returns git without a directory.
     fn anywhere<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, None, &self.arguments(context))
     }
@@ -159,7 +159,7 @@ impl Source {
         }
     }
 
-    /// What the arguments say of keys, if it makes no sense.
+    /// Returns the failure if the identity is invalid.
     fn check_identity(&self, how: &str) -> Result<(), Early> {
         let failed = |comment: String| Err(Box::new(StateReturn::failed(&self.name, comment)));
         if !matches!(self.identity, Value::Nil | Value::Str(_) | Value::List(_)) {
@@ -173,7 +173,7 @@ impl Source {
         }
     }
 
-    /// The URL with the login.
+    /// Returns the URL with the credentials.
     fn url(&self) -> Result<String, Early> {
         with_login(&self.name, self.https_user.as_deref(), self.https_pass.as_deref())
             .map_err(|error| Box::new(StateReturn::failed(&self.name, error.to_string())))
@@ -190,7 +190,7 @@ impl Source {
         Path::new(&self.target).join(inside).is_dir() || self.git(context).is_worktree()
     }
 
-    /// Makes sure that there is nothing in the target. Says whether something was removed.
+    /// Clears the target. Returns whether anything was removed.
     fn make_room(&self, context: &StateContext, force: bool, test_changes: Map) -> Result<bool, Early> {
         let target = &self.target;
         let Ok(entries) = std::fs::read_dir(target) else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! `mount`: file systems and swap space as states.
+//! `mount`: states of file systems and swap space.
 
 mod mounted;
 
@@ -76,7 +76,7 @@ pub struct MountedArgs {
     _kwargs: Map,
 }
 
-/// A device that is mounted there, now and, unless `persist` is false, when the host starts.
+/// Ensure that a device is mounted, now and, unless `persist` is false, at boot.
 #[function]
 pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
     let mut invisible = args.extra_mount_invisible_options;
@@ -104,7 +104,7 @@ pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult 
     mounted::state(context, wanted).map(Into::into)
 }
 
-/// Nothing mounted there; with `persist` not when the host starts either.
+/// Ensure that nothing is mounted at a mount point; with `persist` not at boot either.
 #[function]
 pub fn unmounted(
     context: &StateContext,
@@ -134,7 +134,7 @@ pub fn unmounted(
     if persist { purged(context, done, &name, device.as_deref(), &config).map(Into::into) } else { Ok(done.into()) }
 }
 
-/// Swap space that is in use, now and, unless `persist` is false, when the host starts.
+/// Ensure that swap space is active, now and, unless `persist` is false, at boot.
 #[function]
 pub fn swap(
     context: &StateContext,
@@ -206,7 +206,7 @@ pub struct FstabPresentArgs {
     /// Field of the table for `fsck`: the order of checks.
     #[default(0.into())]
     fs_passno: Value,
-    /// What the device is named by: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
+    /// Form of the device name in the entry: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
     #[default]
     mount_by: Option<String>,
     /// Path of the table of file systems.
@@ -218,7 +218,7 @@ pub struct FstabPresentArgs {
     /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
     #[default(vec!["auto".into()])]
     match_on: Vec<String>,
-    /// Whether an entry that differs stays as it is.
+    /// Whether an existing entry that differs is left unchanged.
     #[default(false)]
     not_change: bool,
     /// Accepted and ignored.
@@ -226,7 +226,7 @@ pub struct FstabPresentArgs {
     fs_mount: bool,
 }
 
-/// An entry in `/etc/fstab`; with `mount`, what is new is mounted.
+/// Ensure that an entry is in `/etc/fstab`; with `mount`, a new one is mounted.
 #[function]
 pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> CallResult {
     let name = &args.name;
@@ -275,7 +275,7 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
     Ok(told.into())
 }
 
-/// No entry in `/etc/fstab` that mounts this device there.
+/// Ensure that `/etc/fstab` has no entry of a mount point and device.
 #[function]
 pub fn fstab_absent(
     context: &StateContext,
@@ -300,7 +300,7 @@ pub fn fstab_absent(
     Ok(done.into())
 }
 
-/// What is done when something watched has changed: it is mounted again.
+/// Remount the file system when a watched state has changes.
 #[function]
 pub fn mod_watch(
     context: &StateContext,
@@ -324,7 +324,7 @@ pub fn mod_watch(
     .into())
 }
 
-/// What is said of an entry behind what was said before, and the change.
+/// Returns the second part of the message on an entry, and the change.
 fn in_fstab(done: Done) -> (&'static str, Option<&'static str>) {
     match done {
         Done::Present => (". Entry already exists in the fstab.", None),
@@ -337,8 +337,8 @@ fn without_slash(place: &str) -> &str {
     if place == "/" { place } else { place.trim_end_matches('/') }
 }
 
-/// A device by the name that is wanted: its path (`device`), or `UUID=..`, `LABEL=..` and the like. Nothing if it has
-/// none of that kind.
+/// Returns the name of a device in the desired form: its path (`device`), or `UUID=..`, `LABEL=..` and the like.
+/// `None` if it has no such name.
 fn called(device: &str, mount_by: Option<&str>) -> Option<String> {
     let Some(kind) = mount_by.filter(|kind| !kind.is_empty()) else { return Some(device.to_owned()) };
     let prefix = format!("{}=", kind.to_uppercase());
@@ -350,7 +350,7 @@ fn called(device: &str, mount_by: Option<&str>) -> Option<String> {
     if kind == "device" { Some(path) } else { by(kind, &path).map(|value| format!("{prefix}{value}")) }
 }
 
-/// Takes the entry of what is unmounted out of `/etc/fstab`.
+/// Removes the entry of an unmounted file system from `/etc/fstab`.
 fn purged(
     context: &StateContext,
     mut done: StateReturn,

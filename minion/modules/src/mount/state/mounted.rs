@@ -1,4 +1,4 @@
-//! `mount.mounted`: what is mounted, how, and whether that lasts.
+//! `mount.mounted`: the active mount, its options, and its entry in the table.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::mount::active::{self, Mount, by, named, numbered};
 use crate::mount::fstab::{self, Done, Entry, How};
 use crate::mount::make_folder;
 
-/// Options that `mount` takes and the system does not tell of.
+/// Options that `mount` accepts but the system does not show.
 const INVISIBLE: [&str; 23] = [
     "_netdev",
     "actimeo",
@@ -40,11 +40,11 @@ const INVISIBLE: [&str; 23] = [
     "backup-volfile-servers",
 ];
 
-/// Options of which the system tells, if at all, without their values.
+/// Options that the system shows, if at all, without their values.
 const INVISIBLE_KEYS: [&str; 8] =
     ["actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile"];
 
-/// How something is to be mounted.
+/// The desired mount.
 pub(super) struct Wanted {
     pub name: String,
     pub device: String,
@@ -58,33 +58,33 @@ pub(super) struct Wanted {
     pub mount: bool,
     pub user: Option<String>,
     pub match_on: Vec<String>,
-    /// Devices that are as good as the wanted one.
+    /// Patterns of devices that count as the desired one.
     pub device_name_regex: Vec<String>,
-    /// More options that the system does not tell of.
+    /// Additional options that the system does not show.
     pub invisible: Vec<String>,
-    /// More options of whose values the system does not tell.
+    /// Additional options whose values the system does not show.
     pub invisible_keys: Vec<String>,
-    /// More options of whose values it does not tell for a type.
+    /// Additional options whose values it does not show for a type.
     pub ignore_fs_keys: Map,
-    /// More options that it calls otherwise.
+    /// Additional options that it shows under another name.
     pub translate: Map,
-    /// Whether a folder that is mounted elsewhere keeps the options of its file system.
+    /// Whether a bind mount keeps the options of its file system.
     pub bind_copy: bool,
 }
 
-/// What is found out and done.
+/// State of the run.
 struct Work<'w> {
     context: &'w StateContext,
     wanted: Wanted,
     active: IndexMap<String, Mount>,
-    /// The place behind links, and as the system writes it.
+    /// The mount point with links resolved, in the system's notation.
     place: PathBuf,
     key: String,
-    /// What the device is, behind names and links.
+    /// The device with names and links resolved.
     device: String,
     changes: Map,
     comment: String,
-    /// Whether it is to be remembered how it is mounted.
+    /// Whether the mount is stored in the mount cache.
     remember: bool,
 }
 
@@ -147,7 +147,7 @@ impl Work<'_> {
         self.context.call.call(function, Args::keyword(args))
     }
 
-    /// What the device is, and for a folder that is mounted elsewhere its options.
+    /// Returns the real device, and for a bind mount its options.
     fn real_device(&mut self) -> Result<String, String> {
         let device = self.wanted.device.clone();
         let upper = device.to_uppercase();
@@ -177,7 +177,7 @@ impl Work<'_> {
         }
     }
 
-    /// The device of the file system that a folder is on which is mounted elsewhere.
+    /// Returns the device of the file system of a bind mount's source.
     fn bound(&mut self) -> String {
         let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
         let on_device = own.starts_with('/');
@@ -198,7 +198,7 @@ impl Work<'_> {
         below.filter(|_| on_device).map_or(own, |below| below.device)
     }
 
-    /// Mounts again if options differ, or have gone since the last time. What the state ends with, if it ends here.
+    /// Remounts if options differ, or were removed since the last run. Returns the result if the state ends here.
     fn with_these_options(&mut self) -> Result<Option<StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key).filter(|_| !self.wanted.opts.is_empty()) else { return Ok(None) };
         let mut differing = differing(&self.wanted, mount);
@@ -255,7 +255,7 @@ impl Work<'_> {
         Ok(if said == true.into() { None } else { Some(self.failed(said.to_string())) })
     }
 
-    /// Unmounts what is another device.
+    /// Unmounts another device.
     fn of_this_device(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key) else { return Ok(Ok(Some(true))) };
         let mut devices = vec![mount.device.clone(), real_path(&mount.device)];
@@ -298,7 +298,7 @@ impl Work<'_> {
         Ok(Ok(Some(true)))
     }
 
-    /// Mounts what is not mounted, if it is to be.
+    /// Mounts the device if it is not mounted and should be.
     fn now_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let (name, mkmnt, test) = (self.wanted.name.clone(), self.wanted.mkmnt, self.context.test);
         let exists = Path::new(&name).exists();
@@ -348,7 +348,7 @@ impl Work<'_> {
         Ok(Ok(Some(true)))
     }
 
-    /// Has it be mounted when the host starts.
+    /// Ensures the entry in the table.
     fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
         let Wanted { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
@@ -393,7 +393,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// `size=2m` in kilobytes, as the system tells of it.
+/// Converts `size=2m` to kilobytes, as shown by the system.
 fn in_kilobytes(opt: &str) -> Option<String> {
     let size = opt.strip_prefix("size=")?;
     let (digits, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
@@ -406,7 +406,7 @@ fn in_kilobytes(opt: &str) -> Option<String> {
     Some(format!("size={}k", digits.parse::<u64>().ok()?.checked_mul(factor)?))
 }
 
-/// The options of which the system does not tell that they are in force.
+/// Returns the options that the system would show but does not.
 fn differing(wanted: &Wanted, mount: &Mount) -> Vec<String> {
     let accounts = Accounts::read();
     let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
@@ -433,7 +433,7 @@ fn differing(wanted: &Wanted, mount: &Mount) -> Vec<String> {
             differing.extend((!sizes.contains(&size)).then_some(size));
             continue;
         }
-        // A file system of a size in memory tells of its other options in forms of its own.
+        // File systems in memory show their other options in forms of their own.
         if !sizes.is_empty() {
             continue;
         }
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn options_differ_if_the_system_would_tell_of_them() {
+    fn options_differ_if_the_system_would_show_them() {
         for (fstype, wanted, active, expected) in [
             ("ext4", &["defaults", "noatime", "hidden", "secret=5", "nofail"][..], &["noatime"][..], ""),
             ("ext4", &["noatime", "nodev"], &["nodev"], "noatime"),

@@ -1,4 +1,4 @@
-//! The keys that apt's repositories are signed with.
+//! Signing keys of apt's repositories.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ pub struct AddRepoKeyArgs {
     keyfile: Option<String>,
 }
 
-/// Adds a key that repositories are signed with: from a file, a text, or a key server.
+/// Add a signing key of repositories: from a file, a string, or a key server.
 ///
 /// CLI Example:
 ///
@@ -66,14 +66,14 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
     match done {
         Ok(()) => Ok(true.into()),
         Err(CallError::Execution(error)) => {
-            tracing::error!(jid = context.job.jid, error, "a key of a repository cannot be added");
+            tracing::error!(jid = context.job.jid, error, "adding a signing key of a repository failed");
             Ok(false.into())
         }
         Err(error) => Err(error),
     }
 }
 
-/// Removes a key that repositories are signed with.
+/// Remove a signing key of repositories.
 ///
 /// CLI Example:
 ///
@@ -96,12 +96,12 @@ pub fn del_repo_key(
 
 const KEYRINGS: &str = "/etc/apt/keyrings";
 
-/// Whether keys are kept by the program `apt-key`.
+/// Whether the program `apt-key` stores keys.
 pub fn has_apt_key() -> bool {
     brine_host::programs::find_program("apt-key").is_some()
 }
 
-/// Adds the key that the arguments name.
+/// Adds the key named by the arguments.
 pub fn add_key(context: &Context, signed_by: &str, saltenv: &str, aptkey: bool, kwargs: &Map) -> Result<(), CallError> {
     let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
     let signed_by = Path::new(signed_by);
@@ -114,7 +114,7 @@ pub fn add_key(context: &Context, signed_by: &str, saltenv: &str, aptkey: bool, 
         };
         let one = [ids.clone()];
         for id in ids.as_list().unwrap_or(&one) {
-            // YAML takes digits alone for a number.
+            // YAML parses an id of digits only as an integer.
             let id = id.as_i64().map_or_else(|| id.to_string(), |number| format!("{number:#x}"));
             let failed = |_| CallError::Execution(format!("Error: Could not add key: {id}"));
             keys.receive(context, &server, &id, file).map_err(failed)?;
@@ -127,11 +127,11 @@ pub fn add_key(context: &Context, signed_by: &str, saltenv: &str, aptkey: bool, 
     Ok(())
 }
 
-/// Where keys of repositories are kept.
+/// Storage of keys.
 struct Keys {
     /// By the program `apt-key`, which trusts them for every repository.
     by_apt_key: bool,
-    /// Else here, in a file each.
+    /// Otherwise the directory of key files.
     folder: PathBuf,
 }
 
@@ -155,7 +155,8 @@ impl Keys {
         Ok(&self.folder)
     }
 
-    /// Adds a key from a file or a web server. A readable key becomes a binary one, unless its file is to end with `.asc`.
+    /// Adds a key from a file or a web server. An armored key is converted to binary, unless its file name ends with
+    /// `.asc`.
     fn add_file(&self, context: &Context, url: &str, saltenv: &str, name: Option<&str>) -> Result<(), CallError> {
         let missing = || CallError::Execution(format!("Error: file not found: {url}"));
         let key =
@@ -216,7 +217,7 @@ impl Keys {
     }
 }
 
-/// The ids of the keys in a file.
+/// Returns the ids of the keys in a file.
 fn listed(context: &Context, file: &Path) -> Result<Vec<String>, CallError> {
     let command =
         ["gpg", "--no-default-keyring", "--keyring", &file.display().to_string(), "--list-keys", "--with-colons"];
@@ -225,14 +226,14 @@ fn listed(context: &Context, file: &Path) -> Result<Vec<String>, CallError> {
     Ok(keys.filter_map(|line| line.split(':').nth(4)).map(str::to_owned).collect())
 }
 
-/// A readable key as a binary one.
+/// Converts an armored key to binary.
 fn binary(context: &Context, key: &[u8]) -> Result<Vec<u8>, CallError> {
     let (readable, target) = (crate::cmd::Scratch::new(key, None)?, crate::cmd::Scratch::new(b"", None)?);
     let path = |scratch: &crate::cmd::Scratch| scratch.path().display().to_string();
     let command = ["gpg", "--yes", "--output", &path(&target), "--dearmor", &path(&readable)];
     let output = run(context, &strings(&command), &[])?;
     if output.retcode != 0 {
-        return Err(CallError::Execution(format!("the key cannot be read by gpg: {}", output.stderr)));
+        return Err(CallError::Execution(format!("gpg failed to read the key: {}", output.stderr)));
     }
     std::fs::read(target.path()).map_err(CallError::execution)
 }

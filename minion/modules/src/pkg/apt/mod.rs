@@ -1,7 +1,7 @@
 //! apt: Debian's package manager.
 //!
-//! What a program wrote is read by functions of their own, so that they can be tried without changing the machine.
-//! `repositories.rs`, `keys.rs` and `sources.rs` are about where packages come from, `selections.rs` about holding them.
+//! The outputs of programs are parsed by separate functions, so that they are tested without changes to the
+//! machine. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds.
 
 pub(super) mod keys;
 mod repositories;
@@ -28,7 +28,7 @@ pub use selections::selections;
 /// Debian's package manager.
 pub struct Apt;
 
-/// What apt complains of: all that it wrote as error, as one.
+/// Returns the error output of apt, as one item.
 fn complaints(output: &Output) -> Vec<String> {
     if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }
 }
@@ -44,7 +44,7 @@ const QUIET: &[(&str, &str)] = &[
     ("UCF_FORCE_CONFFOLD", "1"),
 ];
 
-/// apt-get; files of the configuration that were changed by hand stay, if nothing else is said.
+/// Returns the apt-get command line; by default, configuration files with local changes are kept.
 fn apt_get(options: &Options) -> Vec<String> {
     let mut command = words(&["apt-get", "-q", "-y"]);
     let choices: &[&str] = if options.force_conf_new { &["confnew"] } else { &["confold", "confdef"] };
@@ -86,7 +86,7 @@ impl Packages for Apt {
         Ok(self.available(context, name, options)?.into_iter().find(|one| one == version || fnmatch(version, one)))
     }
 
-    /// What is held gets other versions too, as in Salt, and is held again after that.
+    /// Held packages are changed, too, as in Salt, and held again afterwards.
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, mut errors) = resolve(context, self, wanted, options)?;
         if wanted.is_empty() {
@@ -104,13 +104,13 @@ impl Packages for Apt {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = run(context, &words(&["dpkg-deb", "--showformat=${Package} ${Version}", "--show", &path]), &[])?;
-        let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
         let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(told)?;
         Ok((name.to_owned(), version.to_owned()))
     }
 
     fn install_files(&self, context: &Context, paths: &[&Path], _options: &Options) -> Result<Vec<String>, CallError> {
-        // As in Salt: what they need has to be there.
+        // As in Salt: the dependencies must be installed.
         let mut command = words(&["dpkg", "--force-confold", "--force-confdef", "--install"]);
         command.extend(paths.iter().map(|path| path.display().to_string()));
         Ok(complaints(&run(context, &command, QUIET)?))
@@ -151,7 +151,7 @@ impl Packages for Apt {
         Ok(complaints(&run(context, &command, QUIET)?))
     }
 
-    /// By repository: true for new, nothing for unchanged, false for failed.
+    /// By repository: true for new, null for unchanged, false for failed.
     fn refresh(&self, context: &Context, _options: &Options) -> Result<Value, CallError> {
         let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
         if output.retcode != 0 {
@@ -214,7 +214,7 @@ impl Packages for Apt {
     }
 }
 
-/// What `apt-cache policy` tells of packages.
+/// Returns the output of `apt-cache policy` for packages.
 fn asked(context: &Context, names: &[String]) -> Result<String, CallError> {
     let mut command = words(&["apt-cache", "-q", "policy"]);
     for name in names {
@@ -223,11 +223,12 @@ fn asked(context: &Context, names: &[String]) -> Result<String, CallError> {
     Ok(run(context, &command, &[])?.stdout)
 }
 
-/// The versions in a version table of `apt-cache policy`: lines such as ` *** 5.2.15-2+b8 500`, the newest first.
+/// Returns the versions in a version table of `apt-cache policy`: lines such as ` *** 5.2.15-2+b8 500`, newest
+/// first.
 fn version_table(text: &str) -> Vec<String> {
     let rows = text.lines().skip_while(|line| line.trim() != "Version table:").skip(1);
     let version = |line: &str| {
-        // Where a version comes from stands deeper.
+        // The sources of a version are indented further.
         let bare = line.strip_prefix(" *** ").or_else(|| line.strip_prefix("     "))?;
         bare.split(' ').next().filter(|word| !word.is_empty()).map(str::to_owned)
     };
@@ -239,7 +240,7 @@ fn dpkg_list(context: &Context, state: &str) -> Result<Versions, CallError> {
     Ok(dpkg_lines(&run(context, &words(&["dpkg-query", format, "-W"]), &[])?.stdout, state))
 }
 
-/// The packages in a state, from lines such as `install ok installed bash 5.2.15-2+b8 amd64`.
+/// Returns the packages in a state, from lines such as `install ok installed bash 5.2.15-2+b8 amd64`.
 fn dpkg_lines(text: &str, state: &str) -> Versions {
     let lines = text.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split(' ').collect();
@@ -249,7 +250,7 @@ fn dpkg_lines(text: &str, state: &str) -> Versions {
     lines.collect()
 }
 
-/// The candidates that `apt-cache policy` tells.
+/// Returns the candidates in the output of `apt-cache policy`.
 fn policy(text: &str) -> Versions {
     let (mut found, mut name) = (Versions::new(), "");
     for line in text.lines() {
@@ -264,18 +265,18 @@ fn policy(text: &str) -> Versions {
     found
 }
 
-/// The versions that apt would install: lines such as `Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])`.
+/// Returns the versions that apt would install: lines such as `Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])`.
 fn planned(text: &str) -> Versions {
     let lines = text.lines().filter_map(|line| {
         let (name, rest) = line.strip_prefix("Inst ")?.split_once(' ')?;
-        // What is not there yet is no new version of anything.
+        // A package that is not installed is not an upgrade.
         let (_, new) = rest.strip_prefix('[')?.split_once("] (")?;
         Some((name.to_owned(), new.split(' ').next()?.to_owned()))
     });
     lines.collect()
 }
 
-/// The repositories that `apt-get update` has read.
+/// Returns the repositories that `apt-get update` has fetched.
 fn refreshed(text: &str) -> Map {
     let lines = text.lines().filter_map(|line| {
         let (word, rest) = line.split_once(' ')?;
@@ -285,7 +286,7 @@ fn refreshed(text: &str) -> Map {
             "Err" | "Ign" => Value::Bool(false),
             _ => return None,
         };
-        // The size is no part of the name.
+        // The size is not part of the name.
         let name = rest.rsplit_once(" [").map_or(rest, |(name, _)| name);
         Some((name.trim().into(), result))
     });
@@ -304,7 +305,7 @@ fn install_command(wanted: &[Wanted], options: &Options) -> Vec<String> {
         command.extend(["-t".to_owned(), options.from.join(",")]);
     }
     if wanted.iter().any(|(_, version)| version.is_some()) {
-        // A version that is said may be an older one.
+        // A given version may be an older one.
         command.push("--allow-downgrades".into());
     }
     command.push("install".into());
@@ -322,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dpkgs_list_is_read() {
+    fn output_of_dpkg_is_parsed() {
         let text = "install ok installed bash 5.2.15-2+b8 amd64\ndeinstall ok config-files old 1.0 all\nhold ok installed held 2 all\nrubbish\n";
         let installed = dpkg_lines(text, "installed");
         assert_eq!(
@@ -333,25 +334,25 @@ mod tests {
     }
 
     #[test]
-    fn apts_policy_is_read() {
+    fn output_of_apt_cache_policy_is_parsed() {
         let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\nvirtual:\n  Installed: (none)\n  Candidate: (none)\n";
         assert_eq!(policy(text).into_iter().collect::<Vec<_>>(), [("bash".into(), "5.2.15-2+b13".into())]);
     }
 
     #[test]
-    fn apts_version_table_is_read() {
+    fn version_table_is_parsed() {
         let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\n        500 http://deb.debian.org/debian bookworm/main amd64 Packages\n *** 5.2.15-2+b8 100\n        100 /var/lib/dpkg/status\n";
         assert_eq!(version_table(text), ["5.2.15-2+b13", "5.2.15-2+b8"]);
     }
 
     #[test]
-    fn what_apt_would_do_is_read() {
+    fn simulated_changes_are_parsed() {
         let text = "Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])\nInst new (1.0 Debian:12 [amd64])\nConf bash (5.2-2 x)\n";
         assert_eq!(planned(text), Versions::from([("bash".into(), "5.2-2".into())]));
     }
 
     #[test]
-    fn apts_update_is_read() {
+    fn output_of_apt_get_update_is_parsed() {
         let text = "Hit:1 http://deb.debian.org/debian bookworm InRelease\nGet:2 http://deb.debian.org/debian bookworm-updates InRelease [55.4 kB]\nErr:3 http://x y\nReading package lists...\n";
         let expected = map! {
             "http://deb.debian.org/debian bookworm InRelease" => Value::Nil,
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_apt_complains_of_is_told() {
+    fn error_output_is_reported() {
         let output = Output {
             pid: 1,
             retcode: 100,

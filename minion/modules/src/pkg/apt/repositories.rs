@@ -60,7 +60,7 @@ impl Repositories for Apt {
         differs(have, wanted, args)
     }
 
-    /// A repository is found by its place and distribution, and may be for other architectures.
+    /// A repository matches by URI and distribution; its architectures may differ.
     fn is_meant(&self, repo: &str, found: &Map) -> bool {
         let sorted = |mut names: Vec<String>| {
             names.sort();
@@ -84,7 +84,7 @@ fn sources() -> Result<Sources, CallError> {
     Sources::read().map_err(CallError::execution)
 }
 
-/// Ubuntu's personal archives need to be looked up at Launchpad.
+/// PPAs of Ubuntu would have to be looked up at Launchpad.
 fn refuse_ppa(repo: &str) -> Result<(), CallError> {
     if repo.starts_with("ppa:") {
         return Err(CallError::Execution(format!("cannot parse \"ppa:\" style repo definitions: {repo}")));
@@ -96,7 +96,7 @@ fn same_uri(a: &str, b: &str) -> bool {
     a.trim_end_matches('/') == b.trim_end_matches('/')
 }
 
-/// What is told of the first source of this kind, place and distribution that has one of the components.
+/// Returns the first source with this type, URI and distribution that has one of the components.
 fn find(sources: &Sources, wanted: &Source) -> Option<Map> {
     let text = |told: &Map, key: &str| told.get(key).map(ToString::to_string).unwrap_or_default();
     sources.told().into_values().flatten().find(|told| {
@@ -155,7 +155,7 @@ fn remove(repo: &str) -> Result<String, CallError> {
     Ok(told)
 }
 
-/// What of the arguments is written into a source.
+/// Arguments that are written into a source.
 const OF_LINES: [&str; 8] = ["uri", "comps", "architectures", "disabled", "file", "dist", "signedby", "trusted"];
 const OF_SECTIONS: [&str; 3] = ["uris", "suites", "types"];
 
@@ -224,7 +224,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
     sources.write().map_err(CallError::execution)
 }
 
-/// Comments as one text.
+/// Joins comments into one string.
 fn combined(comments: &Value) -> String {
     match comments {
         Value::List(list) => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ").trim().to_owned(),
@@ -232,7 +232,7 @@ fn combined(comments: &Value) -> String {
     }
 }
 
-/// The source that the arguments of a state describe: what `pkgrepo.managed` compares with what there is.
+/// Returns the source that the arguments of a state describe, for comparison by `pkgrepo.managed`.
 fn described(repo: &str, kwargs: &Map) -> Map {
     let mut entry = Source::line(repo);
     for key in OF_LINES {
@@ -265,7 +265,7 @@ fn described(repo: &str, kwargs: &Map) -> Map {
     told
 }
 
-/// The words of a line, those behind the distribution in order.
+/// Returns the fields of a line, with the components sorted.
 fn in_order(line: &str) -> Vec<String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if let Some(comps) = words.get_mut(3..) {

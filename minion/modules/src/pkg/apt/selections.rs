@@ -1,4 +1,4 @@
-//! What dpkg is to do with packages: how apt holds them.
+//! dpkg's selection states, by which packages are held.
 
 use brine_context::Context;
 use brine_function::CallError;
@@ -16,11 +16,11 @@ use crate::pkg::options::Options;
 fn dpkg(context: &Context, words: &str, stdin: Option<String>) -> Result<String, CallError> {
     let program = Program { command: format!("dpkg {words}"), stdin, ..Program::default() };
     let output = context.run_program(&program).map_err(CallError::execution)?;
-    // A name that fits nothing is no failure here.
+    // A name without a match is not a failure here.
     Ok(output.stdout)
 }
 
-/// The packages that fit, by what dpkg is to do with them.
+/// Returns the packages that match a pattern, by selection state.
 pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, Vec<String>>, CallError> {
     let pattern = quote(&argument(pattern)?);
     let mut found: IndexMap<String, Vec<String>> = IndexMap::new();
@@ -32,7 +32,7 @@ pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, V
     Ok(found)
 }
 
-/// Says what dpkg is to do with packages: `install` or `hold`.
+/// Sets the selection state of packages: `install` or `hold`.
 pub(super) fn select(context: &Context, packages: &[Wanted], state: &str) -> Result<(), CallError> {
     if packages.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The files in which apt's repositories are written: a line each in `.list` files, a section each in `.sources`.
+//! apt's source files: one line per repository in `.list` files, one section in `.sources` files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,10 +11,10 @@ use indexmap::IndexMap;
 const MAIN: &str = "/etc/apt/sources.list";
 const PARTS: &str = "/etc/apt/sources.list.d";
 
-/// A repository as it is written in a file.
+/// A repository in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file that it is in.
+    /// Path of the file.
     pub file: String,
     form: Form,
 }
@@ -32,7 +32,7 @@ struct Line {
     is_source: bool,
     disabled: bool,
     kind: String,
-    /// What stands in brackets, by name.
+    /// Options in brackets, by name.
     options: IndexMap<String, String>,
     uri: String,
     dist: String,
@@ -153,18 +153,18 @@ impl Section {
     }
 }
 
-/// Whether a word means yes, as apt writes it.
+/// Whether a value is true, in apt's notation.
 fn means_yes(word: &str) -> bool {
     ["yes", "true", "with", "on", "enable", "1"].contains(&word.to_lowercase().as_str())
 }
 
 impl Source {
-    /// A repository as a line of `sources.list`, wherever it will be.
+    /// Parses a repository as a line of `sources.list`, without a file.
     pub fn line(text: &str) -> Self {
         Source { file: MAIN.into(), form: Form::Line(Line::parse(text)) }
     }
 
-    /// A repository that is written as the file's name asks for.
+    /// Converts a repository to the format of the file's extension.
     pub fn for_file(line: &Source, file: Option<&str>) -> Self {
         let mut new = line.clone();
         file.unwrap_or(MAIN).clone_into(&mut new.file);
@@ -182,12 +182,12 @@ impl Source {
         new
     }
 
-    /// Whether it is in a file of sections.
+    /// Whether it is in a `.sources` file.
     pub fn is_section(&self) -> bool {
         matches!(self.form, Form::Section(_))
     }
 
-    /// Whether this tells of a repository, and is no comment and no empty line.
+    /// Whether this is a repository, not a comment or an empty line.
     pub fn is_source(&self) -> bool {
         match &self.form {
             Form::Line(line) => line.is_source,
@@ -195,7 +195,7 @@ impl Source {
         }
     }
 
-    /// Whether apt passes over it.
+    /// Whether apt ignores it.
     pub fn is_disabled(&self) -> bool {
         match &self.form {
             Form::Line(line) => line.disabled,
@@ -203,7 +203,7 @@ impl Source {
         }
     }
 
-    /// Whether it needs no signature.
+    /// Whether it is trusted without a signature.
     pub fn is_trusted(&self) -> bool {
         match &self.form {
             Form::Line(line) => line.options.get("trusted").is_some_and(|word| means_yes(word)),
@@ -218,27 +218,27 @@ impl Source {
         }
     }
 
-    /// `deb`, `deb-src` or both.
+    /// Returns `deb`, `deb-src` or both.
     pub fn kind(&self) -> String {
         self.text(|line| line.kind.clone(), "Types")
     }
 
-    /// Where it is.
+    /// Returns the URIs.
     pub fn uri(&self) -> String {
         self.text(|line| line.uri.clone(), "URIs")
     }
 
-    /// The distributions.
+    /// Returns the distributions.
     pub fn dist(&self) -> String {
         self.text(|line| line.dist.clone(), "Suites")
     }
 
-    /// The components.
+    /// Returns the components.
     pub fn comps(&self) -> Vec<String> {
         words(&self.text(|line| line.comps.join(" "), "Components"))
     }
 
-    /// The architectures; none for that of the host.
+    /// Returns the architectures; none for the host's.
     pub fn architectures(&self) -> Vec<String> {
         match &self.form {
             Form::Line(line) => {
@@ -250,27 +250,27 @@ impl Source {
         }
     }
 
-    /// The file with its key.
+    /// Returns the path of the signing key.
     pub fn signed_by(&self) -> String {
         self.text(|line| line.options.get("signed-by").cloned().unwrap_or_default(), "Signed-By")
     }
 
-    /// Each of its kinds, places and distributions.
+    /// Returns the list of types.
     pub fn kinds(&self) -> Vec<String> {
         words(&self.kind())
     }
 
-    /// Each of its places.
+    /// Returns the list of URIs.
     pub fn uris(&self) -> Vec<String> {
         words(&self.uri())
     }
 
-    /// Each of its distributions.
+    /// Returns the list of distributions.
     pub fn suites(&self) -> Vec<String> {
         words(&self.dist())
     }
 
-    /// As it is written.
+    /// Renders the source.
     pub fn show(&self) -> String {
         match &self.form {
             Form::Line(line) => line.show(),
@@ -278,7 +278,7 @@ impl Source {
         }
     }
 
-    /// The comment that is written with it.
+    /// Sets the comment.
     pub fn set_comment(&mut self, text: &str) {
         match &mut self.form {
             Form::Line(line) => text.clone_into(&mut line.comment),
@@ -289,10 +289,10 @@ impl Source {
         }
     }
 
-    /// Writes the line anew, as this one is.
+    /// Takes over the options of another source, as they are written there.
     pub fn take_form(&mut self, other: &Source) {
         if let (Form::Line(mine), Form::Line(other)) = (&mut self.form, &other.form) {
-            // What is not said stays.
+            // Options that are not given are kept.
             for (name, value) in &other.options {
                 mine.options.insert(name.clone(), value.clone());
             }
@@ -300,7 +300,7 @@ impl Source {
         }
     }
 
-    /// Sets what Salt calls by this name. What is not known is passed over.
+    /// Sets a field by Salt's name. Unknown names are ignored.
     pub fn set(&mut self, name: &str, value: &Value) {
         let list = Vec::<String>::from_value(value).unwrap_or_default();
         let text = if value.is_nil() { String::new() } else { value.to_string() };
@@ -337,7 +337,7 @@ impl Source {
         }
     }
 
-    /// What `pkg.list_repos` tells of it, for one of its kinds, places and distributions.
+    /// Returns the item of `pkg.list_repos` for one of its types, URIs and distributions.
     pub fn told(&self, kind: &str, uri: &str, dist: &str) -> Map {
         let line = match &self.form {
             Form::Line(line) => line.text.clone(),
@@ -372,15 +372,15 @@ impl Source {
     }
 }
 
-/// All that is written in apt's files.
+/// All sources in apt's files.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// In the order of the files and of what is in them.
+    /// In the order of files and lines.
     pub list: Vec<Source>,
 }
 
 impl Sources {
-    /// As they are now.
+    /// Reads the current files.
     pub fn read() -> Result<Self, FileError> {
         let ending =
             |name: &str| Path::new(name).extension().is_some_and(|ending| ending == "list" || ending == "sources");
@@ -403,7 +403,7 @@ impl Sources {
         Ok(Sources { list })
     }
 
-    /// Writes each file that something is in.
+    /// Writes all files with sources.
     pub fn write(&self) -> Result<(), FileError> {
         let mut texts: IndexMap<&str, String> = IndexMap::new();
         for source in &self.list {
@@ -421,7 +421,7 @@ impl Sources {
         Ok(())
     }
 
-    /// By place, what is told of each repository.
+    /// Returns the repositories by URI, as in `pkg.list_repos`.
     pub fn told(&self) -> IndexMap<String, Vec<Map>> {
         let mut told: IndexMap<String, Vec<Map>> = IndexMap::new();
         for source in self.list.iter().filter(|source| source.is_source()) {
@@ -437,7 +437,7 @@ impl Sources {
     }
 }
 
-/// The parts of a text between lines with nothing in them.
+/// Splits a text at blank lines.
 fn sections(text: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for line in text.lines() {
@@ -455,7 +455,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_and_written() {
+    fn lines_round_trip() {
         for (text, shown) in [
             ("deb http://h/a stable main  contrib", "deb http://h/a stable main contrib"),
             (
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_are_read_and_written() {
+    fn sections_round_trip() {
         let text = "# first\nTypes: deb deb-src\nURIs: http://h/a\nSuites: x y\nComponents: main\nEnabled: no\nSigned-By:\n -----BEGIN\n .\n end\n";
         let source = Source { file: String::new(), form: Form::Section(Section::parse(text)) };
         assert_eq!((source.kinds(), source.suites()), (words("deb deb-src"), words("x y")));

@@ -1,4 +1,4 @@
-//! Holding packages: by the versionlock plugin of yum and dnf.
+//! Holds of packages, with the versionlock plugin of yum and dnf.
 
 use std::path::Path;
 
@@ -13,10 +13,10 @@ use crate::pkg::holds::Told;
 use crate::pkg::manager::{Locks, Packages, Wanted};
 use crate::pkg::options::Options;
 
-/// Where dnf5 writes its locks: what its command lists is for people.
+/// Path of dnf5's locks, because the output of its command is meant for people.
 const LOCKS_OF_DNF5: &str = "etc/dnf/versionlock.toml";
 
-/// A lock: which package, and the epoch, version and release.
+/// A lock: the package, and its epoch, version and release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Lock {
     name: String,
@@ -24,7 +24,7 @@ struct Lock {
 }
 
 impl Lock {
-    /// Reads `brine-two-2:1.0-3.*`, as dnf writes it, or `2:brine-two-1.0-3.*`, as yum does.
+    /// Parses `brine-two-2:1.0-3.*`, as written by dnf, or `2:brine-two-1.0-3.*`, as written by yum.
     fn parse(text: &str) -> Option<Self> {
         let bare = text.trim().strip_suffix(".*")?;
         if bare.contains(char::is_whitespace) {
@@ -40,7 +40,7 @@ impl Lock {
     }
 }
 
-/// What of dnf5's file matters.
+/// The relevant fields of dnf5's file.
 #[derive(serde::Deserialize)]
 struct Written {
     #[serde(default)]
@@ -61,7 +61,7 @@ struct Condition {
     value: String,
 }
 
-/// Reads dnf5's file. A lock without one version is none here.
+/// Parses dnf5's file. Locks without a single version are ignored.
 fn toml_locks(text: &str) -> Result<Vec<Lock>, CallError> {
     let written: Written =
         toml::from_str(text).map_err(|error| CallError::Execution(format!("/{LOCKS_OF_DNF5}: {error}")))?;
@@ -75,7 +75,7 @@ fn toml_locks(text: &str) -> Result<Vec<Lock>, CallError> {
 }
 
 impl Dnf {
-    /// The name of the plugin's package, which must be there.
+    /// Checks that the plugin is installed, and returns the name of its package.
     fn check_plugin(&self, context: &Context, options: &Options) -> Result<Program, CallError> {
         let program = Program::of_host(context)?;
         let grains = context.grains();
@@ -94,7 +94,7 @@ impl Dnf {
             }
             _ => "python3-dnf-plugin-versionlock",
         };
-        // dnf5 has it built in, or in a package of its own.
+        // In dnf5 it is built in, or in a separate package.
         if program != Program::Dnf5 && !self.list(context, options)?.contains_key(plugin) {
             return Err(CallError::Execution(format!("Cannot proceed, {plugin} is not installed.")));
         }
@@ -140,7 +140,7 @@ impl Locks for Dnf {
             } else {
                 let mut command = vec!["versionlock".to_owned(), verb.to_owned()];
                 if !hold && program == Program::Yum {
-                    // yum releases a lock only by all of it, with the epoch first.
+                    // yum only deletes a lock by its full name, with the epoch first.
                     command.extend(own.iter().map(|lock| match lock.evr.split_once(':') {
                         Some((epoch, rest)) => format!("{epoch}:{name}-{rest}.*"),
                         None => format!("0:{name}-{}.*", lock.evr),
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_are_read() {
+    fn locks_are_parsed() {
         let lock = |name: &str, evr: &str| Some(Lock { name: name.to_owned(), evr: evr.to_owned() });
         for (text, expected) in [
             ("brine-one-0:1.0-1.*", lock("brine-one", "0:1.0-1")),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_of_dnf5_are_read() {
+    fn locks_of_dnf5_are_parsed() {
         let text = "version = \"1.0\"\n\n[[packages]]\nname = \"bash\"\ncomment = \"by hand\"\n\n\
                     [[packages.conditions]]\nkey = \"evr\"\ncomparator = \"=\"\nvalue = \"5.2-1\"\n\n\
                     [[packages]]\nname = \"vim\"\n[[packages.conditions]]\nkey = \"evr\"\ncomparator = \"<\"\nvalue = \"9\"\n\

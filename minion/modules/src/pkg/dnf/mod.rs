@@ -1,4 +1,4 @@
-//! dnf, and yum and tdnf before and beside it: the package manager of the RedHat family.
+//! dnf, and yum and tdnf: the package managers of the RedHat family.
 
 mod locks;
 mod repositories;
@@ -23,7 +23,7 @@ use super::versions::{compare, resolve};
 /// The RedHat family's package manager.
 pub struct Dnf;
 
-/// Which of the programs this host has. They differ in a few words.
+/// The program of this host. Their command lines differ slightly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
     Dnf5,
@@ -49,7 +49,7 @@ impl Program {
         }
     }
 
-    /// Whether it is dnf in one of its versions.
+    /// Whether it is any version of dnf.
     fn is_dnf(self) -> bool {
         matches!(self, Program::Dnf5 | Program::Dnf)
     }
@@ -60,7 +60,7 @@ impl Program {
         run(context, &command, &[])
     }
 
-    /// Changes packages: what the program complains of, among all that it says.
+    /// Changes packages, and returns the errors in the program's output.
     fn change(self, context: &Context, words: Vec<String>) -> Result<Vec<String>, CallError> {
         let mut command = vec![self.name().to_owned()];
         command.extend(words);
@@ -70,7 +70,7 @@ impl Program {
     }
 }
 
-/// What is said of repositories and settings before the work.
+/// Returns the arguments for repositories and settings.
 fn settings(options: &Options) -> Vec<String> {
     let mut words = Vec::new();
     let mut each = |flag: &str, values: &[String]| words.extend(values.iter().map(|value| format!("--{flag}={value}")));
@@ -87,14 +87,14 @@ fn settings(options: &Options) -> Vec<String> {
     words
 }
 
-/// A package in a list of dnf's.
+/// A package in a list of dnf.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     name: String,
     version: String,
 }
 
-/// Reads lists such as `zsh.x86_64   5.8-9   base`. Where names are long, a row goes on in the next line.
+/// Parses lists such as `zsh.x86_64   5.8-9   base`. Rows with long names are wrapped.
 fn rows(text: &str, own_arch: &str) -> Vec<Row> {
     const HEADERS: [&str; 5] =
         ["installed packages", "available packages", "available upgrades", "updated packages", "upgraded packages"];
@@ -109,7 +109,7 @@ fn rows(text: &str, own_arch: &str) -> Vec<Row> {
     words.chunks(3).filter_map(row).collect()
 }
 
-/// How packages are asked for, each as the program is told, by what is to be done with them.
+/// Packages by the operation that they need, each as a command-line argument.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     install: Vec<(String, String)>,
@@ -118,9 +118,9 @@ struct Plan {
 }
 
 impl Plan {
-    /// Takes up a package, by how its version stands to those that are installed.
+    /// Adds a package, by the order of its version relative to the installed ones.
     fn add(&mut self, target: (String, String), orders: &[Ordering], reinstall: bool) {
-        // Several kernels stand beside each other, so an older one is no downgrade.
+        // Several kernels are installed in parallel, so an older one is not a downgrade.
         let is_older = !orders.is_empty()
             && orders.iter().all(|order| *order == Ordering::Less)
             && !["kernel", "kernel-devel"].contains(&target.0.as_str());
@@ -133,7 +133,7 @@ impl Plan {
 }
 
 impl Dnf {
-    /// A package with its version as dnf is told: without the epoch, the architecture last.
+    /// Returns a package with its version as a command-line argument: without the epoch, the architecture last.
     fn spelled(context: &Context, name: &str, version: &str, keep_epoch: bool) -> Result<String, CallError> {
         let version = if keep_epoch { version } else { version.split_once(':').map_or(version, |(_, rest)| rest) };
         let own = rpm::own_arch(context);
@@ -177,7 +177,7 @@ impl Dnf {
         self.step(context, program, "reinstall", &plan.reinstall, how, errors)
     }
 
-    /// Runs one step of a plan. Packages that are held are released for it, or left alone with a complaint.
+    /// Runs one step of a plan. Held packages are released for it, or omitted with an error.
     fn step(
         &self,
         context: &Context,
@@ -209,7 +209,7 @@ impl Dnf {
             command.extend(words);
             said = program.change(context, command);
         }
-        // However that went, what was held is held again.
+        // Hold the packages again, whether the step succeeded or not.
         if options.update_holds && !locked_names.is_empty() {
             self.set(context, &locked_names, true, options)?;
         }
@@ -217,7 +217,7 @@ impl Dnf {
         Ok(())
     }
 
-    /// The rows of a list that is asked for. A list that is empty is a failure to dnf, and none here.
+    /// Returns the rows of a list. dnf treats an empty list as a failure, this does not.
     fn rows(&self, context: &Context, words: Vec<String>, options: &Options) -> Result<Vec<Row>, CallError> {
         let mut command = vec!["--quiet".to_owned()];
         command.extend(settings(options));
@@ -227,11 +227,11 @@ impl Dnf {
     }
 }
 
-/// What went wrong in the steps of a plan.
+/// Errors in the steps of a plan.
 #[derive(Debug, Default)]
 struct Errors {
     said: Vec<String>,
-    /// Packages that are held and so were left alone.
+    /// Held packages that were omitted.
     prevented: Vec<String>,
 }
 
@@ -287,7 +287,7 @@ impl Packages for Dnf {
     fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, said) = resolve(context, self, wanted, options)?;
         let plan = self.plan(context, &wanted, options)?;
-        // Without its plugin there are no holds to look at.
+        // Without the plugin there are no holds.
         let held = self.held(context, options).unwrap_or_default();
         let mut errors = Errors { said, ..Errors::default() };
         self.carry_out(context, &plan, (&held, options), &mut errors)?;
@@ -355,7 +355,7 @@ impl Packages for Dnf {
         Ok(if failed { vec![output.stderr] } else { Vec::new() })
     }
 
-    /// True where there are updates, nothing where there are none, False if it failed.
+    /// True if there are updates, null if there are none, False if the check failed.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
         let program = Program::of_host(context)?;
         for verb in [&["clean", "expire-cache"][..], &["check-update"]] {

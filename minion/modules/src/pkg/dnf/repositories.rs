@@ -1,4 +1,4 @@
-//! dnf's repositories: in `.repo` files, in the folders that its configuration names.
+//! dnf's repositories: `.repo` files in the directories of its configuration.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use crate::pkg::options::{Options, is_true};
 use crate::pkg::rpm::repo_files::{RepoFile, Section, all, comments, describe, differs, written};
 use crate::user::names;
 
-/// Where the configuration may be, in the order in which it is looked for.
+/// Possible paths of the configuration, in the order of the search.
 const CONFIGURATION: [&str; 4] = ["/etc/yum/yum.conf", "/etc/yum.conf", "/etc/dnf/dnf.conf", "/etc/tdnf/tdnf.conf"];
 const FOLDERS: [&str; 2] = ["/etc/yum/repos.d", "/etc/yum.repos.d"];
-/// What says where a repository is: one of them.
+/// Options with the location of a repository, of which it has one.
 const LINKS: [&str; 3] = ["baseurl", "mirrorlist", "metalink"];
 
-/// The folders that are said, or else those of the configuration.
+/// Returns the given directories, or those of the configuration.
 fn folders(args: &Map) -> Result<Vec<PathBuf>, CallError> {
     let said = args.get("basedir").filter(|said| said.is_truthy()).map(names);
     let folders = match said {
@@ -41,7 +41,7 @@ fn configured() -> Result<Vec<String>, CallError> {
     Ok(FOLDERS.map(str::to_owned).to_vec())
 }
 
-/// The name of a Copr repository, said as `copr:user/project`.
+/// Returns the name of a Copr repository, given as `copr:user/project`.
 fn repo_name(repo: &str) -> String {
     match repo.strip_prefix("copr:").and_then(|rest| rest.split_once('/')) {
         Some((user, project)) => format!("copr:copr.fedorainfracloud.org:{user}:{project}"),
@@ -53,12 +53,12 @@ fn failed(text: impl Into<String>) -> CallError {
     CallError::Execution(text.into())
 }
 
-/// A list of words as Python shows it.
+/// Formats a list as Python does.
 fn shown(folders: &[PathBuf]) -> String {
     Value::from(folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>()).to_string()
 }
 
-/// A copr repository is written by dnf itself.
+/// Enables a Copr repository, whose file is written by dnf.
 fn enable_copr(context: &Context, copr: &str) -> Result<(), CallError> {
     let program = Program::of_host(context)?;
     let plugin = if program.is_dnf() { "dnf-plugins-core" } else { "yum-plugin-copr" };
@@ -73,7 +73,7 @@ fn enable_copr(context: &Context, copr: &str) -> Result<(), CallError> {
     Ok(())
 }
 
-/// The file that a repository is to be written to, as it is now.
+/// Returns the file to which a repository is written, with its current content.
 fn file_for(
     context: &Context,
     repo: &str,
@@ -155,7 +155,7 @@ impl Repositories for Dnf {
         if LINKS.iter().filter(|link| args.contains_key(**link)).count() > 1 {
             return Err(failed(format!("One and only one of {} can be used", LINKS.join(", "))));
         }
-        // An option that is said to be empty is taken away; one kind of link is there in the place of the others.
+        // An empty option is removed; one type of location replaces the others.
         let is_empty = |value: &Value| !value.is_truthy() && !matches!(value, Value::Bool(_) | Value::Int(_));
         let mut unwanted: Vec<String> =
             args.iter().filter(|(_, value)| is_empty(value)).map(|(key, _)| key.to_string()).collect();
@@ -187,7 +187,7 @@ impl Repositories for Dnf {
             }
         }
         file.write(&path).map_err(CallError::execution)?;
-        // As in Salt: the options as they were given, and no comments.
+        // As in Salt: the options as given, without comments.
         let told = file.sections.iter().map(|(name, section)| {
             let mut told = Section { comments: Vec::new(), ..section.clone() }.told();
             if *name == repo_name(repo) {
@@ -210,7 +210,7 @@ impl Repositories for Dnf {
 
     fn differs(&self, have: &Map, wanted: &Map, _args: &Map) -> bool {
         wanted.iter().any(|(key, value)| match (key.as_str(), have.get(key)) {
-            // What is not said is enabled.
+            // The default is enabled.
             (Some("enabled"), None) => !is_true(value),
             (Some("comments"), Some(have)) => comments(have) != comments(value),
             (_, have) => differs(key, value, have),

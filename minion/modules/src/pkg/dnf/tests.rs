@@ -1,4 +1,4 @@
-//! dnf by transcripts of what it and rpm really say (dnf 4.14, rpm 4.18), shortened.
+//! dnf, by transcripts of the output of dnf 4.14 and rpm 4.18, shortened.
 
 use brine_function::Args;
 use brine_value::json::to_json;
@@ -10,7 +10,7 @@ fn grains() -> Map {
     map! {"id" => "m", "os" => "CentOS", "os_family" => "RedHat", "osarch" => "x86_64", "osmajorrelease" => 9}
 }
 
-/// Calls a function: what was run, and what came back.
+/// Calls a function and returns the commands it ran and its result.
 fn story(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), std::sync::Arc::clone(&scripted));
@@ -19,7 +19,7 @@ fn story(transcript: &str, function: &str, args: Map) -> String {
         Err(error) => error.to_string(),
     };
     let ran = scripted.ran();
-    // What is installed is asked all the time.
+    // Queries of installed packages are omitted.
     let ran: Vec<&str> = ran.lines().filter(|line| line.starts_with("dnf")).collect();
     format!("{}\n{told}", ran.join("\n"))
 }
@@ -39,7 +39,7 @@ const PLUGIN: &str = "
 ";
 
 #[test]
-fn what_is_there_and_what_is_newer() {
+fn installed_packages_and_upgrades_are_listed() {
     let script = TWO.to_owned()
         + "
         $ dnf --quiet --assumeyes clean expire-cache
@@ -82,7 +82,7 @@ fn what_is_there_and_what_is_newer() {
 }
 
 #[test]
-fn packages_are_installed_in_versions() {
+fn packages_are_installed_in_given_versions() {
     let one = |version: &str| map! {"name" => "brine-one", "version" => version};
     let script = format!(
         "{TWO}
@@ -172,7 +172,7 @@ fn packages_are_held() {
 }
 
 #[test]
-fn repositories_are_asked() {
+fn repositories_are_queried() {
     let clean = "
         $ dnf --quiet --assumeyes clean expire-cache
         $ dnf --quiet --assumeyes check-update
@@ -184,7 +184,7 @@ fn repositories_are_asked() {
 }
 
 #[test]
-fn the_older_programs_are_called_in_their_words() {
+fn yum_and_tdnf_are_called_with_their_options() {
     let script = "
         $ rpm -qa ...
         | brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166
@@ -203,7 +203,7 @@ fn the_older_programs_are_called_in_their_words() {
 }
 
 #[test]
-fn a_host_without_a_package_manager_says_so() {
+fn missing_package_manager_is_an_error() {
     let context = testing::context_with(grains(), Scripted::new(""));
     let told = context.call("pkg.refresh_db", Args::default()).unwrap_err().to_string();
     assert_eq!(told, "ERROR: neither dnf nor yum is installed: packages of this host cannot be managed");
@@ -215,7 +215,7 @@ fn a_host_without_a_package_manager_says_so() {
     );
 }
 
-/// What `pkgrepo` and the functions about repositories do with a folder.
+/// Runs `pkgrepo` and the functions on repositories in a temporary directory.
 #[test]
 fn repositories_are_managed() {
     let folder = tempfile::tempdir().unwrap();

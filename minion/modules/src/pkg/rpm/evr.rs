@@ -1,8 +1,8 @@
-//! How rpm compares versions: epoch, version and release, each in pieces of digits and of letters.
+//! rpm's order of versions: epoch, version and release, each compared in segments of digits and of letters.
 
 use std::cmp::Ordering;
 
-/// A version taken apart.
+/// A parsed version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Evr<'t> {
     epoch: u64,
@@ -11,7 +11,7 @@ struct Evr<'t> {
 }
 
 impl<'t> Evr<'t> {
-    /// Takes `2:1.0-3` apart. An epoch that is no number counts as none.
+    /// Parses `2:1.0-3`. An epoch that is not an integer is ignored.
     fn parse(text: &'t str) -> Self {
         let (epoch, rest) = text.split_once(':').unwrap_or(("0", text));
         let (version, release) = rest.split_once('-').unwrap_or((rest, ""));
@@ -19,7 +19,7 @@ impl<'t> Evr<'t> {
     }
 }
 
-/// Compares two versions. The release counts if both have one: `3.2` is asked for where `3.2-1` is good.
+/// Compares two versions. Releases are only compared if both have one: `3.2-1` satisfies `3.2`.
 pub fn compare(a: &str, b: &str) -> Ordering {
     let (a, b) = (Evr::parse(a), Evr::parse(b));
     let releases = || {
@@ -31,7 +31,7 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     a.epoch.cmp(&b.epoch).then_with(|| pieces(a.version, b.version)).then_with(releases)
 }
 
-/// Takes what stands at the start and is alike.
+/// Takes the prefix of characters that satisfy a predicate.
 fn take<'t>(text: &mut &'t str, is_part: fn(char) -> bool) -> &'t str {
     let end = text.find(|letter| !is_part(letter)).unwrap_or(text.len());
     let (taken, rest) = text.split_at(end);
@@ -47,7 +47,7 @@ fn pieces(mut a: &str, mut b: &str) -> Ordering {
     loop {
         take(&mut a, is_separator);
         take(&mut b, is_separator);
-        // A tilde comes before everything, even before the end.
+        // A tilde sorts before everything, even before the end.
         match (a.strip_prefix('~'), b.strip_prefix('~')) {
             (Some(rest_a), Some(rest_b)) => {
                 (a, b) = (rest_a, rest_b);
@@ -57,7 +57,7 @@ fn pieces(mut a: &str, mut b: &str) -> Ordering {
             (None, Some(_)) => return Ordering::Greater,
             (None, None) => {}
         }
-        // A caret comes after the end, but before everything else.
+        // A caret sorts after the end, but before everything else.
         match (a.strip_prefix('^'), b.strip_prefix('^')) {
             (Some(rest_a), Some(rest_b)) => {
                 (a, b) = (rest_a, rest_b);
@@ -75,7 +75,7 @@ fn pieces(mut a: &str, mut b: &str) -> Ordering {
             if is_number { |letter| letter.is_ascii_digit() } else { |letter| letter.is_ascii_alphabetic() };
         let (piece_a, piece_b) = (take(&mut a, kind), take(&mut b, kind));
         let order = if piece_b.is_empty() {
-            // Numbers are newer than letters.
+            // Digits are newer than letters.
             if is_number { Ordering::Greater } else { Ordering::Less }
         } else if is_number {
             let (a, b) = (piece_a.trim_start_matches('0'), piece_b.trim_start_matches('0'));
@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// What rpm 4.18 says of these.
+    /// Expected results are those of rpm 4.18.
     #[test]
     fn versions_are_compared_as_by_rpm() {
         for (a, order, b) in [
@@ -159,22 +159,22 @@ mod tests {
         }
     }
 
-    /// Versions with much in common, so that they differ late.
+    /// Similar versions, so that they differ late.
     fn version() -> impl Strategy<Value = String> {
         "([0-2]:)?[01a~^.]{0,6}(-[01.]{1,3})?"
     }
 
     proptest! {
         #[test]
-        fn any_text_can_be_compared(a in ".{0,12}", b in ".{0,12}") {
+        fn any_string_can_be_compared(a in ".{0,12}", b in ".{0,12}") {
             prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
             prop_assert_eq!(compare(&a, &a), Ordering::Equal);
         }
 
         #[test]
-        fn the_order_is_one(a in version(), b in version(), c in version()) {
+        fn the_order_is_total(a in version(), b in version(), c in version()) {
             let release = |text: &str| !Evr::parse(text).release.is_empty();
-            // Whether a release counts depends on both, so only versions of one kind have an order.
+            // Whether releases are compared depends on both versions, so only versions of one form are ordered.
             prop_assume!(release(&a) == release(&b) && release(&b) == release(&c));
             prop_assert_eq!(compare(&a, &b), compare(&b, &a).reverse());
             if compare(&a, &b) != Ordering::Greater && compare(&b, &c) != Ordering::Greater {

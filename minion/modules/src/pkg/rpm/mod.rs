@@ -1,4 +1,4 @@
-//! What dnf and zypper have in common: the packages are rpm's, and their repositories are in `.repo` files.
+//! Code shared by dnf and zypper: rpm packages, and `.repo` files.
 
 pub mod evr;
 pub mod repo_files;
@@ -13,7 +13,7 @@ use brine_host::programs::argument;
 use super::manager::{Details, Files, Installed, Listed};
 use super::options::Options;
 
-/// What rpm tells of a package, a line each.
+/// Query format of a package, one line each.
 const FORMAT: &str = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}_|-%{INSTALLTIME}\n";
 
 const X86_64: [&str; 2] = ["x86_64", "x86_64_v2"];
@@ -51,23 +51,23 @@ pub fn is_arch(text: &str) -> bool {
     [&X86_64[..], &X86_32, &ARM_32, &OTHERS, &["sh4", "sh4a"]].concat().contains(&text)
 }
 
-/// The architecture of this host.
+/// Returns the architecture of this host.
 pub fn own_arch(context: &Context) -> String {
     context.grains().get("osarch").map(ToString::to_string).unwrap_or_default()
 }
 
-/// Whether packages of an architecture are at home on another.
+/// Whether packages of an architecture are native on another.
 fn is_at_home(arch: &str, own: &str) -> bool {
     let both = |list: &[&str]| list.contains(&arch) && list.contains(&own);
     arch == own || arch == "noarch" || both(&X86_64) || both(&X86_32) || both(&ARM_32)
 }
 
-/// The name that a package has here: with its architecture, if that is not the host's.
+/// Returns the name of a package on this host: with its architecture, if that is not the host's.
 pub fn resolved(name: &str, arch: &str, own: &str) -> String {
     if is_at_home(arch, own) { name.to_owned() } else { format!("{name}.{arch}") }
 }
 
-/// The name without the architecture, if that is the host's.
+/// Returns the name without the architecture, if that is the host's.
 pub fn normal_name(context: &Context, name: &str) -> String {
     match split_arch(name) {
         Some((bare, arch)) if is_at_home(arch, &own_arch(context)) => bare.to_owned(),
@@ -75,12 +75,12 @@ pub fn normal_name(context: &Context, name: &str) -> String {
     }
 }
 
-/// A name and its architecture, if it ends with one.
+/// Splits a name from its architecture, if it ends with one.
 pub fn split_arch(name: &str) -> Option<(&str, &str)> {
     name.rsplit_once('.').filter(|(_, arch)| *arch == "noarch" || is_arch(arch))
 }
 
-/// The name, version and time of installation that a line tells.
+/// Parses the name, version and time of installation from a line.
 fn line(text: &str, own: &str) -> Option<(String, Installed)> {
     let fields: Vec<&str> = text.split("_|-").collect();
     let [name, epoch, version, release, arch, time] = fields[..] else { return None };
@@ -116,34 +116,34 @@ fn command(words: &[&str], options: &Options) -> Vec<String> {
     command
 }
 
-/// The packages that are installed.
+/// Returns the installed packages.
 pub fn list(context: &Context, options: &Options) -> Result<Listed, CallError> {
     let words = ["-qa", "--nodigest", "--nosignature", "--queryformat", FORMAT];
     let output = run(context, &command(&words, options), &[])?;
     if output.retcode != 0 {
-        return Err(CallError::Execution(format!("rpm cannot list the packages: {}", output.stderr)));
+        return Err(CallError::Execution(format!("rpm failed to list packages: {}", output.stderr)));
     }
     Ok(lines(&output.stdout, &own_arch(context)))
 }
 
-/// The name and version of the package in a file.
+/// Returns the name and version of a package file.
 pub fn of_file(context: &Context, path: &Path) -> Result<(String, String), CallError> {
     let path = path.display().to_string();
     let words = ["-qp", "--nodigest", "--nosignature", "--queryformat", FORMAT, &path];
     let output = run(context, &command(&words, &Options::default()), &[])?;
     let found = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
-    let told = || CallError::Execution(format!("{path} is no package: {}", output.stderr.trim()));
+    let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
     found.map(|(name, installed)| (name, installed.version)).ok_or_else(told)
 }
 
-/// The package that a file belongs to.
+/// Returns the package that owns a file.
 pub fn owner(context: &Context, path: &str) -> Result<String, CallError> {
     let output = run(context, &command(&["-qf", "--queryformat", "%{name}\n", path], &Options::default()), &[])?;
-    // Of several, each has a line.
+    // Several owners have a line each.
     Ok(if output.retcode == 0 { output.stdout.lines().next().unwrap_or_default().to_owned() } else { String::new() })
 }
 
-/// The files of packages. What rpm says of those that are not there stands among them, as in Salt.
+/// Returns the files of packages. rpm's messages on missing ones are among them, as in Salt.
 pub fn files(context: &Context, names: &[String]) -> Result<Files, CallError> {
     let mut words = vec![if names.is_empty() { "-qla".to_owned() } else { "-ql".to_owned() }];
     for name in names {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rpms_list_is_read() {
+    fn output_of_rpm_is_parsed() {
         let text = "brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166\n\
                     brine-two_|-2_|-1.0_|-3_|-noarch_|-1795275166\n\
                     kernel_|-0_|-6.2_|-1_|-x86_64_|-2\n\
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn architectures_of_the_host_are_no_part_of_a_name() {
+    fn names_omit_the_hosts_architecture() {
         for (name, own, expected) in [
             ("zsh.x86_64", "x86_64", "zsh"),
             ("zsh.noarch", "x86_64", "zsh"),

@@ -1,4 +1,4 @@
-//! The `.repo` files in which dnf and zypper keep their repositories: a section each, read as Salt reads them.
+//! The `.repo` files of dnf and zypper: one section per repository, parsed as Salt does.
 
 use std::path::{Path, PathBuf};
 
@@ -8,26 +8,26 @@ use indexmap::IndexMap;
 
 use crate::pkg::options::is_true;
 
-/// A repository as it is written.
+/// A repository in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Its options in order. A value may have several lines.
+    /// Options in order. A value may have several lines.
     pub options: IndexMap<String, String>,
-    /// The comments below its name, without their `#`.
+    /// Comments below its name, without their `#`.
     pub comments: Vec<String>,
 }
 
 /// A file of repositories.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepoFile {
-    /// The comments above all repositories.
+    /// Comments above all repositories.
     pub header: Vec<String>,
-    /// The repositories by name.
+    /// Repositories by name.
     pub sections: IndexMap<String, Section>,
 }
 
 impl Section {
-    /// The repository as Salt tells of it.
+    /// Returns the repository in Salt's form.
     pub fn told(&self) -> Map {
         let mut told: Map = self.options.iter().map(|(key, value)| (key.into(), value.into())).collect();
         if !self.comments.is_empty() {
@@ -44,7 +44,7 @@ impl Section {
 impl RepoFile {
     fn parse(text: &str) -> Self {
         let mut file = RepoFile::default();
-        // How far the option is indented whose value may go on.
+        // Indentation of the option whose value may continue.
         let mut option: Option<usize> = None;
         for line in text.lines() {
             let bare = line.trim();
@@ -80,14 +80,14 @@ impl RepoFile {
         file
     }
 
-    /// Reads a file; one that is not there is empty.
+    /// Reads a file; a missing one is empty.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         Ok(RepoFile::parse(&files::read_if_exists(path)?.unwrap_or_default()))
     }
 
-    /// Writes it.
+    /// Writes the file.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        // It may hold a password, so its mode stays.
+        // It may contain a password, so its mode is kept.
         files::rewrite(path, self.show().as_bytes(), 0o644)
     }
 
@@ -95,7 +95,7 @@ impl RepoFile {
         let mut lines = self.header.clone();
         for (name, section) in &self.sections {
             lines.push(format!("[{name}]"));
-            // Further lines of a value are indented, so that they are read as one.
+            // Continuation lines of a value are indented.
             lines.extend(section.options.iter().map(|(key, value)| format!("{key}={}", value.replace('\n', "\n "))));
             lines.extend(section.comments.iter().map(|comment| format!("# {comment}")));
             lines.push(String::new());
@@ -104,14 +104,14 @@ impl RepoFile {
     }
 }
 
-/// Comments of a state or call as they are kept.
+/// Returns the comments of a state or call as they are stored.
 pub fn comments(value: &Value) -> Vec<String> {
     let one = [value.clone()];
     let texts = value.as_list().unwrap_or(&one).iter().map(ToString::to_string);
     texts.map(|text| text.trim_start_matches('#').trim_start().to_owned()).collect()
 }
 
-/// A value as it is written.
+/// Formats a value.
 pub fn written(value: &Value) -> String {
     match value {
         Value::Bool(yes) => if *yes { "1" } else { "0" }.to_owned(),
@@ -120,7 +120,7 @@ pub fn written(value: &Value) -> String {
     }
 }
 
-/// The repositories in the files of some folders, with the file that each is in.
+/// Returns the repositories in the files of several directories, with the file of each.
 pub fn all(folders: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
     let mut found = IndexMap::new();
     for folder in folders {
@@ -136,11 +136,11 @@ pub fn all(folders: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, 
     Ok(found)
 }
 
-/// Brings the name for people and whether it is enabled to the names that `.repo` files have for them.
+/// Converts `humanname` and `disabled` to the options of `.repo` files.
 pub fn describe(name: &str, args: &mut Map) {
     let disabled = args.shift_remove("disabled");
     let humanname = args.shift_remove("humanname");
-    // Ubuntu's archives are not for here.
+    // PPAs are for Ubuntu only.
     args.shift_remove("ppa");
     args.entry("name".into()).or_insert_with(|| name.into());
     if let Some(humanname) = humanname {
@@ -149,7 +149,7 @@ pub fn describe(name: &str, args: &mut Map) {
     args.insert("enabled".into(), (!disabled.is_some_and(|disabled| is_true(&disabled))).into());
 }
 
-/// Whether an option is otherwise than it is wanted.
+/// Whether an option differs from the desired value.
 pub fn differs(key: &Value, wanted: &Value, have: Option<&Value>) -> bool {
     let Some(have) = have else { return key.as_str().is_some_and(|key| ["comps", "key_url"].contains(&key)) };
     if matches!(wanted, Value::Bool(_)) || matches!(have, Value::Bool(_)) {
@@ -166,7 +166,7 @@ mod tests {
                         # why it is there\n; unread\ngpgkey=\n\n[other]\nname=Other\n";
 
     #[test]
-    fn repositories_are_read_and_written() {
+    fn repositories_round_trip() {
         let file = RepoFile::parse(TEXT);
         insta::assert_snapshot!(file.show(), @r"
         # of a test
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_the_manager_reads_them() {
+    fn values_are_formatted_for_the_manager() {
         for (value, expected) in [
             (Value::Bool(true), "1"),
             (false.into(), "0"),

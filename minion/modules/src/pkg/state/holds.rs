@@ -1,4 +1,4 @@
-//! Packages that keep their versions.
+//! States of held packages.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};
@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 
 use crate::pkg::{Locks, Options, Packages, Wanted};
 
-/// Holds or releases one package: whether that worked, and what is told of it.
+/// Holds or releases one package, and returns whether that succeeded, with its report.
 fn select(
     context: &StateContext,
     function: &str,
@@ -25,7 +25,7 @@ fn select(
     Ok((one.get("result").is_some_and(Value::is_truthy), comment))
 }
 
-/// The locks of the package manager, or what is told if it has none.
+/// Returns the locks of the package manager, or the failure if it has none.
 fn locks<'p>(packages: &'p dyn Packages, name: &str) -> Result<&'p dyn Locks, Box<StateReturn>> {
     packages.locks().ok_or_else(|| {
         Box::new(StateReturn::failed(
@@ -36,7 +36,7 @@ fn locks<'p>(packages: &'p dyn Packages, name: &str) -> Result<&'p dyn Locks, Bo
     })
 }
 
-/// The state of a run that held or released packages.
+/// Returns the result of a run that held or released packages.
 fn selected(name: &str, good: bool, comments: &[String], changes: Map) -> StateReturn {
     let comment = if comments.is_empty() { "No changes made".to_owned() } else { comments.join("\n") };
     StateReturn { result: Some(good), ..StateReturn::ok(name, comment) }.with_changes(changes)

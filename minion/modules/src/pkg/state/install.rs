@@ -1,4 +1,4 @@
-//! Packages that are installed.
+//! States of installed packages.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
@@ -9,20 +9,20 @@ use crate::pkg::{
     Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, or_newer, satisfies, trouble,
 };
 
-/// How packages are installed.
+/// Options of an installation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct How {
-    /// Whether the repositories are asked before; unset, once in a job.
+    /// Whether the repositories are refreshed first; if unset, once per job.
     pub refresh: Option<bool>,
-    /// Whether the packages are held afterwards, or let go.
+    /// Whether the packages are held afterwards, or released.
     pub hold: Option<bool>,
-    /// Whether a newer version than the one that is said is good.
+    /// Whether a newer version than the given one is accepted.
     pub allow_updates: bool,
-    /// How they are got.
+    /// Options of the package manager.
     pub options: Options,
 }
 
-/// What is to be done with packages.
+/// Pending operations on packages.
 #[derive(Debug, Default)]
 struct Plan {
     install: Vec<Wanted>,
@@ -55,7 +55,7 @@ impl Plan {
     }
 }
 
-/// Whether a package is there, in a good version.
+/// Whether a package is installed in an accepted version.
 fn is_good(
     context: &StateContext,
     packages: &dyn Packages,
@@ -69,12 +69,12 @@ fn is_good(
     satisfies(&context.call, packages, have, version, how.options.ignore_epoch)
 }
 
-/// Whether the newest version is asked for.
+/// Whether the newest version is requested.
 fn is_latest((_, version): &Wanted) -> bool {
     version.as_deref() == Some(LATEST)
 }
 
-/// What is wanted, with the versions that [`LATEST`] means: the newest there is, or else what is installed.
+/// Replaces [`LATEST`] by actual versions: the newest available, or else the installed one.
 fn newest_said(
     context: &StateContext,
     packages: &dyn Packages,
@@ -88,7 +88,7 @@ fn newest_said(
         if !is_latest(one) {
             return one.clone();
         }
-        // Of several versions that are there, the last is the newest.
+        // Of several installed versions, the last is the newest.
         let have = before.get(&one.0).and_then(|have| have.rsplit(',').next());
         let version = newest.get(&one.0).map(String::as_str).or(have);
         (one.0.clone(), version.map(str::to_owned))
@@ -96,7 +96,7 @@ fn newest_said(
     Ok(wanted.iter().map(said).collect())
 }
 
-/// A package with the version that was asked for.
+/// Formats a package with its requested version.
 fn desired((package, version): &Wanted) -> String {
     match version {
         Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
@@ -109,7 +109,7 @@ fn list(wanted: &[Wanted]) -> String {
     wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
 }
 
-/// What was installed. Of many packages, their number alone.
+/// Formats the installed packages; many are only counted.
 pub(super) fn summary(names: &[String]) -> String {
     let list = names.join(", ");
     if list.chars().count() < 20 {
@@ -119,7 +119,7 @@ pub(super) fn summary(names: &[String]) -> String {
     format!("{} targeted package{ending} {verb} installed/updated.", names.len())
 }
 
-/// The change of a package that is not there yet, as a test tells it.
+/// Returns the change of a package that is not installed, as predicted by test mode.
 pub(super) fn newly(version: &str) -> Value {
     map! {"old" => "", "new" => version}.into()
 }
@@ -161,7 +161,7 @@ pub(super) fn install(
     Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
 }
 
-/// The state of packages that were there already, when they have been held or let go.
+/// Returns the result for packages that were installed already, after they were held or released.
 fn already_there(
     context: &StateContext,
     packages: &dyn Packages,
@@ -180,7 +180,7 @@ fn already_there(
     Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
 }
 
-/// What would be done.
+/// Returns the prediction.
 fn expected(
     context: &StateContext,
     packages: &dyn Packages,
@@ -214,7 +214,7 @@ fn expected(
     Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
 }
 
-/// What came of packages that were to be there.
+/// Outcome of an installation.
 #[derive(Debug, Default)]
 struct Outcome {
     failed: Vec<Wanted>,
@@ -256,7 +256,7 @@ impl Outcome {
         self.failed.is_empty() && self.not_reinstalled.is_empty()
     }
 
-    /// What is told of it, with what is told of holding the packages between.
+    /// Returns the comments, with those on holding the packages in between.
     fn comments(self, held: Held) -> Vec<String> {
         let mut comments = Vec::new();
         if !self.failed.is_empty() {
@@ -282,7 +282,7 @@ impl Outcome {
     }
 }
 
-/// What is told of packages that were to be held, or let go.
+/// Report on holding or releasing packages.
 #[derive(Debug)]
 struct Held {
     result: Option<bool>,
@@ -292,7 +292,7 @@ struct Held {
 }
 
 impl Held {
-    /// Holds the packages, or lets them go, if that is asked for; adds to the changes.
+    /// Holds or releases the packages, if requested, and adds to the changes.
     fn set(
         context: &StateContext,
         packages: &dyn Packages,
@@ -324,7 +324,7 @@ impl Held {
             }
             held.result = match one.get("result") {
                 _ if held.result == Some(false) || is_good => held.result,
-                // It would be held, or let go.
+                // Test mode: it would be held or released.
                 Some(Value::Nil) => None,
                 _ => Some(false),
             };
@@ -333,7 +333,7 @@ impl Held {
     }
 }
 
-/// Adds that a package is held to the changes: one that is new and held is told as both.
+/// Adds a hold to the changes: a package that is new and held has both.
 fn add_to(changes: &mut Map, package: Value, held: &Map) {
     let Some(change) = changes.get_mut(&package).and_then(Value::as_map_mut) else {
         changes.insert(package, held.clone().into());

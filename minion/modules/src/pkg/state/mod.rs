@@ -1,5 +1,5 @@
-//! `pkg`: packages as states. `install.rs` installs packages and `sources.rs` files, `remove.rs` removes, `upgrade.rs`
-//! brings to the newest versions, `holds.rs` keeps versions.
+//! `pkg`: states of packages. `install.rs` installs packages and `sources.rs` files, `remove.rs` removes packages,
+//! `upgrade.rs` upgrades them, `holds.rs` holds versions.
 
 mod holds;
 mod install;
@@ -24,10 +24,11 @@ use holds::{hold, unhold};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("pkg", [installed, latest, uptodate, removed, purged, held, unheld, mod_watch]);
 
-/// A package, or several by `pkgs`, installed, with a version if one is said: one, a glob, or conditions such as
-/// `>=1.2, <2`, or `latest`. With `allow_updates`, a newer one is good too. With `hold`, kept at its version, or let go.
+/// Ensure that a package, or several with `pkgs`, are installed, optionally in a version: one, a glob, conditions
+/// such as `>=1.2, <2`, or `latest`. With `allow_updates`, a newer version is accepted, too. With `hold`, the
+/// packages are held or released.
 ///
-/// Takes what `pkg.install` takes, such as `fromrepo`, `skip_verify` and `reinstall`.
+/// Accepts the arguments of `pkg.install`, such as `fromrepo`, `skip_verify` and `reinstall`.
 #[function]
 pub fn installed(
     context: &StateContext,
@@ -57,7 +58,7 @@ pub fn installed(
     told(&name, install::install(context, packages, &name, &wanted, &how))
 }
 
-/// A package, or several by `pkgs`, in the newest version.
+/// Ensure that a package, or several with `pkgs`, are installed in their newest version.
 #[function]
 pub fn latest(
     context: &StateContext,
@@ -75,7 +76,7 @@ pub fn latest(
     told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
 }
 
-/// All packages, or those in `pkgs`, in the newest versions that there are.
+/// Ensure that all packages, or those in `pkgs`, have their newest available version.
 #[function]
 pub fn uptodate(
     context: &StateContext,
@@ -89,7 +90,7 @@ pub fn uptodate(
     told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
 }
 
-/// A package, or several by `pkgs`, not installed; with a version, not in that one.
+/// Ensure that a package, or several with `pkgs`, are not installed; with a version, not in that version.
 #[function]
 pub fn removed(
     context: &StateContext,
@@ -103,7 +104,7 @@ pub fn removed(
     told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
 }
 
-/// A package, or several by `pkgs`, not installed, and nothing left of its configuration.
+/// Ensure that a package, or several with `pkgs`, are not installed, and that their configuration is removed.
 #[function]
 pub fn purged(
     context: &StateContext,
@@ -117,7 +118,8 @@ pub fn purged(
     told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
 }
 
-/// A package, or several by `pkgs`, kept at the version that it has; with `replace`, no others.
+/// Ensure that a package, or several with `pkgs`, are held at their current version; with `replace`, release all
+/// others.
 #[function]
 pub fn held(
     context: &StateContext,
@@ -134,7 +136,7 @@ pub fn held(
     told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
 }
 
-/// A package, or several by `pkgs`, that may get new versions; with `all`, each that there is.
+/// Ensure that a package, or several with `pkgs`, are not held; with `all`, release every package.
 #[function]
 pub fn unheld(
     context: &StateContext,
@@ -150,7 +152,7 @@ pub fn unheld(
     told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
 }
 
-/// What is done when something watched has changed: the state looks again.
+/// Run the state again when a watched state has changes.
 #[function]
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
@@ -160,14 +162,14 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     states.call(context, &format!("pkg.{sfun}"), brine_function::Args::keyword(kwargs))
 }
 
-/// Takes the packages of another state along: one call of the package manager instead of two.
+/// Merges the packages of another state into this one, to call the package manager once instead of twice.
 pub(crate) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
     let same = |key: &str| chunk.args.get(key) == other.args.get(key);
     let together = ["installed", "latest", "removed", "purged"].contains(&chunk.fun.as_str())
         && chunk.fun == other.fun
         && same("fromrepo")
         && same("refresh")
-        // What is held, or comes from files, is a matter of its own.
+        // States with holds or files are not merged.
         && ![&*chunk, other].iter().any(|chunk| chunk.args.contains_key("hold") || chunk.args.contains_key("sources"));
     if together {
         let mut all = named(chunk);
@@ -182,12 +184,12 @@ pub(crate) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
     together
 }
 
-/// A version, if one is said: `version: False` says none.
+/// Returns a version, if one is given: `version: False` is none.
 fn given(version: &Value) -> Option<String> {
     version.is_truthy().then(|| version.to_string())
 }
 
-/// The packages of a state as a list: `pkgs`, or its name with its version.
+/// Returns the packages of a state as a list: `pkgs`, or its name with its version.
 fn named(chunk: &Chunk) -> Vec<Value> {
     match (chunk.args.get("pkgs"), chunk.args.get("version")) {
         (Some(Value::List(packages)), _) => packages.clone(),
@@ -196,7 +198,7 @@ fn named(chunk: &Chunk) -> Vec<Value> {
     }
 }
 
-/// A program that could not be run is a failed state.
+/// Converts an error of running a program to a failed state.
 fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
     match done {
         Ok(done) => Ok(done.into()),
@@ -205,7 +207,7 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
     }
 }
 
-/// What the package manager could not even begin, in the words of a state.
+/// Returns the error of an operation that could not begin, in a state's wording.
 fn encountered(doing: &str, error: CallError) -> CallError {
     match error {
         CallError::Execution(message) => {
@@ -215,7 +217,7 @@ fn encountered(doing: &str, error: CallError) -> CallError {
     }
 }
 
-/// The packages without architectures that are the host's, unless names are to be left as they are.
+/// Removes the host's architecture from names, unless names are to be left unchanged.
 fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, kwargs: &Map) -> Vec<Wanted> {
     if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {
         return wanted;
@@ -223,12 +225,12 @@ fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, 
     wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
 }
 
-/// Whether a version is among those of a package that are there.
+/// Whether a version is among the installed ones of a package.
 fn has_version(have: Option<&String>, version: &str) -> bool {
     have.is_some_and(|have| have.split(',').any(|one| one == version))
 }
 
-/// Asks the repositories, if the state says so or, when it says nothing, once in a job.
+/// Refreshes the repositories, if the state requests it or, by default, once per job.
 fn refresh(
     context: &StateContext,
     packages: &dyn Packages,

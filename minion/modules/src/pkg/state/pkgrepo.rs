@@ -1,5 +1,4 @@
-//! `pkgrepo`: the repositories that packages come from. What is apt's, dnf's or zypper's alone is behind
-//! `Repositories`.
+//! `pkgrepo`: states of package repositories. Code specific to apt, dnf or zypper is behind `Repositories`.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -10,8 +9,9 @@ use crate::pkg::{Repositories, packages};
 /// State functions of `pkgrepo`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("pkgrepo", [managed, absent]);
 
-/// A repository: for apt said as a line of `sources.list`, for dnf and zypper by its name, with the options of its
-/// `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname` is its name for people.
+/// Ensure that a repository is configured: for apt given as a line of `sources.list`, for dnf and zypper by its
+/// name, with the options of its `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname`
+/// is its display name.
 #[function]
 pub fn managed(
     context: &StateContext,
@@ -26,16 +26,16 @@ pub fn managed(
     Ok(configured(context, &name, aptkey, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
-/// A repository that is in none of the package manager's files.
+/// Ensure that a repository is not in the package manager's files.
 #[function]
 pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     Ok(removed(context, &name, kwargs).unwrap_or_else(|failed| *failed).into())
 }
 
-/// A return that ends the state early.
+/// A result that ends the state early.
 type Early = Box<StateReturn>;
 
-/// The message of an error without what stands before it.
+/// Returns the message of an error without its prefix.
 fn message(error: CallError) -> String {
     match error {
         CallError::Execution(message) => message,
@@ -43,7 +43,7 @@ fn message(error: CallError) -> String {
     }
 }
 
-/// The repositories of this host's package manager.
+/// Returns the repositories of this host's package manager.
 fn repositories(context: &StateContext, name: &str) -> Result<&'static dyn Repositories, Early> {
     let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
     let packages = packages(&context.call).map_err(|error| failed(&message(error)))?;
@@ -124,13 +124,13 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     Ok(StateReturn::ok(name, format!("Configured package repo '{name}'")).with_changes(changes))
 }
 
-/// Whether a file has lines beside this one and comments.
+/// Whether a file has other lines than this one and comments.
 fn has_others(file: Option<&str>, name: &str) -> bool {
     let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#') && line != name.trim())
 }
 
-/// What is new, of the keys that are compared.
+/// Returns the differences in the compared keys.
 fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
     let of = |map: &Map, key: &Value| map.get(key).cloned().unwrap_or_default();
     keys.keys()

@@ -1,4 +1,4 @@
-//! Packages that are not installed.
+//! States of packages that are not installed.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;

@@ -1,4 +1,4 @@
-//! Packages that come as files: `sources` of `pkg.installed`.
+//! Packages from files: `sources` of `pkg.installed`.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
@@ -8,7 +8,7 @@ use super::install::{newly, summary};
 use super::{encountered, has_version};
 use crate::pkg::{Doing, Options, Packages, install_files, named_files, package_files, trouble};
 
-/// Installs the files whose packages are not there in their versions.
+/// Installs the files whose packages are not installed in their versions.
 pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
@@ -18,7 +18,7 @@ pub(super) fn install(
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
     let named = named_files(said)?;
-    // In test mode, what is in a file matters only where its package is there: an earlier state may bring the others.
+    // In test mode, a file is only read if its package is installed: an earlier state may create the others.
     let is_new = |package: &str| !before.contains_key(package);
     let looked_at = named.iter().filter(|(package, _)| !context.test || !is_new(package)).cloned().collect();
     let mut files = package_files(&context.call, packages, looked_at, &context.saltenv)?;

@@ -11,7 +11,7 @@ use super::*;
 use crate::pkg::{Files, Listed, Locks, Told, Versions, resolve};
 use crate::testing;
 
-/// A host whose packages are in memory. Versions are compared as text.
+/// A host with packages in memory. Versions are compared as strings.
 #[derive(Default)]
 struct Fake {
     installed: Mutex<Versions>,
@@ -202,7 +202,7 @@ fn story(test: bool) -> String {
 }
 
 #[test]
-fn packages_of_several_states_are_one_call() {
+fn aggregated_states_call_the_manager_once() {
     let chunk = |id: &str, fun: &str, args: Map| {
         let mut low = map! {"state" => "pkg", "fun" => fun, "name" => id};
         low.extend(args);
@@ -227,7 +227,7 @@ fn packages_of_several_states_are_one_call() {
 }
 
 #[test]
-fn packages_are_told_as_salt_tells_them() {
+fn results_of_packages_are_salts() {
     insta::assert_snapshot!(story(false), @r#"
     True: All specified packages are already installed | {}
     True: All specified packages are already installed and are at the desired version | {}
@@ -285,7 +285,7 @@ fn nothing_changes_in_test_mode() {
 }
 
 #[test]
-fn versions_and_holds_are_as_they_are_asked_for() {
+fn requested_versions_and_holds_are_applied() {
     let run = testing::state_context(false, &[]);
     let test = Context { run_opts: Some(Arc::new(map! {"test" => true})), ..run.call.clone() };
     let test = StateContext { call: test, ..testing::state_context(true, &[]) };
@@ -336,7 +336,7 @@ fn versions_and_holds_are_as_they_are_asked_for() {
 }
 
 #[test]
-fn packages_and_files_are_not_asked_for_together() {
+fn pkgs_and_sources_are_exclusive() {
     let context = testing::state_context(true, &[]);
     let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
     let args = brine_function::Args::keyword(args);
@@ -345,7 +345,7 @@ fn packages_and_files_are_not_asked_for_together() {
 }
 
 #[test]
-fn an_empty_list_is_no_work() {
+fn an_empty_list_changes_nothing() {
     let context = testing::state_context(true, &[]);
     let args = brine_function::Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
     let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
@@ -353,7 +353,7 @@ fn an_empty_list_is_no_work() {
 }
 
 #[test]
-fn all_packages_are_brought_to_their_newest_versions() {
+fn uptodate_upgrades_all_packages() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
     let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
     told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
@@ -371,7 +371,7 @@ fn all_packages_are_brought_to_their_newest_versions() {
 }
 
 #[test]
-fn packages_come_as_files() {
+fn packages_are_installed_from_files() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {

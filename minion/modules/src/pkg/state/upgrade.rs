@@ -1,4 +1,4 @@
-//! Packages in their newest versions: some, or all.
+//! States of upgraded packages: some, or all.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
@@ -7,15 +7,15 @@ use brine_value::{Map, Value, map};
 use super::{encountered, has_version, refresh};
 use crate::pkg::{Doing, Options, Packages, Wanted, full_trouble, install, newer, trouble, upgrade, wanted};
 
-/// The packages that are to be the newest.
+/// Packages to upgrade.
 pub(super) struct Names {
     /// Their names.
     pub all: Vec<String>,
-    /// Whether they were said as a list: then what is up to date among them is told.
+    /// Whether they were given as a list: then current packages are reported.
     pub is_list: bool,
 }
 
-/// As many names as one reads, or their number.
+/// Formats a few names, or the number of many.
 fn several(names: &[String]) -> Option<String> {
     (names.len() <= 10).then(|| names.join(", "))
 }
@@ -81,7 +81,7 @@ pub(super) fn newest(
     let asked: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
     let done = install(&context.call, packages, &asked, options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
-        // As in Salt: the changes are only told of.
+        // As in Salt: the changes are only part of the message.
         let trouble = CallError::Execution(full_trouble(packages, Doing::Installing, &done));
         return Err(encountered("installing", trouble));
     }

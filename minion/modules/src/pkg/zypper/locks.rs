@@ -1,4 +1,4 @@
-//! Holding packages: by zypper's locks.
+//! Holds of packages, with zypper's locks.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::pkg::options::Options;
 
 const LOCKS: &str = "etc/zypp/locks";
 
-/// The packages that are locked, with the version if the lock is for one.
+/// Returns the locked packages, with the version if the lock has one.
 fn read(text: &str) -> Vec<Wanted> {
     let lock = |paragraph: &str| {
         let field = |name: &str| {
@@ -31,7 +31,7 @@ fn read(text: &str) -> Vec<Wanted> {
     text.split("\n\n").filter_map(lock).collect()
 }
 
-/// A package as it is locked: `vim=9.0`.
+/// Formats a lock of a package: `vim=9.0`.
 fn spelled((name, version): &Wanted) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(version.as_ref().map_or(name.clone(), |version| format!("{name}={version}")))
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn locks_are_read() {
+    fn locks_are_parsed() {
         let text = "\ntype: package\nmatch_type: glob\ncase_sensitive: on\nsolvable_name: brine-one\n\n\n\
                     type: package\nmatch_type: glob\ncase_sensitive: on\nsolvable_name: brine-two\nversion: == 2:1.0-3\n\n\
                     type: patch\nsolvable_name: other\n";

@@ -26,30 +26,30 @@ use xml::{Element, elements, named};
 /// The Suse family's package manager.
 pub struct Zypper;
 
-/// Statuses that are no failure: patches are there, a restart is needed, nothing to refresh, a repository was left out, a
-/// script of a package failed.
+/// Exit statuses that are not failures: patches are available, a restart is needed, nothing to refresh, a
+/// repository was skipped, a script of a package failed.
 const NO_FAILURE: [i64; 8] = [0, 6, 100, 101, 102, 103, 106, 107];
-/// Another zypper is at work.
+/// Exit status if another zypper is running.
 const LOCKED: i64 = 7;
-/// How long, and how often, another zypper is waited for.
+/// Interval and number of retries while another zypper is running.
 const WAIT: Duration = Duration::from_secs(5);
 const WAITS: usize = 120;
-/// How many packages are asked for at once.
+/// Maximum number of packages per call.
 const BATCH: usize = 200;
 
-/// How zypper is called.
+/// Options of a call of zypper.
 #[derive(Debug, Clone, Copy, Default)]
 struct Call {
-    /// Its answer is read as XML.
+    /// Whether the output is XML.
     xml: bool,
-    /// It may ask the repositories.
+    /// Whether repositories may be refreshed.
     refreshable: bool,
-    /// It only reads, and needs no lock.
+    /// Whether the call only reads, and needs no lock.
     reads: bool,
 }
 
 impl Call {
-    /// What zypper says, if it does not fail.
+    /// Runs zypper and returns its output, or an error if it fails.
     fn run(self, context: &Context, options: &Options, words: &[String]) -> Result<String, CallError> {
         let output = self.output(context, options, words)?;
         if NO_FAILURE.contains(&output.retcode) || options.ignore_repo_failure {
@@ -83,12 +83,12 @@ impl Call {
             if output.retcode != LOCKED || cancelled_within(&context.job.cancel, WAIT) {
                 return Ok(output);
             }
-            tracing::info!(jid = context.job.jid, "another zypper is at work: waiting for it");
+            tracing::info!(jid = context.job.jid, "waiting for another zypper process");
         }
         run(context, &command, env)
     }
 
-    /// The elements of what zypper says.
+    /// Runs zypper and returns the elements of its output.
     fn elements(self, context: &Context, options: &Options, words: &[String]) -> Result<Vec<Element>, CallError> {
         Ok(elements(&Call { xml: true, ..self }.run(context, options, words)?))
     }
@@ -98,7 +98,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// The versions that `zypper info` tells, by package.
+/// Returns the versions in the output of `zypper info`, by package.
 fn informed(text: &str) -> Versions {
     let (mut found, mut name) = (Versions::new(), "");
     for line in text.lines() {
@@ -111,7 +111,7 @@ fn informed(text: &str) -> Versions {
     found
 }
 
-/// The repositories that `zypper refresh` has read: true for new, false for unchanged.
+/// Returns the repositories in the output of `zypper refresh`: true for new, false for unchanged.
 fn refreshed(text: &str) -> Map {
     let lines = text.lines().filter_map(|line| {
         let name = line.split('\'').nth(1)?.trim();
@@ -123,14 +123,14 @@ fn refreshed(text: &str) -> Map {
     lines.collect()
 }
 
-/// The package that zypper did not install because a newer one is there.
+/// Returns the packages that zypper did not install because a newer version is installed.
 fn downgrades(text: &str) -> Vec<String> {
     let lines = text.lines().filter(|line| line.contains("has lower version"));
     let name = |line: &str| line.strip_prefix("The selected package '")?.split('\'').next().map(str::to_owned);
     lines.filter_map(name).collect()
 }
 
-/// How a package is asked for: `brine-one=1.0-1`.
+/// Formats a requested package: `brine-one=1.0-1`.
 fn target((name, version): &Wanted) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(match version {
@@ -272,7 +272,7 @@ impl Packages for Zypper {
         Ok(Vec::new())
     }
 
-    /// By repository, whether it has something new.
+    /// Returns by repository whether it has changed.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError> {
         let by_pillar = || {
             let force = context.pillar().get("zypper").and_then(|zypper| zypper.get("refreshdb_force")).map(is_true);

@@ -20,7 +20,7 @@ fn sections(args: &Map) -> Result<IndexMap<String, (PathBuf, Section)>, CallErro
     all(&[Path::new(&root).join(FOLDER)]).map_err(CallError::execution)
 }
 
-/// A repository as Salt tells of it: what is 0 or 1 is a truth value, and `NONE` is nothing.
+/// Returns a repository in Salt's form: 0 and 1 are booleans, and `NONE` is null.
 fn told(alias: &str, section: &Section) -> Map {
     let value = |text: &str| match text {
         "0" => false.into(),
@@ -37,7 +37,7 @@ fn failed(text: String) -> CallError {
     CallError::Execution(text)
 }
 
-/// An address whose path is never empty.
+/// Adds the root path to a URL without a path.
 fn complete(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) if !rest.contains('/') => format!("{scheme}://{rest}/"),
@@ -45,7 +45,7 @@ fn complete(url: &str) -> String {
     }
 }
 
-/// Adds a repository that is not there yet.
+/// Adds a new repository.
 fn add(context: &Context, repo: &str, args: &Map, options: &Options) -> Result<(), CallError> {
     let text = |key: &str| args.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
     let url = text("url").or_else(|| text("mirrorlist")).or_else(|| text("baseurl")).ok_or_else(|| {
@@ -71,7 +71,7 @@ fn add(context: &Context, repo: &str, args: &Map, options: &Options) -> Result<(
     Ok(())
 }
 
-/// What zypper is told to change of a repository.
+/// Returns the options of zypper for the changes of a repository.
 fn changes(args: &Map) -> Vec<String> {
     const SWITCHES: [(&str, &str, &str); 4] = [
         ("enabled", "--enable", "--disable"),
@@ -119,7 +119,7 @@ impl Repositories for Zypper {
         let baseurl = args.get("baseurl").filter(|_| !have.is_empty());
         let mut is_added = have.is_empty();
         if baseurl.is_some_and(|baseurl| have.get("baseurl") != Some(baseurl)) {
-            // zypper changes no address, so the repository is added anew, with all that it had.
+            // zypper cannot change a URL, so the repository is added again, with all its options.
             self.delete(context, repo, &args)?;
             for (key, value) in have {
                 args.entry(key).or_insert(value);
@@ -136,7 +136,7 @@ impl Repositories for Zypper {
             Call { xml: true, refreshable: true, ..Call::default() }.run(context, &options, &command)?;
         }
         if options.import_keys {
-            // The key is taken only when the repository is read.
+            // The key is imported when the repository is refreshed.
             self.refresh(context, &Options { repos: vec![repo.to_owned()], ..options })?;
         }
         let mut told = self.one(context, repo, &args)?;
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_to_be_changed_is_said_in_zyppers_words() {
+    fn changes_are_options_of_zypper() {
         for (args, expected) in [
             (map! {}, ""),
             (map! {"enabled" => true, "gpgcheck" => false, "name" => "Case"}, "--enable --no-gpgcheck --name Case"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_without_a_path_are_completed() {
+    fn urls_without_a_path_are_completed() {
         for (url, expected) in
             [("http://a", "http://a/"), ("http://a/", "http://a/"), ("http://a/b", "http://a/b"), ("dir:/a", "dir:/a")]
         {

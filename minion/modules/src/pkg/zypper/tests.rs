@@ -1,4 +1,4 @@
-//! zypper by transcripts of what it and rpm really say (zypper 1.14, rpm 4.18), shortened.
+//! zypper, by transcripts of the output of zypper 1.14 and rpm 4.18, shortened.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ fn grains() -> Map {
     map! {"id" => "m", "os" => "openSUSE", "os_family" => "Suse", "osarch" => "x86_64"}
 }
 
-/// Calls a function: what was run of zypper, and what came back.
+/// Calls a function and returns the zypper commands it ran and its result.
 fn story(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), Arc::clone(&scripted));
@@ -33,7 +33,7 @@ const TWO: &str = "
 ";
 
 #[test]
-fn what_is_there_and_what_is_newer() {
+fn installed_packages_and_upgrades_are_listed() {
     let script = TWO.to_owned()
         + "
         $ zypper --non-interactive --no-refresh info -t package brine-one brine-two nosuch
@@ -80,7 +80,7 @@ fn what_is_there_and_what_is_newer() {
 }
 
 #[test]
-fn packages_are_installed_in_versions() {
+fn packages_are_installed_in_given_versions() {
     let script = TWO.to_owned()
         + "
         $ zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name brine-one=1.1-1 brine-new

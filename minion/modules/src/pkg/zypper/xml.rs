@@ -1,4 +1,4 @@
-//! The elements of what `zypper --xmlout` writes, in their order, with their attributes and the text behind them.
+//! Parses the output of `zypper --xmlout` into a flat list of elements with their attributes and following text.
 
 use quick_xml::XmlVersion;
 use quick_xml::escape::resolve_predefined_entity;
@@ -11,18 +11,18 @@ pub struct Element {
     /// Its name.
     pub name: String,
     attributes: Vec<(String, String)>,
-    /// The text up to the next element.
+    /// Text up to the next element.
     pub text: String,
 }
 
 impl Element {
-    /// An attribute; an empty text if it is not there.
+    /// Returns an attribute; an empty string if it is missing.
     pub fn attribute(&self, name: &str) -> &str {
         self.attributes.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 }
 
-/// Returns the elements of a text, up to what is not XML.
+/// Returns the elements of a text, up to the first invalid XML.
 pub fn elements(text: &str) -> Vec<Element> {
     let mut reader = Reader::from_str(text);
     reader.config_mut().allow_dangling_amp = true;
@@ -51,7 +51,7 @@ pub fn elements(text: &str) -> Vec<Element> {
     }
 }
 
-/// The elements of a name.
+/// Returns the elements with a name.
 pub fn named<'e>(elements: &'e [Element], name: &'e str) -> impl Iterator<Item = &'e Element> {
     elements.iter().filter(move |element| element.name == name)
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_are_read() {
+    fn elements_are_parsed() {
         let text = "<?xml version='1.0'?>\n<stream>\n<message type=\"info\">Name of &apos;case&apos; &amp;lt; set</message>\n\
                     <solvable status='installed' name=\"brine-one\" edition=\"2:1.0-1\"/>\n</stream>";
         let found = elements(text);
@@ -93,7 +93,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(text in "[<>/='\"a&; é]{0,40}") {
+        fn any_text_is_parsed(text in "[<>/='\"a&; é]{0,40}") {
             elements(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! `salt.state`: SLS files applied on minions.
+//! `salt.state`: applies SLS files on minions.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
@@ -42,13 +42,13 @@ pub struct StateArgs {
     /// SLS files or ids to leave out.
     #[default]
     exclude: Value,
-    /// Whether runs wait for others on the minion.
+    /// Whether runs are queued on the minion.
     #[default(false.into())]
     queue: Value,
-    /// Whether runs may go side by side on the minion.
+    /// Whether runs may be concurrent on the minion.
     #[default(false.into())]
     concurrent: Value,
-    /// Returners that minions hand their returns to as well.
+    /// Additional returners of the minions.
     #[default]
     ret: String,
     /// Configuration profile of the returners.
@@ -83,8 +83,8 @@ pub struct StateArgs {
     _kwargs: Map,
 }
 
-/// Applies SLS files, a top file or the highstate on minions. `allow_fail` minions may fail, and those of
-/// `fail_minions`; with `expect_minions`, who does not return has failed.
+/// Apply SLS files, a top file or the highstate on minions. `allow_fail` is the number of minions that may fail,
+/// `fail_minions` lists some; with `expect_minions`, a minion that does not return has failed.
 #[function]
 pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     let (fun, mods) = if given.highstate == Some(true) {
@@ -145,7 +145,7 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     .into())
 }
 
-/// What came of states on minions.
+/// Returns the result of states on minions.
 fn applied(
     name: &str,
     answers: &[Answer],
@@ -201,7 +201,7 @@ fn applied(
     with_jid(done, answers)
 }
 
-/// What is wrong with a return that is not the results of states, in one line.
+/// Returns a line on a return that is not a result of states.
 fn detail(id: &str, value: Option<&Value>) -> Option<String> {
     match value {
         None => Some(format!("Minion {id} did not return a state result.")),

@@ -1,4 +1,4 @@
-//! `salt.function`: an execution function called on minions.
+//! `salt.function`: calls an execution function on minions.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
@@ -22,7 +22,7 @@ pub struct FunctionArgs {
     /// Keyword arguments of the function.
     #[default]
     kwarg: Option<Map>,
-    /// Returners that minions hand their returns to as well.
+    /// Additional returners of the minions.
     #[default]
     ret: String,
     /// Configuration profile of the returners.
@@ -37,7 +37,7 @@ pub struct FunctionArgs {
     /// Minions that may fail.
     #[default]
     fail_minions: Value,
-    /// Execution function that judges each return.
+    /// Execution function that decides whether each return is a success.
     #[default]
     fail_function: Option<String>,
     /// Seconds to wait for returns.
@@ -57,8 +57,8 @@ pub struct FunctionArgs {
     _kwargs: Map,
 }
 
-/// Calls an execution function on minions. It has failed where its retcode is not 0, where it gives false,
-/// and where `fail_function`, an execution function of the master's host, gives false for its return.
+/// Call an execution function on minions. It has failed on a minion if its retcode is not 0, if it returns false,
+/// or if `fail_function`, an execution function called on the master, returns false for its return.
 #[function]
 pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResult {
     let name = &given.name;

@@ -1,5 +1,5 @@
-//! `salt`: the states of an orchestration, which act on the master: jobs for minions, runner and wheel
-//! functions, waiting for events.
+//! `salt`: states of an orchestration, which run on the master: jobs for minions, runner and wheel functions,
+//! waiting for events.
 
 mod apply;
 mod call;
@@ -21,19 +21,19 @@ use crate::state::names;
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("salt", [apply::state, call::function, runner, wheel, wait_for_event, parallel_runners]);
 
-/// Calls a runner function on the master; what it is given beside its name are the function's arguments.
+/// Call a runner function on the master; further arguments are those of the function.
 #[function]
 pub fn runner(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
 }
 
-/// Calls a wheel function on the master; what it is given beside its name are the function's arguments.
+/// Call a wheel function on the master; further arguments are those of the function.
 #[function]
 pub fn wheel(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
 }
 
-/// Waits until each id of a list was seen in the field `event_id` of an event whose tag matches the name.
+/// Wait until each id of a list has occurred in the field `event_id` of an event whose tag matches the name.
 #[function]
 pub fn wait_for_event(
     context: &StateContext,
@@ -43,7 +43,7 @@ pub fn wait_for_event(
     #[default(300.0)] timeout: f64,
     #[default("master".into())] node: String,
 ) -> CallResult {
-    // The events are those of the master: an orchestration runs nowhere else.
+    // The events are the master's: orchestrations only run there.
     _ = node;
     if context.test {
         return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
@@ -84,7 +84,7 @@ pub fn wait_for_event(
     Ok(done.with_changes(changes).into())
 }
 
-/// Calls several runner functions side by side: a mapping of ids to `name` and `kwarg`.
+/// Call several runner functions in parallel: a mapping of ids to `name` and `kwarg`.
 #[function]
 pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[keywords] _kwargs: Map) -> CallResult {
     let mut wanted: Vec<(String, String, Map)> = Vec::new();
@@ -116,7 +116,7 @@ pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[
     Ok(side_by_side(&name, all).into())
 }
 
-/// How a job of an orchestration is published.
+/// A job that an orchestration publishes.
 struct Job {
     tgt: Value,
     tgt_type: String,
@@ -131,7 +131,7 @@ struct Job {
 }
 
 impl Job {
-    /// Publishes it and waits: what came of it, without who did not return unless minions are expected.
+    /// Publishes the job and waits for the returns. Minions without a return are only included if they are expected.
     fn run(
         self,
         context: &StateContext,
@@ -174,12 +174,12 @@ impl Job {
     }
 }
 
-/// Names as a list, or as text with commas; none if there is nothing.
+/// Returns names as a list: they are given as a list, or separated by commas.
 fn words(value: &Value) -> Vec<String> {
     if value.is_nil() { Vec::new() } else { names(value) }
 }
 
-/// A list of one-key mappings as one mapping.
+/// Merges a list of one-key mappings.
 fn flat(value: &Value) -> Map {
     match value {
         Value::Map(map) => map.clone(),
@@ -190,7 +190,7 @@ fn flat(value: &Value) -> Map {
     }
 }
 
-/// Whether the results of a state run are all good. What is no mapping is an error, in words.
+/// Whether all results of a state run are successful. Anything but a mapping is an error.
 pub fn is_success(results: &Value) -> bool {
     let Some(results) = results.as_map().filter(|results| !results.is_empty()) else { return false };
     results.values().all(|result| match result.as_map() {
@@ -207,7 +207,7 @@ fn with_jid(mut done: StateReturn, answers: &[Answer]) -> StateReturn {
     done
 }
 
-/// What came of a function on minions.
+/// Returns the result of a function on minions.
 fn called(name: &str, answers: &[Answer], may_fail: &[String], good: impl Fn(&Value) -> bool) -> StateReturn {
     if answers.is_empty() {
         return StateReturn::failed(name, "No minions responded");
@@ -234,7 +234,7 @@ fn called(name: &str, answers: &[Answer], may_fail: &[String], good: impl Fn(&Va
     with_jid(done, answers)
 }
 
-/// A runner or wheel function as a state.
+/// Calls a runner or wheel function as a state.
 fn on_master(
     context: &StateContext,
     kind: &str,
@@ -267,7 +267,7 @@ fn on_master(
     Ok(done.into())
 }
 
-/// What came of runner functions that ran side by side.
+/// Returns the result of runner functions that ran in parallel.
 fn side_by_side(name: &str, all: Vec<(String, Called)>) -> StateReturn {
     let failed: Vec<&str> = all.iter().filter(|(_, called)| !called.success).map(|(id, _)| id.as_str()).collect();
     let comment = match failed[..] {
@@ -291,7 +291,7 @@ fn side_by_side(name: &str, all: Vec<(String, Called)>) -> StateReturn {
     done
 }
 
-/// The changes in the results of an orchestration.
+/// Returns the changes in the results of an orchestration.
 fn changes_in(results: &Value) -> Value {
     let Some(map) = results.as_map() else { return Value::map() };
     if let Some(changes) = map.get("changes") {

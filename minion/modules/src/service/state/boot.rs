@@ -1,4 +1,4 @@
-//! Whether services start with the host.
+//! Enabling and disabling services at boot.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
@@ -7,15 +7,14 @@ use brine_value::{Map, map};
 use super::Services;
 use crate::service::How;
 
-/// What became of a service that should start with the host or not: `changes` are there if they are to take the place
-/// of those that there were.
+/// Outcome of enabling or disabling a service: `changes`, if present, replace the earlier ones.
 pub(super) struct Toggled {
     result: Option<bool>,
     comment: String,
     changes: Option<Map>,
 }
 
-/// What there is to tell, with this instead.
+/// Applies the outcome to a result.
 pub(super) fn apply(mut told: StateReturn, toggled: Toggled) -> StateReturn {
     told.result = toggled.result;
     told.comment = toggled.comment;
@@ -25,8 +24,8 @@ pub(super) fn apply(mut told: StateReturn, toggled: Toggled) -> StateReturn {
     told
 }
 
-/// Has a service start with the host, or not. `runs` says whether it was started or stopped before that; with `result`,
-/// that went well.
+/// Enables or disables a service. `runs` is whether it was started or stopped before; `result` is the outcome of
+/// that.
 pub(super) fn toggle(
     services: &impl Services,
     context: &StateContext,
@@ -80,7 +79,7 @@ pub(super) fn toggle(
     Ok(told(Some(false), comment, None))
 }
 
-/// A service that starts with the host or does not.
+/// Ensures that a service is enabled or disabled.
 pub(super) fn state(
     services: &impl Services,
     context: &StateContext,

@@ -1,4 +1,4 @@
-//! Whether services can be started at all.
+//! Masks of services.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
@@ -6,7 +6,7 @@ use brine_value::map;
 
 use super::Services;
 
-/// A service that is masked or is not: for good, or with `runtime` until the next start of the host.
+/// Ensures that a service is masked or not: permanently, or with `runtime` until the next boot.
 pub(super) fn state(
     services: &impl Services,
     context: &StateContext,

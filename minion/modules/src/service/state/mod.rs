@@ -1,4 +1,4 @@
-//! `service`: services as states.
+//! `service`: states of services.
 
 mod boot;
 mod masks;
@@ -16,7 +16,7 @@ use crate::service::{How, Init, systemd};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch]);
 
-/// A service that runs, and with `enable` starts with the host or does not.
+/// Ensure that a service is running, and with `enable` that it is enabled or disabled at boot.
 #[function]
 pub fn running(
     context: &StateContext,
@@ -30,7 +30,7 @@ pub fn running(
     told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
 }
 
-/// A service that does not run, and with `enable` starts with the host or does not.
+/// Ensure that a service is not running, and with `enable` that it is enabled or disabled at boot.
 #[function]
 pub fn dead(
     context: &StateContext,
@@ -44,32 +44,32 @@ pub fn dead(
     told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
 }
 
-/// A service that starts with the host.
+/// Ensure that a service is enabled at boot.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
 }
 
-/// A service that does not start with the host.
+/// Ensure that a service is disabled at boot.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
 }
 
-/// A service that nobody can start, for good or with `runtime` until the next start of the host.
+/// Ensure that a service is masked, permanently or with `runtime` until the next boot.
 #[function]
 pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
     told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
 }
 
-/// A service that can be started again.
+/// Ensure that a service is not masked.
 #[function]
 pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
     told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
 }
 
-/// What is done when something watched has changed: the service is restarted, or with `reload`
-/// reads its configuration again; one that should be dead is stopped.
+/// Restart the service when a watched state has changes, or reload its configuration with `reload`; a service that
+/// should be dead is stopped.
 #[function]
 pub fn mod_watch(
     context: &StateContext,
@@ -82,13 +82,13 @@ pub fn mod_watch(
     #[default(false)] force: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    // For other systems than these.
+    // Only for other operating systems.
     _ = full_restart;
     let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
     told(&name, watched(&Host::new(context), context, &name, &wanted))
 }
 
-/// What systemd alone knows to do.
+/// Returns the options that only systemd supports.
 fn how(kwargs: &Map) -> How {
     let said = |key: &str| kwargs.get(key).map(Value::is_truthy);
     How {
@@ -98,7 +98,7 @@ fn how(kwargs: &Map) -> How {
     }
 }
 
-/// A mistake that many make.
+/// Rejects a common mistake in the arguments.
 fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
     kwargs.get("enabled")?;
     let comment =
@@ -106,7 +106,7 @@ fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
     Some(StateReturn::failed(name, comment))
 }
 
-/// How a service should be.
+/// The desired state of a service.
 struct Wanted {
     runs: bool,
     enable: Option<bool>,
@@ -115,7 +115,7 @@ struct Wanted {
     how: How,
 }
 
-/// What a watched change should do.
+/// Action on a watched change.
 struct Watched {
     sfun: String,
     sig: Option<String>,
@@ -125,9 +125,9 @@ struct Watched {
     how: How,
 }
 
-/// What a service can be asked and told.
+/// Queries and actions on services.
 trait Services {
-    /// Whether there is nobody who starts services, though systemd is installed.
+    /// Whether systemd is installed but not running.
     fn is_offline(&self) -> bool;
     fn can_mask(&self) -> bool;
     fn is_available(&self, name: &str) -> Result<bool, CallError>;
@@ -192,13 +192,13 @@ fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallE
     }
 }
 
-/// Waits for a service that needs a while. Says whether the job was ended meanwhile.
+/// Waits for a service to settle. Returns whether the job was ended in the meantime.
 fn wait(context: &StateContext, delay: &Value) -> bool {
     let delay = brine_runtime::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
     !delay.is_zero() && brine_host::process::cancelled_within(&context.call.job.cancel, delay)
 }
 
-/// A service that runs, or does not.
+/// Ensures that a service is running or not.
 fn be(services: &impl Services, context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
     if services.is_offline() {
         return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
@@ -298,7 +298,7 @@ fn watched(
         return Ok(StateReturn::would(name, format!("Service is set to be {done}")));
     }
     if action == "start" {
-        // What is left of one that failed goes first.
+        // Stops the remains of a failed service first.
         services.act("stop", name, How::default())?;
     }
     let acted = services.act(action, name, wanted.how)?;

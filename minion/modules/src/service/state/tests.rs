@@ -1,11 +1,11 @@
-//! One service in memory, and what is told of it.
+//! Results of states for a service in memory.
 
 use std::cell::Cell;
 
 use super::*;
 use crate::testing;
 
-/// One service in memory, named `web`.
+/// A service in memory, named `web`.
 struct Fake {
     runs: Cell<bool>,
     enabled: Cell<bool>,
@@ -98,7 +98,7 @@ fn story(test: bool, obeys: bool) -> String {
 }
 
 #[test]
-fn services_are_told_as_salt_tells_them() {
+fn results_of_services_are_salts() {
     insta::assert_snapshot!(story(false, true), @r#"
     False: The named service nosuch is not available | {}
     True: The named service nosuch is not available | {}
@@ -150,7 +150,7 @@ fn nothing_changes_in_test_mode() {
 }
 
 #[test]
-fn services_that_do_not_obey_are_failures() {
+fn services_that_do_not_change_are_failures() {
     insta::assert_snapshot!(story(false, false), @r#"
     False: The named service nosuch is not available | {}
     True: The named service nosuch is not available | {}

@@ -1,4 +1,4 @@
-//! `ssh_auth`: keys that users log in with as states.
+//! `ssh_auth`: states of authorized keys.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -41,8 +41,8 @@ pub struct PresentArgs {
     _kwargs: Map,
 }
 
-/// A key that a user logs in with, or with `source` all keys of a file. The name may be a whole line: options, the
-/// kind of the key, the key, and a comment.
+/// Ensure that a user has an authorized key, or with `source` all keys of a file. The name may be a whole line:
+/// options, the type of the key, the key, and a comment.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
@@ -54,7 +54,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     done.map(Into::into)
 }
 
-/// A key that a user does not log in with, or with `source` all keys of a file.
+/// Ensure that a user does not have an authorized key, or with `source` any of the keys of a file.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -106,7 +106,7 @@ pub struct ManageArgs {
     _kwargs: Map,
 }
 
-/// The keys that a user logs in with: these and no others.
+/// Ensure that a user has exactly these authorized keys.
 #[function]
 pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
     _ = (args.name, args.source);
@@ -137,7 +137,7 @@ pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
     Ok(done.into())
 }
 
-/// The key that a name means: a whole line, or a key and a comment.
+/// Parses the key in a name: a whole line, or a key and a comment.
 fn key(name: &str, enc: String, comment: String, options: Vec<String>) -> Key {
     if let Some(mut whole) = Key::parse(name) {
         if whole.options.is_empty() {
@@ -153,7 +153,7 @@ fn key(name: &str, enc: String, comment: String, options: Vec<String>) -> Key {
     Key { options, enc, key: key.to_owned(), comment }
 }
 
-/// A user and his file of keys.
+/// A user and the path of the `authorized_keys` file.
 struct Whose {
     user: String,
     config: String,

@@ -1,4 +1,4 @@
-//! `ssh_known_hosts`: hosts whose keys are known as states.
+//! `ssh_known_hosts`: states of known hosts.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -20,7 +20,7 @@ pub struct PresentArgs {
     /// Fingerprint that the key of the host must have.
     #[default]
     fingerprint: Option<String>,
-    /// Public key of the host; asked of the host by default.
+    /// Public key of the host; retrieved from the host by default.
     #[default]
     key: Option<String>,
     /// Port of the host's SSH server.
@@ -43,7 +43,8 @@ pub struct PresentArgs {
     fingerprint_hash_type: Option<String>,
 }
 
-/// A host that a user, or all, know by this key, by the key of this fingerprint, or by what the host itself says.
+/// Ensure that a host is known to a user, or to all, by this key, by the key with this fingerprint, or by the key
+/// it presents.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let known = place(args.user.as_deref(), args.config).and_then(|config| {
@@ -91,7 +92,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     Ok(StateReturn::ok(name, comment).with_changes(changes).into())
 }
 
-/// A host that a user, or all, do not know.
+/// Ensure that a host is not known to a user, or to all.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -108,7 +109,7 @@ pub fn absent(
     let would = || StateReturn::would(name, format!("Key for {name} is set to be removed from {config}"));
     let file = match File::of(given(user.as_deref()), Some(&config)) {
         Ok(file) => file,
-        // The user may be one whom a state before would make.
+        // An earlier state may create the user.
         Err(_) if context.test => return Ok(would().into()),
         Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
@@ -129,12 +130,12 @@ pub fn absent(
     Ok(done.into())
 }
 
-/// A user that is named at all.
+/// Returns the user, unless the name is empty.
 fn given(user: Option<&str>) -> Option<&str> {
     user.filter(|user| !user.is_empty())
 }
 
-/// The name of the file that is meant, as it is told.
+/// Returns the path of the file, as reported.
 fn place(user: Option<&str>, config: Option<String>) -> Result<String, String> {
     let usual = if given(user).is_some() { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
     let config = config.filter(|config| !config.is_empty()).unwrap_or_else(|| usual.into());

@@ -1,4 +1,4 @@
-//! `user`: users as states.
+//! `user`: states of users.
 
 mod present;
 mod wanted;
@@ -14,13 +14,13 @@ use self::wanted::{GECOS, Wanted};
 use crate::shadow::{self, Shadow};
 use crate::user::describe;
 
-/// What stands for a hash in what is returned.
+/// Placeholder for a hash in results.
 const HIDDEN: &str = "XXX-REDACTED-XXX";
 
 /// State functions of `user`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("user", [present::present, absent]);
 
-/// No user of this name; `purge` takes the home folder too.
+/// Ensure that a user is absent; `purge` also deletes the home directory.
 #[function]
 pub fn absent(
     context: &StateContext,
@@ -64,7 +64,7 @@ fn present_state(
     if !missing.is_empty() && !context.test {
         return Ok(StateReturn::failed(name, format!("The following group(s) are not present: {missing}")));
     }
-    // In test mode, a state before this one may be the one that makes them.
+    // In test mode, an earlier state may create the groups.
     wanted.groups.iter_mut().for_each(|groups| groups.retain(|group| accounts.group(group).is_some()));
     let Some(user) = accounts.user(name) else {
         if context.test {
@@ -93,7 +93,7 @@ fn present_state(
     update(context, user, &wanted, accounts, changes)
 }
 
-/// Changes what differs, and looks whether that is all.
+/// Applies the differences, and checks the result.
 fn update(
     context: &StateContext,
     user: &Account,
@@ -134,7 +134,7 @@ fn update(
             call(context, &format!("user.ch{key}"), &[name.into(), value])?;
         }
     }
-    // Last, as which groups are further ones depends on the own group.
+    // Last, because the supplementary groups depend on the primary one.
     if let Some(groups) = take("groups") {
         call(context, "user.chgroups", &[name.into(), groups, (!wanted.remove_groups).into()])?;
     }
@@ -163,7 +163,7 @@ fn update(
     Ok(StateReturn::ok(name, comment).with_changes(done))
 }
 
-/// What is other now than it was.
+/// Returns the fields that have changed.
 fn differing(before: &Map, now: &Map) -> Map {
     now.iter()
         .filter(|(key, value)| before.get(*key) != Some(value))
@@ -171,7 +171,7 @@ fn differing(before: &Map, now: &Map) -> Map {
         .collect()
 }
 
-/// Makes a home folder, and the folders above it that are not there.
+/// Creates a home directory with its parent directories.
 fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
     let home = Path::new(home);
     let mut missing: Vec<&Path> = home.ancestors().take_while(|folder| !folder.is_dir()).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_as_salt_tells_them() {
+    fn results_of_users_are_salts() {
         let base = || Wanted { remove_groups: true, createhome: true, enforce_password: true, ..Wanted::default() };
         let mut told = String::new();
         for (name, wanted) in [
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_this_host_are_left_alone_in_test_mode() {
+    fn test_mode_changes_no_users() {
         let context = testing::state_context(true, &[]);
         for (name, comment) in
             [("root", "User root set for removal"), ("nobody_here", "User nobody_here is not present")]

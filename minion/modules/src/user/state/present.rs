@@ -128,10 +128,10 @@ pub struct PresentArgs {
     local: bool,
 }
 
-/// A user with these properties; what is not said stays.
+/// Ensure that a user exists with these properties; unset ones are left unchanged.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    // These are for BSD and Windows.
+    // These arguments are for BSD and Windows.
     _ = (args.loginclass, args.win_homedrive, args.win_profile, args.win_logonscript, args.win_description);
     let gecos = [args.fullname, args.roomnumber, args.workphone, args.homephone, args.other];
     if let Some(field) = gecos[..3].iter().flatten().find(|field| field.contains(',')) {
@@ -180,7 +180,8 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     }
 }
 
-/// The hash of a password: with the salt of the one that the user has, so that the same password gives the same hash.
+/// Returns the hash of a password, with the salt of the user's current one, so that the same password yields the
+/// same hash.
 fn hashed(name: &str, password: &str) -> Result<String, CallError> {
     let have = Shadow::of(name).map(|shadow| shadow.passwd).unwrap_or_default();
     let fields: Vec<&str> = have.split('$').collect();

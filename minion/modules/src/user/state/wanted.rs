@@ -1,4 +1,4 @@
-//! How a user should be, and in what one differs from that.
+//! The desired properties of a user, and their differences to the current ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,23 +8,23 @@ use brine_value::{Map, Value};
 
 use crate::shadow::{DEFAULT_HASH, Shadow};
 
-/// The fields of what is said of a user, in their order.
+/// Subfields of GECOS, in order.
 pub const GECOS: [&str; 5] = ["fullname", "roomnumber", "workphone", "homephone", "other"];
 
-/// How a user should be; what is not said stays.
+/// Desired properties of a user; unset ones are left unchanged.
 #[derive(Default, Clone)]
 pub struct Wanted {
     pub uid: Value,
     pub gid: Value,
     pub usergroup: Option<bool>,
     pub groups: Option<Vec<String>>,
-    /// Those of the groups that need not be there that are.
+    /// Optional groups that exist.
     pub optional_groups: Vec<String>,
     pub remove_groups: bool,
     pub home: Option<String>,
     pub createhome: bool,
     pub persist_home: bool,
-    /// The hash.
+    /// Hash of the password.
     pub password: Option<String>,
     pub enforce_password: bool,
     pub empty_password: bool,
@@ -46,7 +46,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What differs, in the order in which Salt tells it; or what may not be changed.
+    /// Returns the differences in Salt's order, or the error of a change that is not allowed.
     pub fn differences(&self, user: &Account, accounts: &Accounts, shadow: Option<&Shadow>) -> Result<Map, String> {
         let mut changes = Map::new();
         let mut differs = |key: &str, value: Value| {
@@ -127,8 +127,8 @@ impl Wanted {
         }
     }
 
-    /// The further groups that the user should be in, if those differ from what they are. The own group is none of
-    /// them, nor are other names of it.
+    /// Returns the desired supplementary groups, if they differ from the current ones. The primary group is not
+    /// included, nor are its aliases.
     fn all_groups(&self, user: &Account, accounts: &Accounts) -> Option<Vec<String>> {
         let mut have: BTreeSet<String> = accounts.groups_of(&user.name).into_iter().collect();
         let all = have.clone();

@@ -1,4 +1,4 @@
-//! Cloning, and bringing a checkout to what is wanted.
+//! Clones and updates a checkout.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Kind, Local, Relation, Reset, Run, Upstream, Wanted};
 use crate::git::{GitError, strings};
 
 impl Run<'_> {
-    /// Takes tags away that the remote does not have, and tells of the new ones. Says whether they differ.
+    /// Deletes tags that the remote does not have, and reports new ones. Returns whether there are any.
     pub(super) fn compare_tags(&mut self, local: &Local) -> Result<bool, Early> {
         let words = strings(&["--tags", &self.wanted.source.remote]);
         let refs = self.git.quietly().refs(&words).map_err(|error| self.broken(&error))?;
@@ -38,7 +38,7 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Brings the checkout to what is wanted. Gives what ends the state early.
+    /// Updates the checkout. The error is the result that ends the state early.
     pub(super) fn bring(
         &mut self,
         wanted: &Wanted,
@@ -111,7 +111,7 @@ impl Run<'_> {
         self.wanted.source.update_submodules(self.context).map_err(told)
     }
 
-    /// Checks out another branch, if one is asked for.
+    /// Checks out another branch, if requested.
     pub(super) fn check_out(&mut self, wanted: &Wanted, local: &Local, relation: &Relation) -> Result<(), Early> {
         let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) else {
             return Ok(());
@@ -137,7 +137,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where a new branch begins.
+    /// Returns the start point of a new branch.
     pub(super) fn start(&self, wanted: &Wanted) -> String {
         match (&wanted.upstream, &wanted.commit) {
             (_, Some(commit)) if self.wanted.rev == "HEAD" => commit.clone(),
@@ -200,7 +200,7 @@ impl Run<'_> {
         Ok(self.done(sentences(&self.comments)))
     }
 
-    /// Checks out what is wanted in a fresh clone.
+    /// Checks out the desired revision in a new clone.
     pub(super) fn after_clone(&mut self, wanted: &Wanted, commit: &str) -> Result<(), Early> {
         let rev = &self.wanted.rev;
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;

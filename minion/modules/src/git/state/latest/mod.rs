@@ -1,7 +1,7 @@
-//! `git.latest`: a checkout that is as new as its remote.
+//! `git.latest`: a checkout that is up to date with its remote.
 //!
-//! What the remote has is asked first ([`Wanted`]), then what is here ([`Local`]); both together are a [`Relation`].
-//! `bring.rs` clones and updates, `test_mode.rs` tells what it would do.
+//! The remote is queried first ([`Wanted`]), then the checkout ([`Local`]); both together are a [`Relation`].
+//! `bring.rs` clones and updates, `test_mode.rs` predicts changes.
 
 mod bring;
 mod test_mode;
@@ -17,14 +17,14 @@ use indexmap::IndexMap;
 use super::{Early, Source, failure, sentences, short};
 use crate::git::{Git, GitError, strings};
 
-/// What happens to local changes and commits that the remote does not have.
+/// Treatment of local changes and of commits that the remote does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reset {
-    /// They stay, and the state fails.
+    /// They are kept, and the state fails.
     Never,
-    /// They go if the remote has something new.
+    /// They are discarded if the remote has changed.
     ForRemoteChanges,
-    /// They go.
+    /// They are discarded.
     Always,
 }
 
@@ -54,28 +54,28 @@ enum Kind {
     Commit,
 }
 
-/// The remote branch that the local one follows.
+/// The upstream of the local branch.
 enum Upstream {
     /// None.
     Unset,
-    /// What it follows now.
+    /// The current one.
     Leave,
-    /// This one.
+    /// This branch.
     Is(String),
 }
 
-/// What the remote has of what is wanted.
+/// The desired revision on the remote.
 struct Wanted {
     commit: Option<String>,
     kind: Option<Kind>,
     upstream: Upstream,
-    /// The commit and where it is, in words.
+    /// Description of the commit in messages.
     place: String,
     has_head: bool,
     default_branch: Option<String>,
 }
 
-/// What there is here.
+/// The local checkout.
 struct Local {
     commit: Option<String>,
     branch: Option<String>,
@@ -95,7 +95,7 @@ impl Local {
 }
 
 impl Wanted {
-    /// Whether a commit is the one that is wanted.
+    /// Whether a commit is the desired one.
     fn is(&self, commit: Option<&str>) -> bool {
         match (commit, self.commit.as_deref()) {
             (Some(have), Some(wanted)) if self.kind == Some(Kind::Commit) => have.starts_with(wanted),
@@ -103,7 +103,7 @@ impl Wanted {
         }
     }
 
-    /// What has to be said and given to `git branch` so that the right branch is followed.
+    /// Returns the message and the arguments of `git branch` that set the upstream.
     fn follow(&self, upstream: Option<&str>) -> Option<(String, Vec<String>)> {
         match (&self.upstream, upstream) {
             (Upstream::Is(wanted), None) => Some((format!("set to {wanted}"), strings(&["--set-upstream-to", wanted]))),
@@ -116,7 +116,7 @@ impl Wanted {
     }
 }
 
-/// A state under way: what has been said and changed.
+/// A running state: its comments and changes.
 struct Run<'a> {
     wanted: &'a Latest,
     context: &'a StateContext,
@@ -126,14 +126,14 @@ struct Run<'a> {
     warnings: Vec<String>,
 }
 
-/// How the local branch relates to what is wanted.
+/// Relation of the local branch to the desired revision.
 struct Relation {
     base: Option<String>,
     base_branch: Option<String>,
     is_same: bool,
     has_changes: bool,
     is_here: bool,
-    /// Whether nothing is lost; nothing if that is not known before a fetch.
+    /// Whether the update is a fast-forward; `None` if that is unknown before a fetch.
     forward: Option<bool>,
 }
 
@@ -234,7 +234,7 @@ impl Run<'_> {
         StateReturn { result: None, ..self.done(comment) }
     }
 
-    /// Nothing is to be done, beside what the comments tell.
+    /// Returns the result without changes, with the comments.
     fn up_to_date(&self, comments: &[String], has_changes: bool) -> StateReturn {
         let mut comment = format!("Repository {} is up-to-date", self.wanted.source.target);
         if has_changes {
@@ -350,7 +350,7 @@ impl Run<'_> {
         Ok(Relation { base, base_branch, is_same, has_changes, is_here: false, forward })
     }
 
-    /// Finds out whether what is wanted was fetched before.
+    /// Checks whether the desired revision was fetched before.
     fn look_for(&self, wanted: &Wanted, local: &Local, has_remote: bool, relation: &mut Relation) -> Result<(), Early> {
         let Some(commit) = &wanted.commit else { return Ok(()) };
         let git = self.git.quietly();
@@ -393,7 +393,7 @@ impl Run<'_> {
         self.git.quietly().output(&words, false).is_ok_and(|output| output.retcode == 0)
     }
 
-    /// The head is not to be moved.
+    /// Returns the result if the head must not move.
     fn stays(&self, wanted: &Wanted, local: &Local) -> StateReturn {
         let mut place = wanted.place.clone();
         if self.wanted.rev == "HEAD" {
@@ -407,7 +407,7 @@ impl Run<'_> {
         ))
     }
 
-    /// Something would be lost.
+    /// Returns the failure of an update that would lose commits.
     fn not_forward(&self, wanted: &Wanted, local: &Local, relation: &Relation) -> Early {
         let rev = &self.wanted.rev;
         let branch = local.branch.as_deref().unwrap_or("None");
@@ -458,7 +458,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Fetches. Says whether something is new.
+    /// Fetches. Returns whether anything is new.
     fn fetch(&self) -> Result<bool, Early> {
         let remote = &self.wanted.source.remote;
         let (branches, tags) = (&self.wanted.refspec_branch, &self.wanted.refspec_tag);

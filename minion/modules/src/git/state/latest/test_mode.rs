@@ -1,4 +1,4 @@
-//! What a run would do, in words.
+//! Predictions of test mode.
 
 use brine_context::StateReturn;
 use brine_host::web::redacted;
@@ -8,7 +8,7 @@ use super::super::{sentences, short};
 use super::{Local, Relation, Reset, Run, Upstream, Wanted};
 
 impl Run<'_> {
-    /// What a run would do whose remote is elsewhere.
+    /// Predicts a run that changes the URL of the remote.
     pub(super) fn would_set_remote(
         &mut self,
         wanted: &Wanted,
@@ -49,7 +49,7 @@ impl Run<'_> {
         self.up_to_date(actions, false)
     }
 
-    /// What a run would do.
+    /// Predicts a run.
     pub(super) fn would_update(
         &mut self,
         wanted: &Wanted,
