@@ -267,7 +267,7 @@ async fn a_publish_is_accepted_once() {
         assert_eq!(channel.open_publish(payload).unwrap().fun, "test.ping".into());
         for _ in 0..2 {
             let refused = channel.open_publish(payload).unwrap_err().to_string();
-            assert!(refused.contains("a publish came twice"), "{cipher}: {refused}");
+            assert!(refused.contains("a publish is a replay"), "{cipher}: {refused}");
             // A new session does not make it acceptable again.
             channel.authenticate().await.unwrap();
         }

@@ -80,5 +80,5 @@ async fn tokens_end_with_the_account() {
     let refused = active_jobs(&system, &["-a", "pam"]);
     let text = format!("{}{}", stdout(&refused), stderr(&refused));
     assert!(text.contains("Authentication failure of type \"token\""), "{text}");
-    assert!(system.master_log().contains("the account is not valid any more"), "{}", system.master_log());
+    assert!(system.master_log().contains("the account is no longer valid"), "{}", system.master_log());
 }

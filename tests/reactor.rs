@@ -138,7 +138,7 @@ async fn a_failed_reaction_is_an_event_and_others_continue() {
     let (_, unknown) = events.until("salt/reactor/error").await;
     assert!(
         text(&unknown, "message").ends_with(
-            "unknown.sls:2: runner.no.such: 'no.such' is not available: `salt-run doc.runner` lists what is"
+            "unknown.sls:2: runner.no.such: 'no.such' is not available: `salt-run doc.runner` lists the available functions"
         ),
         "{unknown:?}"
     );

@@ -83,7 +83,7 @@ async fn a_master_with_another_fingerprint_is_not_trusted_at_the_first_contact()
     let finger = fingers.split_whitespace().last().unwrap().to_owned();
     system.configure_minion("wary", &format!("master_finger: '{}'\n", finger.replace(':', "0").replacen('0', ":", 1)));
     system.spawn_minion("wary");
-    support::until("the minion refuses", || system.minion_log("wary").contains("master_finger says")).await;
+    support::until("the minion refuses", || system.minion_log("wary").contains("(master_finger)")).await;
     assert!(!system.path("wary/pki/minion_master.pub").exists());
     system.configure_minion("web1", &format!("master_finger: '{finger}'\n"));
     let mut events = system.events("salt/minion/").await;

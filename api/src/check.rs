@@ -30,7 +30,7 @@ pub fn check(config: &MasterConfig) -> Vec<Finding> {
         findings.push(Finding::warning(message));
     }
     for name in clients.iter().filter(|name| !Client::ALL.iter().any(|(known, _)| known == name)) {
-        findings.push(Finding::warning(format!("netapi_enable_clients names '{name}', which is no client")));
+        findings.push(Finding::warning(format!("netapi_enable_clients names '{name}', which is not a client")));
     }
     if config.external_auth.is_empty() {
         findings.push(Finding::warning("external_auth is empty, so nobody can log in to the API"));

@@ -93,7 +93,7 @@ impl Context {
             }
             Ok(body.freeze())
         };
-        let timed_out = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "The body did not come in time");
+        let timed_out = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "Receiving the body timed out");
         tokio::time::timeout(BODY_TIME, receiving).await.map_err(timed_out)?
     }
 

@@ -56,7 +56,7 @@ pub enum MasterError {
     #[error("decoding the master's reply failed: {0}")]
     Reply(String),
     /// The timeout of the result expired.
-    #[error("the result of {0} did not come in time")]
+    #[error("waiting for the result of {0} timed out")]
     TimedOut(String),
     /// The key for the API's own calls cannot be read.
     #[error("reading the root key failed: {0}; run salt-api as the user that the master runs as")]

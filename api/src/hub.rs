@@ -296,7 +296,7 @@ impl Subscription {
         let page = match self.hub.page(since).await {
             Ok(page) => page,
             Err(error @ MasterError::Refused(_)) => {
-                tracing::warn!(%error, "reading events from the journal failed: the subscriber goes on with present ones");
+                tracing::warn!(%error, "reading events from the journal failed: the subscriber continues with new events");
                 self.past = None;
                 return;
             }

@@ -198,7 +198,7 @@ async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<(), St
     _ = stream.set_nodelay(true);
     let Some(acceptor) = entry.acceptor.clone() else { return serve_http(stream, entry, client).await };
     let handshake = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await;
-    let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
+    let stream = handshake.map_err(|_| "the TLS handshake timed out".to_owned())?;
     serve_http(stream.map_err(|error| error.to_string())?, entry, client).await
 }
 

@@ -2,12 +2,12 @@
 
 brine_metrics::metrics! {
     counter REQUESTS = "brine_api_requests_total", "Requests of the REST API.";
-    counter REQUESTS_FAILED = "brine_api_requests_failed_total", "Requests of the REST API that were answered with a status from 400 on.";
-    counter LOGINS = "brine_api_logins_total", "Sessions that users of the REST API began.";
+    counter REQUESTS_FAILED = "brine_api_requests_failed_total", "Requests of the REST API with an error status (400 or above).";
+    counter LOGINS = "brine_api_logins_total", "Sessions begun by users of the REST API.";
     counter UNAUTHENTICATED = "brine_api_unauthenticated_total", "Requests of the REST API without valid credentials or permission.";
     gauge CONNECTIONS = "brine_api_connections", "Open connections of the REST API.";
-    counter CONNECTIONS_REFUSED = "brine_api_connections_refused_total", "Connections of the REST API closed at once: too many in all, or of one address.";
-    gauge SUBSCRIBERS = "brine_api_subscribers", "Clients that follow events by the REST API.";
+    counter CONNECTIONS_REFUSED = "brine_api_connections_refused_total", "Connections refused by the REST API: too many in total, or from one address.";
+    gauge SUBSCRIBERS = "brine_api_subscribers", "Subscribers to events through the REST API.";
     counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow.";
     counter EVENTS_REPLAYED = "brine_api_events_replayed_total", "Events that subscribers of the REST API got from the journal.";
 }

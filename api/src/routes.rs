@@ -94,12 +94,12 @@ const RESOURCES: &[Resource] = resources! {
     GET Fixed("/jobs/{jid}"), Login, "Returns a job with its returns.", jobs::one;
     GET Fixed("/keys"), Login, "Lists the keys of minions by state.", keys::list;
     GET Fixed("/keys/{id}"), Login, "Returns the fingerprint of a key.", keys::finger;
-    POST Fixed("/keys"), Own, "Makes and accepts a key for a new minion and returns it as a tar archive.", keys::generate;
-    GET Fixed("/events"), Login, "Follows events as server-sent events. Query: since, tag.", events::follow;
-    GET Fixed("/ws"), Login, "Follows events by a web socket. Query: since, tag, format_events.", web_socket::by_login;
+    POST Fixed("/keys"), Own, "Generates and accepts a key for a new minion and returns it as a tar archive.", keys::generate;
+    GET Fixed("/events"), Login, "Streams events as server-sent events. Query: since, tag.", events::follow;
+    GET Fixed("/ws"), Login, "Streams events over a web socket. Query: since, tag, format_events.", web_socket::by_login;
     GET Fixed("/ws/{token}"), Own, "The same with a token in the path.", web_socket::by_path;
-    GET Fixed("/all_events/{token}"), Own, "Follows events by a web socket, as rest_tornado.", web_socket::all_events;
-    GET Fixed("/formatted_events/{token}"), Own, "Follows the state of jobs and minions by a web socket, as rest_tornado.", web_socket::formatted_events;
+    GET Fixed("/all_events/{token}"), Own, "Streams events over a web socket, as rest_tornado.", web_socket::all_events;
+    GET Fixed("/formatted_events/{token}"), Own, "Streams the state of jobs and minions over a web socket, as rest_tornado.", web_socket::formatted_events;
     POST Webhook(""), Own, "Publishes an event.", hook::publish;
     POST Webhook("/{*path}"), Own, "Publishes an event with the path in its tag.", hook::publish;
     GET Fixed("/stats"), Own, "Returns statistics of the API.", commands::stats;
@@ -135,7 +135,10 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
         let first = url.split('/').nth(1).unwrap_or_default();
         let is_taken = fixed.contains(&first) || seen.contains(&url.as_str()) || first.is_empty();
         if is_taken || url.contains(['{', '}', '*', '?', '#', '%']) {
-            return Err(StartError::Invalid { name, reason: format!("expected a path of its own, got '{url}'") });
+            return Err(StartError::Invalid {
+                name,
+                reason: format!("expected a path that is not in use, got '{url}'"),
+            });
         }
         seen.push(url);
     }

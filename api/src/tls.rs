@@ -23,7 +23,7 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
     let (certificates, key) = match (&options.ssl_crt, &options.ssl_key) {
         (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
         (None, None) => own(config)?,
-        _ => return Err(StartError::Certificate("ssl_crt and ssl_key are needed together".to_owned())),
+        _ => return Err(StartError::Certificate("ssl_crt and ssl_key are required together".to_owned())),
     };
     let chain = options.ssl_chain.as_deref().map(read).transpose()?.unwrap_or_default();
     let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
@@ -61,7 +61,7 @@ fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
         files::write_atomic(&certificate, made.cert.pem().as_bytes(), 0o644).map_err(|error| failed(&error))?;
         tracing::warn!(
             certificate = %certificate.display(),
-            "a certificate that signs itself has been made: name another one with ssl_crt and ssl_key"
+            "a self-signed certificate has been generated: set ssl_crt and ssl_key to use another one"
         );
     }
     Ok((read(&certificate)?, read(&key)?))

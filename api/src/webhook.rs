@@ -31,7 +31,8 @@ impl Secrets {
             let pattern = pattern.to_string();
             let glob = Glob::new(pattern.trim_matches('/')).map_err(|error| error.to_string())?;
             let secret = secret.as_str().filter(|secret| !secret.is_empty());
-            let secret = secret.ok_or_else(|| format!("the secret of '{pattern}' is not text; put it into quotes"))?;
+            let secret =
+                secret.ok_or_else(|| format!("the secret of '{pattern}' is not a string: put it in quotes"))?;
             Ok((glob, secret.to_owned()))
         };
         configured.iter().map(secret).collect::<Result<_, String>>().map(Secrets)

@@ -119,7 +119,7 @@ fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
     if !safe {
         tracing::warn!(
             file = %file.display(), mode = format!("{:04o}", found.mode() & 0o7777),
-            "the file is ignored: others than its owner may write to it (chmod go-w), or it is too large"
+            "the file is ignored: users other than its owner may write to it (chmod go-w), or it is too large"
         );
     }
     safe

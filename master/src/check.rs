@@ -70,7 +70,7 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
     findings.extend(brine_auth::ExternalAuth::new(&config.opts).check().into_iter().map(Finding::warning));
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
-    findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is left out: {error}"))));
+    findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is skipped: {error}"))));
     findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
     findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     findings
@@ -105,7 +105,7 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
             findings.push(Finding::note(format!("{pki_dir}: the master key {}", key.public().fingerprint())));
         }
         Ok(None) => findings.push(Finding::note(format!(
-            "{pki_dir}: no master key; the first start makes one, which minions that are enrolled will refuse"
+            "{pki_dir}: no master key: the first start generates one, which enrolled minions will refuse"
         ))),
         Err(error) => findings.push(Finding::refused(error)),
     }
@@ -186,7 +186,7 @@ mod tests {
             (map! {"reactor" => 5}, Some("option 'reactor': ")),
             (
                 map! {"reactor_rules" => list!["/nonexistent/*.yml"]},
-                Some("a rule over time is left out: /nonexistent/*.yml"),
+                Some("a rule over time is skipped: /nonexistent/*.yml"),
             ),
             (map! {"renderer" => "mako|yaml"}, Some("option 'renderer': The renderer \"mako|yaml\" is not available")),
             (

@@ -49,7 +49,7 @@ impl Events {
         let last = self.last_job.load(Ordering::Relaxed);
         let mut cached = self.cached.clone();
         if tokio::time::timeout(timeout, cached.wait_for(|cached| *cached >= last)).await.is_err() {
-            tracing::warn!(last, "job cache lags: its answers are not the newest");
+            tracing::warn!(last, "job cache lags: its answers may be stale");
         }
     }
 }

@@ -4,9 +4,9 @@ brine_metrics::metrics! {
     counter PUBLISHES = "brine_publishes_total", "Jobs published.";
     counter AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
     counter AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
-    counter LOGINS["system", "outcome"] = "brine_logins_total", "Passwords shown to systems of `external_auth` by outcome: accepted, refused, throttled, busy (too many at once), failed (the system did not answer).";
+    counter LOGINS["system", "outcome"] = "brine_logins_total", "Password authentications with backends of `external_auth` by outcome: accepted, refused, throttled, busy (too many at once), failed (the backend did not answer).";
     counter PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
-    counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Jobs that a reconnected minion could not be given: too old, or too many.";
+    counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Missed jobs that were not delivered to a reconnected minion: too old, or too many.";
     counter RETURNS = "brine_returns_total", "Job returns received.";
     counter RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
     counter REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";

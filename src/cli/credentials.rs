@@ -112,9 +112,9 @@ fn kept_token(config: &MasterConfig) -> Option<String> {
 
 fn keep_token(config: &MasterConfig, token: &str) -> Result<(), ClientError> {
     let path = token_file(config)
-        .ok_or_else(|| ClientError::Refused("keeping the token failed: HOME is not set".to_owned()))?;
+        .ok_or_else(|| ClientError::Refused("storing the token failed: HOME is not set".to_owned()))?;
     files::write_atomic(&path, token.as_bytes(), 0o600)
-        .map_err(|error| ClientError::Refused(format!("keeping the token failed: {error}")))
+        .map_err(|error| ClientError::Refused(format!("storing the token failed: {error}")))
 }
 
 impl MasterClient {

@@ -45,7 +45,7 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
     let body =
         map! {"body" => String::from_utf8_lossy(&payload.raw).into_owned(), "post" => post, "headers" => headers};
     let event = Event::from_map(&tag, &body)
-        .map_err(|error| ApiError::bad_request(format!("The path is no part of a tag: {error}")))?;
+        .map_err(|error| ApiError::bad_request(format!("The path is not valid in a tag: {error}")))?;
     if event.frame().len() > context.api.max_event_size {
         let message = "The event would be larger than max_event_size";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));

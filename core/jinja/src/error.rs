@@ -215,7 +215,7 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
             Some(tag) => format!("Jinja syntax error: Encountered unknown tag {}.", quoted(tag)),
             None => format!("Jinja syntax error: {}", syntax(detail)),
         },
-        ErrorKind::BadEscape => "Jinja syntax error: a text has an escape that is not known".to_owned(),
+        ErrorKind::BadEscape => "Jinja syntax error: a string has an unknown escape".to_owned(),
         ErrorKind::TemplateNotFound => {
             if detail.starts_with("tried to include one of multiple templates") {
                 let names: Vec<&str> = detail.split('\'').skip(1).step_by(2).map(own_name).collect();

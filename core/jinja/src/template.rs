@@ -155,10 +155,10 @@ impl Template {
     pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words, SourceLines), GuardedError> {
         let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
         let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
-            return Err(failed("render failed: the template was not compiled to be guarded".to_owned()));
+            return Err(failed("render failed: the template was not compiled for guarded renders".to_owned()));
         };
         if let Some(unknown) = variables.unknown(context.names()) {
-            return Err(failed(format!("render failed: nobody says whether the variable '{unknown}' is untrusted")));
+            return Err(failed(format!("render failed: the variable '{unknown}' is neither trusted nor untrusted")));
         }
         let guard = Guard::new(&self.name, facts, decisions, *variables);
         match self.render_with(context, host, Some(&guard)) {
@@ -274,7 +274,7 @@ impl Template {
 /// Runs the template engine and converts its panics to errors.
 pub(super) fn unbroken<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
-        .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the template engine cannot do this")))
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked")))
 }
 
 /// The options in a line `#jinja2: {"trim_blocks": true}`.

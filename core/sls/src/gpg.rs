@@ -22,10 +22,10 @@ static SEALED: LazyLock<Option<Regex>> =
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpgError {
     /// `gpg` is not installed.
-    #[error("GPG unavailable: install gnupg, there are values that are sealed with PGP")]
+    #[error("GPG unavailable: install gnupg, some values are encrypted with PGP")]
     Missing,
     /// `gpg` failed to start.
-    #[error("gpg cannot be run: {0}")]
+    #[error("running gpg failed: {0}")]
     Run(String),
     /// `gpg` failed to decrypt the message.
     #[error("Could not decrypt a value with the keys in {keydir}: {told}")]
@@ -100,7 +100,7 @@ impl Gpg {
         });
         match failed {
             Some(error) if self.must_succeed || !matches!(error, GpgError::Sealed { .. }) => return Err(error),
-            Some(error) => tracing::warn!(%error, "a sealed value is handed on as it is"),
+            Some(error) => tracing::warn!(%error, "a value is left encrypted"),
             None => {}
         }
         let end = opened.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);

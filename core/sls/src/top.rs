@@ -13,7 +13,7 @@ pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &M
     let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
     // Salt has matchers for other stores; without these stores nothing matches.
     if matches!(kind, "data" | "range" | "cache" | "resource" | "managing_minion") {
-        tracing::warn!(expression, kind, "a target of the top file is in a language that is not there");
+        tracing::warn!(expression, kind, "target type of the top file is not supported");
         return Ok(false);
     }
     let kind: TargetKind = kind.parse().map_err(|error| wrong(&error))?;

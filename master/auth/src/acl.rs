@@ -212,7 +212,7 @@ fn entry(value: &Value) -> Option<Entry> {
         _ => None,
     };
     if read.is_none() {
-        tracing::error!(entry = %value, "an entry of an access list is invalid: expected a text or a map with one key");
+        tracing::error!(entry = %value, "an entry of an access list is invalid: expected a string or a mapping with one key");
     }
     read
 }
@@ -244,7 +244,7 @@ fn rules(value: &Value) -> Vec<Rule> {
             rules.collect()
         }
         other => {
-            tracing::error!(entry = %other, "a function of an access list is invalid: expected a text or a map");
+            tracing::error!(entry = %other, "a function of an access list is invalid: expected a string or a mapping");
             Vec::new()
         }
     };

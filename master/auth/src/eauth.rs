@@ -79,7 +79,7 @@ pub enum AuthError {
     #[error("external_auth '{0}' could not be used when the master started: restart the master")]
     Restart(String),
     /// The account of a user who was authenticated earlier is locked, expired or deleted.
-    #[error("the account is not valid any more")]
+    #[error("the account is no longer valid")]
     Expired,
     /// The user is unknown or the password is wrong.
     #[error("the user name or password is wrong")]

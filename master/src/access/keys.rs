@@ -21,7 +21,7 @@ pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, 
             continue;
         }
         let Ok(Some(user)) = User::from_name(name) else {
-            tracing::warn!(user = name, "publisher_acl: there is no user of this name on this machine");
+            tracing::warn!(user = name, "publisher_acl: the user does not exist on this host");
             continue;
         };
         let path = config.cachedir.join(format!(".{name}_key"));
@@ -40,7 +40,7 @@ pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, 
 
 fn give_to(path: &Path, user: &User) {
     if let Err(error) = chown(path, Some(user.uid.as_raw()), None) {
-        tracing::warn!(user = user.name, path = %path.display(), %error, "publisher_acl: the user's key cannot be given to the user");
+        tracing::warn!(user = user.name, path = %path.display(), %error, "publisher_acl: changing the owner of the user's key failed");
     }
 }
 

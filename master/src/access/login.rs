@@ -35,9 +35,9 @@ const LONGEST_FAILURE_TIME: Duration = Duration::from_secs(10);
 /// Why a login fails. For the log only: clients get the same message in each case.
 #[derive(Debug, thiserror::Error)]
 enum LoginError {
-    #[error("too many failures: the next attempt counts in {} s", .0.as_secs() + 1)]
+    #[error("too many failures: retry in {} s", .0.as_secs() + 1)]
     Throttled(Duration),
-    #[error("too many logins of this system at once: it is slow, or somebody guesses passwords")]
+    #[error("too many concurrent logins with this backend: it is slow, or passwords are being guessed")]
     Busy,
     #[error(transparent)]
     Refused(#[from] AuthError),
@@ -224,7 +224,7 @@ impl Access {
             Ok(entries) => Some(entries),
             Err(reason) => {
                 let Identity { eauth, username, .. } = identity;
-                tracing::warn!(user = username, eauth, %reason, "a user who was authenticated is refused");
+                tracing::warn!(user = username, eauth, %reason, "an authenticated user is refused");
                 None
             }
         }
@@ -269,7 +269,7 @@ impl Access {
                 Some(made)
             }
             Err(error) => {
-                tracing::error!(user, error, "making a token failed");
+                tracing::error!(user, error, "creating a token failed");
                 None
             }
         }

@@ -140,7 +140,7 @@ impl Access {
     ) -> Result<Self, FileError> {
         let external = Arc::new(ExternalAuth::new(&config.opts));
         for error in external.check() {
-            tracing::error!(%error, "a system of external_auth authenticates nobody");
+            tracing::error!(%error, "a backend of external_auth cannot authenticate users");
         }
         let blacklist = Value::from(config.publisher_acl_blacklist.clone());
         Ok(Access {

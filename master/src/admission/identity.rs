@@ -41,7 +41,7 @@ impl Identity {
         let knows_minions = std::fs::read_dir(accepted).is_ok_and(|mut entries| entries.next().is_some());
         if knows_minions && !config.pki_dir.join(format!("{name}.pem")).exists() {
             let pki_dir = config.pki_dir.display();
-            tracing::error!(%pki_dir, "minions are accepted here, but the master's key is gone: they will refuse the new one");
+            tracing::error!(%pki_dir, "minions are accepted here, but the master's key is missing: they would refuse a new one");
         }
         let private_key = PrivateKey::load_or_generate_with(&config.pki_dir, &name, config.keysize, pass)?;
         let public_key_pem = private_key.public().to_pem().trim_end().to_owned();
@@ -70,7 +70,7 @@ impl Identity {
             return Err(StartError::Config { option: "keys.cache_driver", reason });
         }
         if given("cluster_id").is_some() {
-            let reason = "the key of a cluster of masters is not read: Brine's master is a single one".into();
+            let reason = "clusters of masters are not supported".into();
             return Err(StartError::Config { option: "cluster_id", reason });
         }
         passphrase("key_pass", config.key_pass.as_deref())?;
@@ -102,7 +102,7 @@ fn key_name(config: &MasterConfig) -> String {
 fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, StartError> {
     match given {
         Some(text) if text.starts_with("sdb://") => {
-            let reason = "sdb:// is not followed; set the passphrase itself, in a file of master.d that only the master's user can read";
+            let reason = "sdb:// is not supported: set the passphrase itself, in a file of master.d that only the master's user can read";
             Err(StartError::Config { option, reason: reason.into() })
         }
         given => Ok(given.filter(|text| !text.is_empty())),
@@ -189,10 +189,7 @@ mod tests {
                 map! {"keys.cache_driver" => "redis"},
                 "option 'keys.cache_driver': the keys are kept by 'redis'; Brine reads 'localfs_key', files below pki_dir, alone",
             ),
-            (
-                map! {"cluster_id" => "c1"},
-                "option 'cluster_id': the key of a cluster of masters is not read: Brine's master is a single one",
-            ),
+            (map! {"cluster_id" => "c1"}, "option 'cluster_id': clusters of masters are not supported"),
         ] {
             let config = config(folder.path(), |config| config.opts = opts);
             let error = Identity::load_or_generate(&config).err().unwrap();

@@ -101,7 +101,7 @@ pub enum PublishError {
     #[error(transparent)]
     Resolve(ResolveError),
     /// The name of a function is not a string.
-    #[error("a function's name is text such as test.ping, or a list of such texts")]
+    #[error("the function is invalid: expected a string such as test.ping, or a list of strings")]
     BadFunction,
     /// The bus or the publish stream failed. A retry may succeed.
     #[error("{0}")]
@@ -165,7 +165,7 @@ impl Jobs {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let published = Published { jid: Some(jid.clone()), minions, missing };
         self.send(&request, &published, load(&request, &jid)).await?;
-        tracing::info!(%jid, fun = %request.fun, "job of before the restart published again");
+        tracing::info!(%jid, fun = %request.fun, "job published again after the restart");
         Ok(published)
     }
 

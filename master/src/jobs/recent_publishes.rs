@@ -176,7 +176,7 @@ impl RecentPublishes {
         loads.reverse();
         if !loads.is_empty() {
             metrics::PUBLISHES_CAUGHT_UP.add(loads.len() as u64);
-            tracing::info!(minion = %id, jobs = loads.len(), "minion gets jobs that it missed");
+            tracing::info!(minion = %id, jobs = loads.len(), "minion receives missed jobs");
         }
         loads.into()
     }

@@ -34,7 +34,7 @@ impl Dispatch for MasterDispatch {
             Ok(())
         } else {
             Err(DispatchError::permanent(format!(
-                "'{}' is not available: `salt-run doc.{}` lists what is",
+                "'{}' is not available: `salt-run doc.{}` lists the available functions",
                 reaction.fun(),
                 if matches!(reaction, Reaction::Wheel { .. }) { "wheel" } else { "runner" }
             )))

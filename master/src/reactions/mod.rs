@@ -105,7 +105,7 @@ pub(crate) async fn start(
     });
     let (reactor, errors) = opened.await.unwrap_or(Err(StoreError::Closed))?;
     for error in errors {
-        tracing::error!("a rule over time is left out: {error}");
+        tracing::error!("a rule over time is skipped: {error}");
     }
     // Set once: this is called once for a master.
     _ = services.reactor.0.set(Arc::downgrade(&reactor));

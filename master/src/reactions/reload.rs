@@ -139,7 +139,7 @@ async fn reload_rules(services: &Services, reactor: &Arc<Reactor<MasterDispatch>
         Err(error) => vec![format!("reading rules over time failed: {error}")],
     };
     for error in errors {
-        tracing::error!("a rule over time is left out: {error}");
+        tracing::error!("a rule over time is skipped: {error}");
         services.events.fire("salt/reactor/error", &map! {"message" => error}).await;
     }
 }

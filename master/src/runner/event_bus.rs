@@ -49,7 +49,7 @@ pub fn replay(
     #[default] socket: String,
 ) -> CallResult {
     if socket.is_empty() {
-        return Err(CallError::execution("socket=PATH is where the subscriber has bound a PULL socket"));
+        return Err(CallError::execution("socket is missing: expected the path of the subscriber's PULL socket"));
     }
     let bus = &context.master.bus;
     let last = match last {
@@ -59,7 +59,8 @@ pub fn replay(
     let glob = Glob::new(&tag).map_err(CallError::execution)?;
     let endpoint = Endpoint::Ipc(socket.trim_start_matches("ipc://").into());
     let connect = tokio::time::timeout(CONNECT_TIME, Push::connect(&endpoint));
-    let connected = context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: nobody answers")))?;
+    let connected =
+        context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: connecting timed out")))?;
     let mut push = connected.map_err(CallError::execution)?;
     let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
     'pages: loop {

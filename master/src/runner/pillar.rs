@@ -103,7 +103,7 @@ fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError
 fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<PillarQuery, CallError> {
     // `*` is not a minion: it requests the pillar that all minions share.
     let id = if minion == "*" { "_".parse() } else { minion.parse() };
-    let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is no minion id: {error}")))?;
+    let id: MinionId = id.map_err(|error| CallError::execution(format!("{minion} is not a minion id: {error}")))?;
     let mut grains =
         context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_value::map! {"fqdn" => minion});
     grains.extend(over.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));

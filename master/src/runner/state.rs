@@ -233,7 +233,7 @@ fn run(
 /// Returns the host functions, which include the state engine.
 fn host(context: &RunnerContext) -> Result<&dyn HostFunctions, CallError> {
     let host = context.master.functions.as_deref();
-    host.ok_or_else(|| CallError::execution("this master was started without the state system"))
+    host.ok_or_else(|| CallError::execution("this master was started without the state engine"))
 }
 
 /// Publishes the results as progress, too.

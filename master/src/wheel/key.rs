@@ -303,9 +303,7 @@ fn add(map: &mut Map, name: &str, key: Value, value: String) {
 fn only_sha256(hash_type: Option<&str>) -> Result<(), CallError> {
     match hash_type {
         None | Some("sha256") => Ok(()),
-        Some(other) => {
-            Err(CallError::execution(format!("fingerprints are SHA-256; hash_type '{other}' is not offered")))
-        }
+        Some(other) => Err(CallError::execution(format!("hash_type '{other}' is not supported: expected sha256"))),
     }
 }
 

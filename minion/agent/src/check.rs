@@ -111,7 +111,7 @@ fn identity(config: &MinionConfig) -> Vec<Finding> {
             findings.push(Finding::note(format!("{pki_dir}: this minion's key {}", key.public().fingerprint())));
         }
         Ok(None) => findings.push(Finding::note(format!(
-            "{pki_dir}: no key of this minion's; the first start makes one, which the master has to accept"
+            "{pki_dir}: no minion key: the first start generates one, which the master has to accept"
         ))),
         Err(error) => findings.push(Finding::refused(error)),
     }
@@ -119,7 +119,7 @@ fn identity(config: &MinionConfig) -> Vec<Finding> {
     match files::read_if_exists(&path).map(|pem| pem.map(|pem| PublicKey::from_pem(&pem))) {
         Ok(Some(Ok(key))) => findings.push(Finding::note(format!("{pki_dir}: the master's key {}", key.fingerprint()))),
         Ok(None) => findings.push(Finding::note(format!(
-            "{pki_dir}: no master's key; the first master that answers is trusted from then on (master_finger pins it)"
+            "{pki_dir}: no master key: the first master that answers is trusted from then on (set master_finger to pin it)"
         ))),
         Ok(Some(Err(error))) => findings.push(Finding::refused(format!("{}: {error}", path.display()))),
         Err(error) => findings.push(Finding::refused(error)),

@@ -78,7 +78,7 @@ fn tell_start(context: &Context) {
     data.extend(names.iter().filter_map(|name| Some(((*name).into(), job.load.get(*name)?.clone()))));
     let event = MasterEvent::new(&format!("salt/job/{}/start/{}", job.jid, minion.id), data);
     if let Err(error) = minion.upstream.fire_master(event) {
-        tracing::warn!(jid = job.jid, error, "the event of a job's start could not be fired");
+        tracing::warn!(jid = job.jid, error, "publishing the start event of a job failed");
     }
 }
 
@@ -90,7 +90,7 @@ pub fn keep_return(minion: &Minion, load: &Map) {
     let kept =
         files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
     if let Err(error) = kept {
-        tracing::warn!(jid, %error, "a return could not be kept");
+        tracing::warn!(jid, %error, "caching a return failed");
     }
 }
 

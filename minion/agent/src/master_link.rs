@@ -63,12 +63,12 @@ impl Upstream for MasterUpstream {
         match self.ask(load) {
             Ok(answer) => {
                 let masks = answer.is_truthy();
-                tracing::debug!(masks, "the line of the Salt master is known");
+                tracing::debug!(masks, "the version of the Salt master is known");
                 *self.masks.lock() = Some((session, masks));
                 masks
             }
             Err(error) => {
-                tracing::warn!(error, "asking for the line of the Salt master failed: the pillar is masked");
+                tracing::warn!(error, "querying the version of the Salt master failed: the pillar is masked");
                 true
             }
         }
@@ -98,9 +98,9 @@ pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEve
     let within = event.timeout.unwrap_or(Duration::MAX);
     match tokio::time::timeout(within, sent).await {
         Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
-        Ok(Ok(_)) => Err(format!("the master does not take the event {} from this minion", event.tag)),
+        Ok(Ok(_)) => Err(format!("the master refuses the event {} of this minion", event.tag)),
         Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("the master did not answer to the event {} within {within:?}", event.tag)),
+        Err(_) => Err(format!("the master did not answer the event {} within {within:?}", event.tag)),
     }
 }
 

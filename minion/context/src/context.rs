@@ -115,7 +115,7 @@ pub trait Upstream: Send + Sync {
     /// Sends a command to the master and returns its reply.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();
-        Err(format!("there is no master to ask ({command}): give this minion one by the option 'master'"))
+        Err(format!("the command {command} failed: no master is configured; set the option 'master'"))
     }
 }
 

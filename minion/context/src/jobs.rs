@@ -38,7 +38,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
             if let (CallError::Exception(_), true) = (&error, context.minion.upstream.has_master())
                 && let Err(error) = context.minion.upstream.fire_master(exception_event())
             {
-                tracing::warn!(jid = context.job.jid, error, "the event of an exception could not be fired");
+                tracing::warn!(jid = context.job.jid, error, "publishing the event of an exception failed");
             }
             let text = match &error {
                 CallError::Arguments { .. } => format!("{error}\n\n{}", doc()),

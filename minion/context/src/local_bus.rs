@@ -32,7 +32,7 @@ pub enum LocalBusError {
     #[error(transparent)]
     Follow(#[from] StoreError),
     /// Creating a runtime failed.
-    #[error("waiting for the minion's event bus is not possible: {0}")]
+    #[error("creating a runtime for the minion's event bus failed: {0}")]
     Runtime(#[from] std::io::Error),
 }
 

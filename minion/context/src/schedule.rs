@@ -21,6 +21,6 @@ pub fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
     let path = file(minion);
     let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
     let folder = path.parent().unwrap_or(&path);
-    std::fs::create_dir_all(folder).map_err(|error| format!("{} cannot be made: {error}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|error| format!("creating {} failed: {error}", folder.display()))?;
     files::write_atomic(&path, text.as_bytes(), 0o600).map_err(|error| error.to_string())
 }

@@ -40,7 +40,7 @@ fn filled(context: &Context, written: &str) -> Result<Option<Value>, CallError> 
     let Some((fun, args)) = call.split_once('(') else { return Ok(None) };
     let fun = fun.trim();
     if context.minion.functions.get(fun).is_none() {
-        tracing::warn!(fun, "a slot names a function that is not there");
+        tracing::warn!(fun, "the function of a slot does not exist");
         return Ok(None);
     }
     let mut value = context.call(fun, arguments(args))?;

@@ -59,7 +59,7 @@ impl Source {
             return Arc::clone(files);
         }
         let mut listed = self.context.minion.files.list(saltenv).unwrap_or_else(|error| {
-            tracing::error!(saltenv, error, "the files of the environment cannot be listed");
+            tracing::error!(saltenv, error, "listing the files of the environment failed");
             Vec::new()
         });
         // The order in a master's list is undefined.

@@ -39,7 +39,7 @@ impl Top {
         // Listed once: it is a request to the master.
         let all = LazyCell::new(|| {
             files.environments().unwrap_or_else(|error| {
-                tracing::error!(error, "the environments cannot be listed");
+                tracing::error!(error, "listing the environments failed");
                 Vec::new()
             })
         });

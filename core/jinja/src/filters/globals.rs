@@ -62,7 +62,7 @@ fn lipsum(args: Args) -> Result<JinjaValue, Error> {
         )));
     }
     if count.saturating_mul(most.max(1)) > MOST_WORDS {
-        return Err(failed(format_args!("lipsum gives at most {MOST_WORDS} words")));
+        return Err(failed(format_args!("lipsum returns at most {MOST_WORDS} words")));
     }
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     let paragraphs = (0..count).map(|_| paragraph(&words, rand::random_range(least..most)));

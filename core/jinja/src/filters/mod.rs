@@ -102,7 +102,7 @@ const MOST_PARTS: usize = 100_000;
 
 fn parts(count: usize) -> Result<usize, Error> {
     if count > MOST_PARTS {
-        return Err(failed(format_args!("{count} parts are asked for, {MOST_PARTS} are allowed")));
+        return Err(failed(format_args!("{count} parts requested: expected at most {MOST_PARTS}")));
     }
     Ok(count)
 }

@@ -12,7 +12,7 @@ use super::failed;
 
 /// `'%s' % value`.
 pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaValue, Error> {
-    let Some(pattern) = pattern.as_str() else { return Err(failed("only texts are formatted with %")) };
+    let Some(pattern) = pattern.as_str() else { return Err(failed("only strings are formatted with %")) };
     let mut args: Vec<JinjaValue> = if value.is_tuple() { value.try_iter()?.collect() } else { vec![value.clone()] };
     let wanted = conversions(pattern);
     if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {

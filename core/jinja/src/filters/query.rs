@@ -71,7 +71,7 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let mut left = MOST_FOUND;
     let value = found_value(&found, &mut left);
     limits::check()?;
-    value.ok_or_else(|| failed(format_args!("json_query finds at most {MOST_FOUND} values")))
+    value.ok_or_else(|| failed(format_args!("json_query returns at most {MOST_FOUND} values")))
 }
 
 /// Converts the result, within the number of values left.

@@ -213,7 +213,7 @@ fn truncate(value: Given, args: Args) -> Result<String, Error> {
 fn random(length: usize) -> Result<String, Error> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if length > MAX_LENGTH {
-        return Err(failed(format_args!("a random text may have at most {MAX_LENGTH} characters")));
+        return Err(failed(format_args!("a random string may have at most {MAX_LENGTH} characters")));
     }
     let mut rng = rand::rng();
     Ok((0..length).filter_map(|_| LETTERS.choose(&mut rng)).map(|byte| char::from(*byte)).collect())

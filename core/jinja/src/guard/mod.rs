@@ -82,7 +82,7 @@ pub(super) fn cover(
     };
     // Both list the same tags in the same order.
     if printing.len() != facts.emits.len() || !document.is_understood() {
-        return Err(format!("{REFUSED}the template has tags that cannot be followed"));
+        return Err(format!("{REFUSED}the template has tags that cannot be tracked"));
     }
     let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
@@ -172,7 +172,7 @@ impl Guard {
     fn print(&self, value: &JinjaValue, id: u64, tag: usize) -> Result<JinjaValue, Error> {
         let mut templates = self.templates.lock();
         let Some(at) = templates.facts.iter().position(|facts| facts.id == id) else {
-            return Err(failed(format!("{REFUSED}a tag of a template that is not known")));
+            return Err(failed(format!("{REFUSED}a tag of an unknown template")));
         };
         let decision = templates.decisions[at].get(tag).copied().unwrap_or(Decision::Text);
         // Undefined values are refused by the printing itself.
@@ -285,7 +285,7 @@ impl Object for Held {
             "macro" => Ok(JinjaValue::from_object(Capturing { guard: Arc::clone(&self.0), inner })),
             // The target of a call block prints directly.
             "block" if inner.is_undefined() || inner.downcast_object_ref::<Capturing>().is_some() => Ok(inner),
-            _ => Err(failed(format!("{REFUSED}a call block calls what is no macro"))),
+            _ => Err(failed(format!("{REFUSED}a call block calls something other than a macro"))),
         }
     }
 
@@ -336,7 +336,7 @@ impl Object for Capturing {
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     let held = |guard: &JinjaValue| {
         let held = guard.downcast_object::<Held>();
-        held.ok_or_else(|| failed(format!("{REFUSED}the guard of the render is not there")))
+        held.ok_or_else(|| failed(format!("{REFUSED}the guard of the render is missing")))
     };
     environment.add_filter("__captured__", move |text: JinjaValue, guard: JinjaValue| held(&guard)?.0.captured(&text));
     environment.add_filter("__uncover__", move |text: JinjaValue, guard: JinjaValue| -> Result<JinjaValue, Error> {

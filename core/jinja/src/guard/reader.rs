@@ -370,7 +370,7 @@ impl Reader<'_> {
                 "__slice__" | "__template__" => first,
                 name if OPERATORS.contains(&name) => all,
                 "loop" | "super" => {
-                    self.refuse("a call of `loop` or `super` that is not printed as it is");
+                    self.refuse("a call of `loop` or `super` that is not printed directly");
                     any()
                 }
                 name => {
@@ -396,7 +396,7 @@ impl Reader<'_> {
 
     fn method(&mut self, of: &Expr<'_>, name: &str, each: &[Names], all: Names) -> Names {
         if is_var(of, "self") {
-            self.refuse("a call of a block that is not printed as it is");
+            self.refuse("a call of a block that is not printed directly");
             return any();
         }
         self.facts.calls.push((Some(name.to_owned()), all.clone()));

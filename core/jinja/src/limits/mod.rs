@@ -69,7 +69,7 @@ impl Limits {
             LimitExceeded::Fuel => format!("template needs more than {} steps (template_fuel)", self.fuel),
             LimitExceeded::Memory => format!("template needs more than {} bytes (template_memory)", self.memory),
             LimitExceeded::Output => format!("template writes more than {} bytes (template_output)", self.output),
-            LimitExceeded::Deadline => "template is not done at its deadline".to_owned(),
+            LimitExceeded::Deadline => "template exceeded its deadline".to_owned(),
             LimitExceeded::Cancelled => "template was cancelled".to_owned(),
         }
     }

@@ -235,7 +235,7 @@ fn a_render_ends_at_its_deadline_and_when_it_is_cancelled() {
     let error = render_within(unlimited.clone().with_cancel(soon), endless).0.unwrap_err();
     assert_eq!((error.limit, error.line), (Some(LimitExceeded::Deadline), 2), "{error}");
     assert!(started.elapsed() < Duration::from_secs(5));
-    assert_eq!(error.message, "render failed: template is not done at its deadline: t.sls, line 2");
+    assert_eq!(error.message, "render failed: template exceeded its deadline: t.sls, line 2");
     // A function during which the render is cancelled.
     let source = "\n\n{% do salt['test.cancel']() %}\n{{ 'on' }}";
     let error = render_within(unlimited.with_cancel(Cancel::new()), source).0.unwrap_err();

@@ -95,7 +95,7 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
             let Some((_, module)) = MODULES.iter().find(|(known, _)| *known == name) else {
                 let known: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
                 errors.push(format!(
-                    "ext_pillar interface named {name} is unavailable: take it out of 'ext_pillar', there are {}",
+                    "ext_pillar interface named {name} is unavailable: remove it from 'ext_pillar'; supported are {}",
                     known.join(", ")
                 ));
                 continue;
@@ -128,7 +128,7 @@ impl Call<'_> {
     fn output(&self, function: &str, shell: bool) -> Result<String, String> {
         let command = self.argument(0, "command").ok_or("the command is missing")?;
         let command = with_id(&command.to_string(), self.request.id.as_str())?;
-        let functions = self.request.functions.as_ref().ok_or("no commands can be run here")?;
+        let functions = self.request.functions.as_ref().ok_or("commands are not available here")?;
         let args = Args { positional: vec![command.into()], keyword: brine_value::map! {"python_shell" => shell} };
         functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
     }

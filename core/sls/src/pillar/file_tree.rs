@@ -47,7 +47,7 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let mut all = Map::new();
     for root in roots {
         if !root.is_dir() {
-            return Err(format!("root_dir {} is no folder", root.display()));
+            return Err(format!("root_dir {} is not a directory", root.display()));
         }
         let mut folders: Vec<PathBuf> =
             call.nodegroups().iter().map(|group| root.join("nodegroups").join(group)).collect();
@@ -63,7 +63,7 @@ impl Reading<'_> {
     /// Reads a directory; `below` is its path from the root.
     fn folder(&self, folder: &Path, below: &str, depth: usize) -> Result<Map, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("{} has more than {MAX_DEPTH} folders inside each other", folder.display()));
+            return Err(format!("{} has more than {MAX_DEPTH} nested directories", folder.display()));
         }
         let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
         let mut entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;

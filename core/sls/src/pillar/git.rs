@@ -110,7 +110,7 @@ impl Remote {
                     return Err(told(error));
                 }
                 Err(error) => {
-                    tracing::error!(%error, "a git_pillar remote cannot be fetched: what it had before counts");
+                    tracing::error!(%error, "fetching a git_pillar remote failed: its last checkout is used");
                 }
             }
         }

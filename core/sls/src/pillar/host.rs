@@ -26,7 +26,7 @@ impl Functions for Lookups {
             "pillar.get" => &self.pillar,
             _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
-        let Some(path) = given(0, "key") else { return Err(format!("{function} wants a key").into()) };
+        let Some(path) = given(0, "key") else { return Err(format!("{function} requires a key").into()) };
         // `merge` is the third argument of only one of them; the delimiter is always a keyword.
         let delimiter = args.keyword.get("delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
         Ok(at_path(map, &path.to_string(), &delimiter, given(1, "default").unwrap_or_else(|| "".into())))

@@ -21,7 +21,7 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
     if call.argument(1, "with_grains").is_some_and(Value::is_truthy) {
         url = with_grains(&url, call.request.grains)?;
     }
-    let functions = call.request.functions.as_ref().ok_or("no web server can be asked here")?;
+    let functions = call.request.functions.as_ref().ok_or("HTTP requests are not available here")?;
     // Other arguments go to the function: header_dict, username, password, verify_ssl, ...
     let mut keyword = call.args.keyword.clone();
     for own in ["url", "with_grains", "namespace", "auth"] {
@@ -33,7 +33,7 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
     keyword.extend(brine_value::map! {"url" => url, "decode" => true, "decode_type" => kind});
     let answer = functions.call("http.query", Args::keyword(keyword)).map_err(|error| error.to_string())?;
     let Some(said) = answer.get("dict") else {
-        let error = answer.get("error").map_or_else(|| format!("the answer is not {kind}"), ToString::to_string);
+        let error = answer.get("error").map_or_else(|| format!("the response is not {kind}"), ToString::to_string);
         return Err(error);
     };
     let said = mapping(said.clone())?;

@@ -264,7 +264,7 @@ fn http_pillar_requests_the_minions_url() {
     assert_eq!(said, map! {"n" => map! {"said" => wanted}});
     for (url, error) in [
         ("http://pillar/list", "its output is of type list, not a mapping"),
-        ("http://pillar/text", "the answer is not json"),
+        ("http://pillar/text", "the response is not json"),
         ("http://pillar/none", "HTTP 404: Not Found: Some(\"http://pillar/none\")"),
     ] {
         let wanted = format!("Failed to load ext_pillar http_json: {error}");

@@ -112,7 +112,7 @@ impl<'a> Tree<'a> {
                 return Map::new();
             }
             Err(error) => {
-                tracing::error!(sls, error, "a pillar SLS does not render");
+                tracing::error!(sls, error, "rendering a pillar SLS failed");
                 // By default the details are withheld from the minion: the error quotes lines of the file.
                 self.errors.push(if shared::pillar_safe_render_error(&self.source.opts) {
                     format!("Rendering SLS '{sls}' failed. Please see master log for details.")

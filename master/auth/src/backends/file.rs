@@ -63,7 +63,7 @@ impl PasswordFile {
             "htpasswd" => Format::Htpasswd,
             "htdigest" => Format::Htdigest {
                 realm: text("^realm")
-                    .ok_or_else(|| invalid("^realm", "is missing, and htdigest needs it".to_owned()))?,
+                    .ok_or_else(|| invalid("^realm", "is missing: htdigest requires it".to_owned()))?,
             },
             other => {
                 return Err(invalid("^filetype", format!("'{other}' is unknown: expected text, htpasswd or htdigest")));
@@ -179,7 +179,7 @@ mod tests {
                 Value::from("xml"),
                 "external_auth file: ^filetype: 'xml' is unknown: expected text, htpasswd or htdigest",
             ),
-            ("^filetype", "htdigest".into(), "external_auth file: ^realm: is missing, and htdigest needs it"),
+            ("^filetype", "htdigest".into(), "external_auth file: ^realm: is missing: htdigest requires it"),
             (
                 "^hashtype",
                 "rot13".into(),

@@ -25,7 +25,7 @@ pub(super) fn is_password(hash: &str, password: &str) -> bool {
         return bcrypt::verify(password, hash).unwrap_or(false);
     }
     // The hash is not logged: an old DES hash can be cracked.
-    tracing::error!("a hash of an htpasswd file is not supported: make it by htpasswd -B");
+    tracing::error!("a hash of an htpasswd file is not supported: create it with htpasswd -B");
     false
 }
 

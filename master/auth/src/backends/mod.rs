@@ -80,7 +80,7 @@ pub enum BackendError {
         reason: String,
     },
     /// A server did not answer, or refused the request.
-    #[error("asking {server} failed: {reason}")]
+    #[error("request to {server} failed: {reason}")]
     Server {
         /// Its address, without the password.
         server: String,

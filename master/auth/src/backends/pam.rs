@@ -100,7 +100,7 @@ impl Pam {
                 Ok(None)
             }
             Some(Answer::Failed(reason)) => Err(failed(reason)),
-            None => Err(failed("it ended without an answer".to_owned())),
+            None => Err(failed("it ended without a response".to_owned())),
         }
     }
 
@@ -193,7 +193,7 @@ fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, S
             });
         })
         .map_err(|error| error.to_string())?;
-    answer.recv_timeout(deadline).map_err(|_| format!("it gave no answer within {deadline:?} and was killed"))?
+    answer.recv_timeout(deadline).map_err(|_| format!("no answer within {deadline:?}: it was killed"))?
 }
 
 /// Logs once why PAM may refuse all users.
@@ -238,10 +238,10 @@ mod tests {
             ("printf 'permitted\\nend\\n'", Ok(Some(Vec::new()))),
             ("printf 'denied wrong password\\nend\\n'", denied.clone()),
             ("printf 'failed no such service\\nend\\n'", failed("no such service")),
-            ("printf 'permitted\\nops\\n'", failed("it ended without an answer")),
-            ("printf 'Permitted\\nend\\n'", failed("it ended without an answer")),
-            ("exit 0", failed("it ended without an answer")),
-            ("kill -SEGV $$", failed("it ended without an answer")),
+            ("printf 'permitted\\nops\\n'", failed("it ended without a response")),
+            ("printf 'Permitted\\nend\\n'", failed("it ended without a response")),
+            ("exit 0", failed("it ended without a response")),
+            ("kill -SEGV $$", failed("it ended without a response")),
         ] {
             let answer = helper(directory.path(), script).authenticate("fred", "pw");
             let answer = answer.map(|proven| proven.map(|proven| proven.groups)).map_err(|error| error.to_string());
@@ -276,7 +276,7 @@ mod tests {
         let mut pam = helper(directory.path(), &format!("sleep 1000 & echo $! $$ > {}; wait", pids.display()));
         pam.deadline = Duration::from_millis(500);
         let error = pam.authenticate("fred", "pw").unwrap_err().to_string();
-        assert!(error.ends_with("it gave no answer within 500ms and was killed"), "{error}");
+        assert!(error.ends_with("no answer within 500ms: it was killed"), "{error}");
         for pid in std::fs::read_to_string(pids).unwrap_or_default().split_whitespace() {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             assert!(status.is_empty() || status.contains("State:\tZ"), "{status}");

@@ -14,7 +14,7 @@ impl SharedSecret {
             _ => Err(BackendError::Option {
                 system: "sharedsecret",
                 option: "sharedsecret",
-                reason: "the master's option is missing or no text".to_owned(),
+                reason: "the master's option is missing or not a string".to_owned(),
             }),
         }
     }

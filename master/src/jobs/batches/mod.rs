@@ -124,7 +124,7 @@ impl Jobs {
     pub fn resume_batches(self: &Arc<Self>) {
         for state in self.batches.active() {
             let jid = state.jid.to_string();
-            tracing::info!(jid, "batch of before the restart resumed");
+            tracing::info!(jid, "batch resumed after the restart");
             if let Err(error) = self.spawn_batch(state) {
                 tracing::error!(jid, error, "resuming a batch failed");
             }

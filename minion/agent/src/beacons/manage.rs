@@ -86,7 +86,7 @@ pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
             ("beacon_reset", fields)
         }
         _ => {
-            tracing::error!(func, "an event manage_beacons asks for what is not known");
+            tracing::error!(func, "the request in an event manage_beacons is unknown");
             return None;
         }
     };

@@ -34,7 +34,7 @@ pub enum ChannelError {
     )]
     ChangedMaster(PathBuf),
     /// The master's key has another fingerprint than `master_finger`.
-    #[error("the master's key has the fingerprint {found}, master_finger says {expected}")]
+    #[error("the master's key is not trusted: expected the fingerprint {expected} (master_finger), got {found}")]
     WrongFingerprint {
         /// The configured fingerprint.
         expected: String,
@@ -42,7 +42,7 @@ pub enum ChannelError {
         found: String,
     },
     /// The master's key is not signed, or its signature is invalid.
-    #[error("the master's key is not vouched for by {path}: {reason}")]
+    #[error("verifying the master's key by {path} failed: {reason}")]
     NotVouchedFor {
         /// The public key that should have signed it.
         path: PathBuf,
@@ -79,10 +79,10 @@ pub enum ChannelError {
     )]
     NoCipher(String),
     /// The reply to an authentication is not signed, although the master's key is known.
-    #[error("the answer to the authentication is not signed with the master's key: it is not taken")]
+    #[error("the reply to the authentication is not signed with the master's key: it is refused")]
     Unsigned,
     /// The master has reached `max_minions`.
-    #[error("the master has as many minions as it may (max_minions)")]
+    #[error("the master has reached max_minions")]
     Full,
     /// The master refuses a request.
     #[error("the master refuses the request")]
@@ -91,7 +91,7 @@ pub enum ChannelError {
     #[error("a publish is not signed with the master's key")]
     UnsignedPublish,
     /// A publish is replayed.
-    #[error("a publish came twice")]
+    #[error("a publish is a replay")]
     Replay,
 }
 

@@ -120,22 +120,22 @@ impl Connected {
                 Ok(()) => return Ok(()),
                 Err(error) if !wait => return Err(error.into()),
                 Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
-                    tracing::warn!("{error}; asking again in {pause:?}");
+                    tracing::warn!("{error}; retrying in {pause:?}");
                     tokio::time::sleep(pause).await;
                     pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };
                 }
                 Err(error @ ChannelError::Rejected(_)) if config.rejected_retry => {
-                    tracing::error!("{error}; asking again in {step:?}");
+                    tracing::error!("{error}; retrying in {step:?}");
                     tokio::time::sleep(step).await;
                 }
                 Err(error @ ChannelError::Transport(_)) => {
-                    tracing::warn!("the master cannot be reached: {error}");
+                    tracing::warn!("connecting to the master failed: {error}");
                     lost.wait().await;
                 }
                 // A man in the middle may have caused it: that must not end the minion.
                 Err(error) if error.may_be_forged() => {
                     brine_wire::metrics::REQUESTS_REFUSED.add(1);
-                    tracing::error!("an answer to the authentication is refused: {error}; asking again in {step:?}");
+                    tracing::error!("a reply to the authentication is refused: {error}; retrying in {step:?}");
                     tokio::time::sleep(step).await;
                 }
                 Err(error) => return Err(error.into()),
@@ -152,7 +152,7 @@ impl Connected {
         let pillar = answer.as_map().cloned().unwrap_or_default();
         for name in ["beacons", "schedule"] {
             if let Some(other) = pillar.get(name).filter(|value| value.as_map().is_none()) {
-                tracing::error!("pillar '{name}': expected a mapping, got {}; it is left out", other.type_name());
+                tracing::error!("pillar '{name}': expected a mapping, got {}; it is ignored", other.type_name());
             }
         }
         self.minion.set_pillar(pillar);
@@ -203,7 +203,7 @@ impl Connected {
             Ok(answer) if is_taken(&answer) => Verdict::Accepted,
             // The master's journal fails, for example because of a full disk.
             Ok(Value::Bool(false)) => {
-                tracing::warn!(?jid, "the master cannot keep a return or event now; it is sent again");
+                tracing::warn!(?jid, "the master failed to store a return or event: it is retried");
                 Verdict::Later
             }
             Ok(answer) => {
@@ -211,7 +211,7 @@ impl Connected {
                 Verdict::Refused
             }
             Err(error) => {
-                tracing::warn!(%error, ?jid, "a return or event did not reach the master; it is sent again");
+                tracing::warn!(%error, ?jid, "sending a return or event to the master failed: it is retried");
                 Verdict::Later
             }
         }
@@ -256,7 +256,7 @@ impl Connected {
             let (returns, label) = (Arc::clone(&self.returns), load.get("jid").map(ToString::to_string));
             let disk = &self.pool.executors().disk;
             if let Err(error) = disk.run(move |_| returns.push(&label.unwrap_or_default(), &load)).await {
-                tracing::error!(%error, "keeping a return for the minion failed");
+                tracing::error!(%error, "storing a return for the daemon failed");
             }
         }
     }

@@ -67,7 +67,7 @@ fn is_meant(minion: &Minion, publication: &Publication) -> bool {
         // Only the master knows its node groups, and expands them.
         Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
         Err(error) => {
-            tracing::warn!(jid = %publication.jid, %error, "a job's target cannot be read");
+            tracing::warn!(jid = %publication.jid, %error, "the target of a job is invalid");
             false
         }
     }
@@ -135,7 +135,7 @@ pub(super) fn report_interrupted(connected: &Connected) {
         let (jid, fun) = (field("jid").to_string(), field("fun"));
         metrics::JOBS_INTERRUPTED.add(1);
         tracing::error!(jid, %fun, "job interrupted: the minion ended while it ran");
-        let text = "The minion ended while the job ran: it may have been done in part.";
+        let text = "The minion ended while the job was running: it may be partially done.";
         let load = map! {"cmd" => "_return", "jid" => jid.as_str(), "id" => connected.id.as_str(), "fun" => fun,
         "fun_args" => field("arg"), "return" => text, "retcode" => 1, "success" => false};
         connected.returns.push(&jid, &load);

@@ -168,7 +168,7 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
         connected.ready.send_replace(false);
         match result {
             Ok(()) => return Ok(()),
-            Err(error) => tracing::warn!("the connection to the master is lost: {error}; connecting again"),
+            Err(error) => tracing::warn!("the connection to the master is lost: {error}; reconnecting"),
         }
         backoff.wait().await;
     }
@@ -202,7 +202,7 @@ async fn listen(
         match connected.channel.open(payload.clone()).await {
             Err(ChannelError::Crypt(error)) => {
                 // The master has new keys. A random delay keeps all minions from authenticating at once.
-                tracing::info!(%error, "a publish cannot be opened: authenticating again");
+                tracing::info!(%error, "decrypting a publish failed: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 connected.join(true).await?;
                 // The publish with the new keys may itself be a job.

@@ -73,7 +73,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
             _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
         };
         if let Err(error) = done {
-            tracing::error!(tag = event.tag(), error, "an event for the minion itself could not be acted on");
+            tracing::error!(tag = event.tag(), error, "handling an event of the minion's own bus failed");
         }
     }
 }

@@ -161,7 +161,7 @@ impl Outbox {
         }
         drop(queue);
         if let Some(Err(error)) = written {
-            tracing::error!(kind = self.kind, label, %error, "keeping it on disk failed: it is in memory until the master accepts it");
+            tracing::error!(kind = self.kind, label, %error, "storing it on disk failed: it stays in memory until the master accepts it");
         }
         self.make_room();
         Ticket(turn)
@@ -310,7 +310,7 @@ pub fn fit(load: &mut Map, limit: usize) {
     }
     brine_job::metrics::RETURNS_LOST.add(1);
     let text = format!("ERROR: the return is too large: {size} bytes, the limit is {limit}; see `max_message_size`");
-    tracing::error!(jid = ?load.get("jid"), size, limit, "a return is too large for the master: an error is returned in its place");
+    tracing::error!(jid = ?load.get("jid"), size, limit, "a return is too large for the master: an error is returned instead");
     load.insert("return".into(), text.into());
     load.insert("retcode".into(), 1.into());
     load.insert("success".into(), Value::Bool(false));

@@ -30,7 +30,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         "add" => {
             let job = data.get("schedule").and_then(Value::as_map).and_then(|jobs| jobs.first());
             let Some((new, config)) = job else {
-                tracing::error!("an event manage_schedule adds a job without saying which");
+                tracing::error!("an event manage_schedule adds a job without a name");
                 return Answer::default();
             };
             let mut config = config.clone();
@@ -125,7 +125,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             return Answer { reply: None, run };
         }
         _ => {
-            tracing::error!(func, "an event manage_schedule asks for what is not known");
+            tracing::error!(func, "the request in an event manage_schedule is unknown");
             return Answer::default();
         }
     };
@@ -143,7 +143,7 @@ fn complete(tag: &str, field: &str, value: Value) -> Answer {
 /// Whether a schedule was written; a failure is logged.
 fn told(written: Result<(), String>) -> bool {
     if let Err(error) = &written {
-        tracing::error!(error, "the schedule could not be kept for the next start");
+        tracing::error!(error, "saving the schedule failed");
     }
     written.is_ok()
 }

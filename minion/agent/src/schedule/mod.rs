@@ -128,7 +128,7 @@ pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: 
         if let Some(load) = load
             && let Err(error) = bus.fire(RETURN, &load).await
         {
-            tracing::error!(jid = job.jid, %error, "the return of a scheduled job could not be told");
+            tracing::error!(jid = job.jid, %error, "publishing the return of a scheduled job failed");
         }
     });
 }

@@ -52,7 +52,7 @@ fn own_grains(path: &Path) -> Map {
             Map::new()
         }
         Err(error) => {
-            tracing::error!(path = %path.display(), error, "the grains file cannot be read");
+            tracing::error!(path = %path.display(), error, "reading the grains file failed");
             Map::new()
         }
     }

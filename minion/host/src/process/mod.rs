@@ -95,10 +95,10 @@ pub struct Output {
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The command has an unclosed quote.
-    #[error("the command '{0}' has a quote that is not closed")]
+    #[error("the command '{0}' has an unclosed quote")]
     Quoting(String),
     /// The command is empty.
-    #[error("there is no command")]
+    #[error("the command is empty")]
     Empty,
     /// The user does not exist.
     #[error("User '{0}' is not available")]

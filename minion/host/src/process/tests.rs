@@ -41,7 +41,7 @@ fn commands_that_cannot_run_are_errors_with_the_cause() {
             "Specified cwd '/no/such' either not absolute or does not exist",
         ),
         (Program { runas: Some("nobody_here".into()), ..shell("true") }, "User 'nobody_here' is not available"),
-        (Program::default(), "there is no command"),
+        (Program::default(), "the command is empty"),
     ] {
         let error = run(&program).unwrap_err().to_string();
         assert!(error.starts_with(message), "{error}");

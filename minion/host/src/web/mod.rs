@@ -185,7 +185,7 @@ fn roots(options: &Options) -> Result<RootCerts, WebError> {
         }
     }
     if found.is_empty() {
-        return Err(wrong("there are none in it".into()));
+        return Err(wrong("it contains none".into()));
     }
     Ok(RootCerts::Specific(Arc::new(found)))
 }

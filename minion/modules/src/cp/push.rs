@@ -341,6 +341,6 @@ mod tests {
         let path = folder.path().join("file");
         fs::write(&path, "x").unwrap();
         let error = testing::context(&[]).call("cp.push", Args::positional(vec![path.display().to_string().into()]));
-        assert!(error.unwrap_err().to_string().contains("there is no master to ask (_file_recv)"));
+        assert!(error.unwrap_err().to_string().contains("the command _file_recv failed: no master is configured"));
     }
 }

@@ -349,7 +349,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         context.job.mark(&mut data);
         let event = MasterEvent { beside: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
         if let Err(error) = context.minion.upstream.fire_master(event) {
-            tracing::warn!(tag, error, "the event of a state could not be fired");
+            tracing::warn!(tag, error, "publishing the event of a state failed");
         }
     }
 }

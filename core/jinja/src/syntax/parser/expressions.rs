@@ -49,7 +49,7 @@ impl Parser<'_, '_> {
 
     fn nested(&mut self, parse: impl Fn(&mut Self) -> Parsed) -> Parsed {
         if self.depth == MAX_DEPTH {
-            return self.fail("expressions are too deep in each other");
+            return self.fail("expressions are nested too deeply");
         }
         self.depth += 1;
         let node = parse(self);

@@ -50,7 +50,7 @@ impl Ldap {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let limited = runtime.block_on(async { tokio::time::timeout(self.deadline, conversation).await });
-        let answered = limited.map_err(|_| failed(format!("it gave no answer within {:?}", self.deadline)))?;
+        let answered = limited.map_err(|_| failed(format!("no answer within {:?}", self.deadline)))?;
         answered.map_err(|error| failed(shown(&error)))
     }
 
@@ -102,7 +102,7 @@ impl Ldap {
         let (base, filter) = (&self.settings.basedn, filter.filter(user));
         let mut found = search(&mut ldap, base, self.settings.scope, &filter, &["1.1"], 2).await?;
         if found.len() > 1 {
-            tracing::error!(user, "auth.ldap.filter finds more than one entry for a user: nobody is authenticated");
+            tracing::error!(user, "auth.ldap.filter matches more than one entry for a user: authentication refused");
             return Ok(None);
         }
         Ok(found.pop().map(|entry| entry.dn).filter(|name| !name.is_empty()))
@@ -328,8 +328,8 @@ mod tests {
         let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = silent.local_addr().unwrap().port();
         for (uri, reason) in [
-            (format!("ldap://127.0.0.1:{port}"), "it gave no answer within 300ms"),
-            (format!("ldaps://127.0.0.1:{port}"), "it gave no answer within 300ms"),
+            (format!("ldap://127.0.0.1:{port}"), "no answer within 300ms"),
+            (format!("ldaps://127.0.0.1:{port}"), "no answer within 300ms"),
             ("ldap://127.0.0.1:1".to_owned(), "refused"),
         ] {
             let mut ldap = ldap(&uri);

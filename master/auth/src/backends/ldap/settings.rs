@@ -115,7 +115,7 @@ impl Settings {
             return Err(("auth.ldap.starttls", "is invalid: expected either tls or starttls".to_owned()));
         }
         if flag("auth.ldap.auth_by_group_membership_only")? {
-            let reason = "is refused: it authenticates everybody without a password".to_owned();
+            let reason = "is refused: it authenticates everyone without a password".to_owned();
             return Err(("auth.ldap.auth_by_group_membership_only", reason));
         }
         let (binddn, bindpw) = (template("auth.ldap.binddn")?, text("auth.ldap.bindpw"));
