@@ -160,8 +160,8 @@ fn literal(
         let found = text.chars().find(|c| is_special(*c)).map(|c| format!("{c:?}"));
         if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
             return Err(format!(
-                "`{tag}` is invalid in {place} of '{name}': the event's text has {found}, which means more than itself \
-                 there: check the text in the template, or choose among names that stand in the file"
+                "`{tag}` is invalid in {place} of '{name}': the event's text has {found}, which is not literal \
+                 there: check the text in the template, or choose among names in the file"
             ));
         }
     }
@@ -268,7 +268,7 @@ highstate_run:
     }
 
     #[test]
-    fn text_from_the_event_is_no_structure_of_a_reaction() {
+    fn text_from_the_event_cannot_change_the_structure_of_a_reaction() {
         let data = map! {
             "id" => "web1", "fun" => "local.cmd.run", "name" => "cmd", "type" => "compound",
             "all" => map! {"tgt" => "*"}, "list" => list![map! {"tgt" => "*"}], "star" => "*",
@@ -322,7 +322,7 @@ highstate_run:
     }
 
     #[test]
-    fn targets_mean_no_more_than_themselves() {
+    fn targets_from_events_are_literal() {
         for (kind, tgt, good, bad) in [
             ("glob", "{{ x }}", &["web1.example.org", "a b", "a,b"][..], &["*", "web?", "[a]", "a*"][..]),
             ("glob", "x[{{ x }}]", &[], &["a", "a-z"]),
@@ -345,7 +345,7 @@ highstate_run:
             }
             for text in bad {
                 let error = reactions(&source, &map! {"x" => *text}).unwrap_err();
-                assert!(error.contains("means more than itself"), "{kind} {tgt} {text}: {error}");
+                assert!(error.contains("is not literal"), "{kind} {tgt} {text}: {error}");
             }
         }
         let chosen = "{% set g = {'web': 'web*'} %}a:\n  local.x.y:\n    - tgt: {{ g[data.x] }}\n";

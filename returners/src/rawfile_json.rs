@@ -13,7 +13,7 @@ const NAME: &str = "rawfile_json";
 
 pub(crate) const BACKEND: Backend = Backend {
     name: NAME,
-    doc: "Appends each return and event to a file as one line of JSON. It cannot be read back, so it is no job cache.",
+    doc: "Appends each return and event to a file as one line of JSON. It cannot be read back, so it cannot be the job cache.",
     options: &[BackendOption {
         name: "rawfile_json.filename",
         default: Some("/var/log/salt/events"),

@@ -27,7 +27,7 @@ async fn reopen(path: &std::path::Path, reserve: u64) -> Bus {
 }
 
 /// Publishes until the store accepts events again.
-async fn fire_until_kept(bus: &Bus) -> u64 {
+async fn fire_until_persisted(bus: &Bus) -> u64 {
     let fired = async {
         loop {
             if let Ok(seq) = bus.fire_durably("again", &map! {}).await {
@@ -72,7 +72,7 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     let failed = recv_tag(&mut state, "salt/master/store/failed").await;
     assert!(failed.data().get("message").unwrap().to_string().contains("No space left"), "{:?}", failed.data());
     disk.set(FINE);
-    acknowledged.push(fire_until_kept(&bus).await);
+    acknowledged.push(fire_until_persisted(&bus).await);
     let recovered = recv_tag(&mut state, "salt/master/store/recovered").await;
     assert!(recovered.data().get("not_kept").and_then(Value::as_i64).unwrap() >= 500);
     for n in 0..100 {

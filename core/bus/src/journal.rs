@@ -444,20 +444,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_events_leave() {
+    async fn old_events_are_removed() {
         let (_folder, journal) = ten(JournalLimits { age: Duration::from_secs(5), bytes: 1 << 30 }).await;
         assert_eq!(left(&journal, 6).await.len(), 10);
         assert_eq!(left(&journal, 10).await, [4, 5, 6, 7, 8, 9, 10]);
     }
 
     #[tokio::test]
-    async fn the_oldest_leave_when_there_are_too_many() {
+    async fn the_oldest_events_are_removed_beyond_the_limit() {
         let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
         assert_eq!(left(&journal, 11).await, [6, 7, 8, 9, 10]);
     }
 
     #[tokio::test]
-    async fn what_a_durable_subscriber_has_not_handled_stays_up_to_twice_the_size() {
+    async fn events_unhandled_by_a_durable_subscriber_stay_up_to_twice_the_size() {
         let (_folder, journal) = ten(JournalLimits { bytes: 450, ..JournalLimits::default() }).await;
         journal.cursor("reactor", 2);
         assert_eq!(left(&journal, 11).await, [3, 4, 5, 6, 7, 8, 9, 10]);

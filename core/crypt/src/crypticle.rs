@@ -94,7 +94,7 @@ mod tests {
     const NONCE: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn what_salt_sealed_is_opened() {
+    fn messages_of_salt_are_decrypted() {
         let key = Crypticle::from_key_text(KEY).unwrap();
         assert_eq!(key.open(&made_by_salt("crypticle"), None).unwrap(), b"\x81\xa3fun\xa9test.ping");
         let reply = key.open(&made_by_salt("crypticle_nonce"), Some(NONCE)).unwrap();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rightly_authenticated_text_with_wrong_content_is_refused() {
+    fn an_authenticated_message_with_invalid_content_is_refused() {
         let key = Crypticle::from_key_text(KEY).unwrap();
         let sign = |sealed: &[u8]| [sealed, &key.mac.clone().chain_update(sealed).finalize().into_bytes()[..]].concat();
         let unmarked = cbc::Encryptor::inner_iv_init(key.aes.clone(), &[0; 16].into())

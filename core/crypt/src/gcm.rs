@@ -118,7 +118,7 @@ mod tests {
     use brine_digest::hex;
 
     #[test]
-    fn the_published_vectors_of_xaes_come_out() {
+    fn the_published_vectors_of_xaes_match() {
         let nonce = b"ABCDEFGHIJKLMNOPQRSTUVWX";
         for (key, aad, expected) in [
             (1, "", "ce546ef63c9cc60765923609b33a9a1974e96e52daf2fcf7075e2271"),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_of_use_for_its_own_purpose_alone() {
+    fn a_message_decrypts_only_for_its_purpose() {
         let key = Gcm::generate();
         let text = key.seal(b"message", Some("ab"), b"reply web1");
         assert_eq!(key.open(&text, Some("ab"), b"reply web1").unwrap(), b"message");

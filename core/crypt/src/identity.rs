@@ -65,7 +65,7 @@ mod tests {
     use crate::rsa::tests::PEM;
 
     #[test]
-    fn an_identity_is_made_once_and_read_ever_after() {
+    fn an_identity_is_generated_once_and_then_read() {
         let dir = tempfile::tempdir().unwrap();
         let made: Vec<_> = std::thread::scope(|scope| {
             let start = || scope.spawn(|| PrivateKey::load_or_generate(&dir, "minion", 2048).unwrap().public());

@@ -55,7 +55,7 @@ pub enum CryptError {
     #[error("`keysize` {0} is invalid: expected 2048 to 8192 bits")]
     BadKeySize(usize),
     /// The data does not fit into one RSA operation with this key.
-    #[error("{0} bytes are too many or too few for one operation with this RSA key")]
+    #[error("data of {0} bytes does not fit into one operation with this RSA key")]
     BadLength(usize),
     /// The algorithm or cipher is unknown.
     #[error("unknown algorithm '{0}'")]

@@ -12,7 +12,7 @@ use super::{CryptError, token};
 
 /// The error for a key in another format.
 pub(super) const FORM: &str =
-    "it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)";
+    "it is encrypted in another format than Salt's: convert it (openssl rsa -aes256 -traditional)";
 /// The error for a wrong passphrase.
 pub(super) const WRONG: &str = "the passphrase in `key_pass` is not that of the key";
 
@@ -81,7 +81,7 @@ mod tests {
     use crate::rsa::tests::KEY;
 
     #[test]
-    fn a_key_is_opened_by_its_passphrase_alone() {
+    fn a_key_is_decrypted_only_by_its_passphrase() {
         // Written by the library that Salt uses.
         let salts = include_str!("testdata/identity.passphrase.pem");
         let own = KEY.to_pem_with("pass word").unwrap();
@@ -99,9 +99,9 @@ mod tests {
     }
 
     #[test]
-    fn another_form_is_told() {
+    fn another_format_is_reported() {
         let text = include_str!("testdata/identity.passphrase.pem").replace("AES-256", "DES-EDE3");
         let message = PrivateKey::from_pem_with(&text, Some("pass word")).unwrap_err().to_string();
-        assert!(message.contains("another form than Salt's"), "{message}");
+        assert!(message.contains("another format than Salt's"), "{message}");
     }
 }

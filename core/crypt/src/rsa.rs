@@ -192,7 +192,7 @@ fn read_pem(text: &str) -> Result<(&str, Vec<u8>), CryptError> {
     };
     let (label, body) = block().ok_or(CryptError::BadKey("it has no BEGIN and END line of a PEM file"))?;
     let packed: String = body.split_whitespace().collect();
-    let der = BASE64_STANDARD.decode(packed).map_err(|_| CryptError::BadKey("what is in it is not base64"))?;
+    let der = BASE64_STANDARD.decode(packed).map_err(|_| CryptError::BadKey("its content is not Base64"))?;
     Ok((label, der))
 }
 
@@ -258,8 +258,8 @@ pub(super) mod tests {
         let message = |text: &str| PrivateKey::from_pem(text).unwrap_err().to_string();
         insta::assert_snapshot!(message(""), @"this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
         insta::assert_snapshot!(message(PUB), @"this is not a usable RSA key: it is not a private key");
-        insta::assert_snapshot!(message(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it has a passphrase in another form than Salt's: write it anew in that form (openssl rsa -aes256 -traditional)");
-        insta::assert_snapshot!(message(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: what is in it is not base64");
+        insta::assert_snapshot!(message(&PEM.replace("KEY-----\n", "KEY-----\nProc-Type: 4,ENCRYPTED\n")), @"this is not a usable RSA key: it is encrypted in another format than Salt's: convert it (openssl rsa -aes256 -traditional)");
+        insta::assert_snapshot!(message(&PEM.replacen('\n', "\n?", 2)), @"this is not a usable RSA key: its content is not Base64");
         insta::assert_snapshot!(PublicKey::from_pem(&PUB.replacen("MII", "MIJ", 1)).unwrap_err(), @"this is not a usable RSA key: its numbers are not those of an RSA public key");
         assert!(PublicKey::from_pem(PEM).is_err());
     }

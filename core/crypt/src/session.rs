@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_key_are_refused() {
+    fn invalid_keys_are_refused() {
         let short = "AAECAwQFBgcICQoLDA0ODw==";
         for text in ["", "?", short, "aes-256-gcm:", &format!("aes-256-gcm:{short}"), "aes-128-gcm:AAAA"] {
             assert!(matches!(Session::from_key_text(text), Err(CryptError::Malformed(_))), "{text}");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_message_never_gives_the_same_text() {
+    fn encryption_is_randomised() {
         for session in sessions() {
             assert_ne!(session.seal(b"x", None, b""), session.seal(b"x", None, b""));
         }
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_sealed_is_opened_with_the_same_key_alone(message in vec(any::<u8>(), 0..200), aad in "[a-z ]{0,9}", reply: bool) {
+        fn messages_are_decrypted_only_with_the_same_key(message in vec(any::<u8>(), 0..200), aad in "[a-z ]{0,9}", reply: bool) {
             let nonce = token::nonce();
             let nonce = reply.then_some(&nonce[..]);
             for (session, other) in sessions().into_iter().zip(sessions()) {
@@ -141,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn a_single_changed_bit_or_a_cut_is_noticed(message in vec(any::<u8>(), 0..64), place: prop::sample::Index) {
+        fn a_changed_bit_or_truncation_is_detected(message in vec(any::<u8>(), 0..64), place: prop::sample::Index) {
             for session in sessions() {
                 let text = session.seal(&message, None, b"");
                 let mut changed = text.clone();

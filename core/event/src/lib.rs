@@ -206,7 +206,7 @@ mod tests {
     use brine_value::{Value, map};
 
     #[test]
-    fn frames_go_both_ways() {
+    fn frames_round_trip() {
         let event = Event::from_map("salt/auth", &map! {"id" => "web1"}).unwrap();
         assert!(event.frame().starts_with(b"salt/auth\n\n\x81"));
         assert_eq!((event.tag(), event.data()), ("salt/auth", map! {"id" => "web1"}));

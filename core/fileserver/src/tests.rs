@@ -83,7 +83,7 @@ fn a_file_is_found_in_the_first_root_that_has_it() {
 }
 
 #[test]
-fn no_name_leads_out_of_the_roots() {
+fn no_path_leads_out_of_the_roots() {
     let dir = tree();
     let absolute = dir.path().join("out/secret");
     for follow_symlinks in [true, false] {
@@ -147,7 +147,7 @@ fn hashes_and_stats_are_those_of_the_file() {
 }
 
 #[test]
-fn lists_are_those_of_salt() {
+fn lists_match_salt() {
     let dir = tree();
     let roots = roots(&dir, &Options::default());
     insta::assert_snapshot!(roots.file_list("base", "").join(" "), @".hidden b d_in/a d_out/f l_abs l_broken l_in l_out sub/a top.sls what? x.swp");

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_what_yaml_says() {
+    fn arguments_are_parsed_as_yaml() {
         for (word, value) in [
             ("1", 1.into()),
             ("0644", 644.into()),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_salt_leaves_alone_stay_as_typed() {
+    fn arguments_with_salts_exceptions_stay_strings() {
         for word in [
             "",
             "   ",
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn all_other_words_are_positional() {
+    fn other_arguments_are_positional() {
         for word in ["a==b", "-a=1", "1a=2", "=x", "a b=1", "http://x?a=1", "a =1", "a\n=1"] {
             assert_eq!(read(&[word], &[]), Args::positional([word.into()]), "{word}");
         }

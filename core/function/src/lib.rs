@@ -10,7 +10,7 @@
 //!
 //! static FUNCTIONS: &[Function<u32>] = registry!("demo", [echo, list, copy]);
 //!
-//! /// Return a text several times.
+//! /// Return a string several times.
 //! #[function]
 //! fn echo(_context: &u32, text: String, #[default(1)] times: u32) -> CallResult {
 //!     Ok(Value::from(text.repeat(times as usize)))

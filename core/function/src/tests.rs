@@ -66,7 +66,7 @@ fn call(name: &str, positional: Vec<Value>, keyword: Map) -> Result<Value, Strin
 }
 
 #[test]
-fn arguments_are_bound_by_place_and_name() {
+fn arguments_are_bound_by_position_and_name() {
     assert_eq!(call("demo.echo", vec!["a".into()], map! {"times" => 3}), Ok("aaa".into()));
     assert_eq!(call("demo.echo", vec![5.into()], Map::new()), Ok("5".into()));
     for empty in [Value::Nil, "".into(), list![], Value::map()] {
@@ -83,7 +83,7 @@ fn arguments_are_bound_by_place_and_name() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_in_salts_words() {
+fn invalid_arguments_have_salts_messages() {
     for (name, positional, keyword, message) in [
         ("demo.no", vec![], Map::new(), "'demo.no' is not available."),
         (

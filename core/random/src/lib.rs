@@ -20,7 +20,7 @@ impl Twister {
                 Self::from_key(if halves[1] == 0 { &halves[..1] } else { &halves })
             }
             other => {
-                // Python converts the text and its SHA-512 to one integer, whose lowest 32 bits come first in the key.
+                // Python converts the string and its SHA-512 to one integer, whose lowest 32 bits come first in the key.
                 let mut bytes = other.to_string().into_bytes();
                 bytes.extend(Sha512::digest(&bytes));
                 let word = |chunk: &[u8]| chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));

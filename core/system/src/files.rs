@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_never_replaces_one_that_is_there() {
+    fn write_new_never_replaces_an_existing_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         assert!(write_new(&path, b"first", 0o400).unwrap());

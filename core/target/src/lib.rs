@@ -117,7 +117,7 @@ pub enum TargetError {
         got: &'static str,
     },
     /// A glob or regular expression is invalid.
-    #[error("the pattern '{pattern}' cannot be used: {reason}")]
+    #[error("the pattern '{pattern}' is invalid: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,

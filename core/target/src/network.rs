@@ -36,7 +36,7 @@ mod tests {
     use brine_value::list;
 
     #[test]
-    fn networks_hold_what_python_says() {
+    fn networks_contain_addresses_as_in_python() {
         let addresses = list!["127.0.0.1", "10.1.2.3", "::1", "fe80::1", 5, "no address"];
         for (text, holds) in [
             ("10.1.2.3", Some(true)),

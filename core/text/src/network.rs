@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_those_of_python() {
+    fn networks_parse_as_in_python() {
         for (text, as_interface, is_network) in [
             ("10.1.2.3", Some("10.1.2.3/32"), true),
             ("10.0.0.0/8", Some("10.0.0.0/8"), true),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_those_that_nobody_outside_can_reach() {
+    fn private_addresses_are_recognised() {
         for (text, expected) in [
             ("10.1.2.3", true),
             ("192.168.0.1", true),

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_reply_is_opened_by_its_minion() {
+    fn a_private_reply_is_decrypted_by_its_minion() {
         let [master, minion] = &*KEYS;
         for encryption in EncryptionAlgorithm::ALL {
             for signature in SignatureAlgorithm::ALL {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_another_s_or_of_another_request_is_refused() {
+    fn replies_of_another_key_or_request_are_refused() {
         let [master, minion] = &*KEYS;
         let (e, s) = (EncryptionAlgorithm::default(), SignatureAlgorithm::default());
         let reply = sealed(e, s);

@@ -67,7 +67,7 @@ fn check_registers(rules: &mut Vec<Rule>, lines: &mut Vec<(&FilePath, usize)>, e
             && !registers.contains(register)
         {
             let (file, line) = lines.remove(place);
-            let message = format!("'register' of '{}': there is no register '{register}'", rules[place].id);
+            let message = format!("'register' of '{}': unknown register '{register}'", rules[place].id);
             errors.push(RuleError { file: file.to_owned(), line, message });
             rules.remove(place);
         } else {

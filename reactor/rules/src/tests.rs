@@ -288,7 +288,7 @@ fn invalid_rules_are_reported_and_the_others_are_used() {
             "x: {rule.share: [{tag: a}, {of: {count: 5}}, {above: 120%}, {within: 1}, {react: /x}]}",
             "1: 'above' of 'x': expected a share",
         ),
-        ("x: {rule.when: [{register: r}, {above: 1}, {react: /x}]}", "1: 'register' of 'x': there is no register 'r'"),
+        ("x: {rule.when: [{register: r}, {above: 1}, {react: /x}]}", "1: 'register' of 'x': unknown register 'r'"),
         ("x: {register.mean: [{tag: a}]}", "1: 'x' needs 'value': the path of the collected value"),
     ] {
         let (_, errors) = parse(text);

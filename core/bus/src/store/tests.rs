@@ -26,7 +26,7 @@ fn keys(pairs: Vec<Pair>) -> Vec<String> {
 }
 
 #[test]
-fn what_is_written_is_there_after_opening_again() {
+fn writes_survive_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     let (store, opened) = open(&path);
@@ -75,7 +75,7 @@ fn a_store_that_is_open_is_not_opened_twice() {
 }
 
 #[test]
-fn a_file_that_is_no_store_is_moved_aside() {
+fn a_file_that_is_not_a_store_is_moved_aside() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     std::fs::write(&path, vec![0x55; 100_000]).unwrap();
@@ -86,7 +86,7 @@ fn a_file_that_is_no_store_is_moved_aside() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist_is_named() {
+fn a_missing_directory_is_named() {
     let error = Store::open(Path::new("/nonexistent/brine.redb"), 1 << 20).unwrap_err();
     assert!(error.to_string().contains("/nonexistent/brine.redb"), "{error}");
 }
@@ -170,7 +170,7 @@ fn a_full_store_can_be_read() {
 }
 
 #[test]
-fn an_error_while_reading_makes_the_store_open_its_file_anew() {
+fn a_read_error_reopens_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("brine.redb");
     let (store, _) = open(&path);

@@ -136,7 +136,7 @@ impl Gitfs {
         let mut environments: IndexMap<String, Vec<(usize, Tree)>> = IndexMap::new();
         for (number, remote) in self.remotes.iter().enumerate() {
             if let Err(error) = remote.repository.fetch() {
-                tracing::error!(%error, "a gitfs remote cannot be fetched: what it had before is served");
+                tracing::error!(%error, "fetching a gitfs remote failed: its last state is served");
             }
             let references = remote.repository.references(&remote.kinds).unwrap_or_default();
             for (name, tree) in remote.trees(number, &references) {
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pushed_is_served_after_an_update() {
+    fn pushed_commits_are_served_after_an_update() {
         let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
         let roots = served(&cache, list![url(&repository)], Map::new());
         assert_eq!(text(&roots, "states/a.sls", "base").as_deref(), Some("one\n"));
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(text(&roots, "states/a.sls", "base").as_deref(), Some("new\n"));
         assert_eq!(roots.envs(), ["base", "v1"]);
         fs::rename(repository.path().join(".git"), repository.path().join("gone")).unwrap();
-        assert!(!roots.update(), "a remote that is away keeps what it had");
+        assert!(!roots.update(), "an unreachable remote keeps its last state");
         assert_eq!(text(&roots, "states/a.sls", "base").as_deref(), Some("new\n"));
         roots.clear_cache().unwrap();
         assert!(roots.envs().is_empty());
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_backend_that_is_asked_for() {
+    fn gitfs_is_served_only_if_configured() {
         let folder = Path::new("/nonexistent");
         assert!(Gitfs::of(&Map::new(), folder).unwrap().is_none());
         assert!(Gitfs::of(&map! {"fileserver_backend" => list!["roots", "git"]}, folder).unwrap().is_some());

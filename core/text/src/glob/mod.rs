@@ -15,7 +15,7 @@ pub struct Glob {
 
 /// A glob that fails to compile.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the pattern '{pattern}' cannot be used: {reason}")]
+#[error("the pattern '{pattern}' is invalid: {reason}")]
 pub struct GlobError {
     /// The pattern.
     pub pattern: String,
@@ -298,7 +298,7 @@ mod tests {
 
     /// The behaviour recorded by `glob/record`.
     #[test]
-    fn odd_patterns_mean_what_they_mean_to_python() {
+    fn odd_patterns_match_as_in_python() {
         #[derive(serde::Deserialize)]
         struct Recorded {
             texts: Vec<String>,
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_names_all_that_match() {
+    fn a_set_returns_all_matches() {
         let set = GlobSet::new(["salt/auth", "salt/*", "other", "*/auth"]).unwrap();
         assert_eq!(set.matches("salt/auth"), [0, 1, 3]);
         assert!(set.matches("nothing").is_empty());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_name_paths_as_in_a_shell() {
+    fn globs_match_paths_as_in_a_shell() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
             let path = folder.path().join(name);
