@@ -134,7 +134,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
         }
         None => ("/tmp".into(), whole.display().to_string()),
     };
-    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).told(
+    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).run(
         context,
         &folder,
         &args.kwargs,
