@@ -22,8 +22,8 @@ pub fn present(
     #[default(false)] force: bool,
 ) -> CallResult {
     let kind = acl_type.as_str();
-    let told = Told { names: acl_name.clone(), one: acl_name.clone() };
-    granted(context, &Wanted { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
+    let told = Labels { names: acl_name.clone(), one: acl_name.clone() };
+    granted(context, &Desired { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
 }
 
 /// Ensure that a user or group has no entry of its own for a file.
@@ -37,7 +37,7 @@ pub fn absent(
     #[default(false)] recurse: bool,
 ) -> CallResult {
     _ = perms;
-    taken(context, &Wanted { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
+    taken(context, &Desired { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
 }
 
 /// Ensure that several users or groups have these permissions, as `present`.
@@ -52,9 +52,9 @@ pub fn list_present(
     #[default(false)] force: bool,
 ) -> CallResult {
     let all: Value = acl_names.iter().map(String::as_str).collect();
-    let told = Told { names: python::repr(&all), one: acl_names.join(", ") };
+    let told = Labels { names: python::repr(&all), one: acl_names.join(", ") };
     let kind = acl_type.as_str();
-    granted(context, &Wanted { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
+    granted(context, &Desired { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
 }
 
 /// Ensure that several users or groups have no entries of their own, as `absent`.
@@ -66,11 +66,11 @@ pub fn list_absent(
     #[default] acl_names: Vec<String>,
     #[default(false)] recurse: bool,
 ) -> CallResult {
-    taken(context, &Wanted { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
+    taken(context, &Desired { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
 }
 
 /// Desired entries of a file.
-struct Wanted<'w> {
+struct Desired<'w> {
     name: &'w str,
     /// `user`, `group` and so on, optionally prefixed with `d:` or `default:`.
     kind: &'w str,
@@ -81,7 +81,7 @@ struct Wanted<'w> {
 }
 
 /// How names are reported: in changes, and when an entry is new and applied.
-struct Told {
+struct Labels {
     names: String,
     one: String,
 }
@@ -89,7 +89,7 @@ struct Told {
 /// Current entries of one type: by file, the permissions of each name as an integer.
 type Entries = Vec<(String, Vec<(String, i64)>)>;
 
-impl Wanted<'_> {
+impl Desired<'_> {
     /// Returns the type without its `default` prefix, and whether it had one.
     fn plain_kind(&self) -> (&str, bool) {
         match self.kind.split_once(':') {
@@ -170,7 +170,7 @@ fn no_file(name: &str) -> Option<Value> {
     (!Path::new(name).exists()).then(|| StateReturn::failed(name, format!("{name} does not exist")).into())
 }
 
-fn granted(context: &StateContext, wanted: &Wanted<'_>, told: &Told) -> Result<Value, CallError> {
+fn granted(context: &StateContext, wanted: &Desired<'_>, told: &Labels) -> Result<Value, CallError> {
     let name = wanted.name;
     if let Some(failed) = no_file(name) {
         return Ok(failed);
@@ -228,7 +228,7 @@ fn granted(context: &StateContext, wanted: &Wanted<'_>, told: &Told) -> Result<V
     })
 }
 
-fn taken(context: &StateContext, wanted: &Wanted<'_>) -> Result<Value, CallError> {
+fn taken(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, CallError> {
     let name = wanted.name;
     if let Some(failed) = no_file(name) {
         return Ok(failed);

@@ -16,7 +16,7 @@ pub fn present(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let data: Value = kwargs.iter().map(|(key, value)| Value::from(map! {key.to_string() => value.clone()})).collect();
-    let mut done = Done::new(&name);
+    let mut done = Report::new(&name);
     let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
     match current(context)?.get(name.as_str()) {
         Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
@@ -40,7 +40,7 @@ pub fn absent(
     #[default(false)] save: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let mut done = Done::new(&name);
+    let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let told = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &told, format!("Removed {name} from beacons"));
@@ -53,7 +53,7 @@ pub fn absent(
 /// Ensure that a beacon is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let mut done = Done::new(&name);
+    let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let told = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &told, format!("Enabled {name} from beacons"));
@@ -66,7 +66,7 @@ pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -
 /// Ensure that a beacon is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let mut done = Done::new(&name);
+    let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
         let told = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &told, format!("Disabled beacon {name}."));
@@ -86,11 +86,11 @@ fn current(context: &StateContext) -> Result<Map, CallError> {
 }
 
 /// Return of a state with a comment of several lines.
-struct Done(StateReturn);
+struct Report(StateReturn);
 
-impl Done {
+impl Report {
     fn new(name: &str) -> Self {
-        Done(StateReturn::ok(name, ""))
+        Report(StateReturn::ok(name, ""))
     }
 
     fn say(&mut self, comment: impl AsRef<str>) {

@@ -49,7 +49,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 /// Run a command, a string or a list of arguments, and return its output. Its exit status becomes the job's
 /// retcode.
 ///
-/// Takes cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
+/// Accepts cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
 /// success_retcodes.
 ///
 /// CLI Example:

@@ -26,7 +26,7 @@ pub(super) fn copied(
     if file_cache::is_current(Path::new(&target), &hash) {
         return Ok(target.into());
     }
-    if !folder_for(&target, makedirs)? {
+    if !has_directory_for(&target, makedirs)? {
         return Ok(false.into());
     }
     // The target of a link is replaced: the new file is written next to it.
@@ -66,7 +66,7 @@ pub(super) fn last_name(url: &str) -> &str {
 }
 
 /// Whether the directory of a file exists; `makedirs` creates it.
-pub(super) fn folder_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
+pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
     let folder = Path::new(target).parent().filter(|folder| !folder.as_os_str().is_empty());
     let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(true) };
     if makedirs {

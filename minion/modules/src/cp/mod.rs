@@ -20,7 +20,7 @@ use brine_value::{Map, Value, map};
 use crate::cp::file_cache::Remote;
 use crate::file;
 use crate::file::state::Choice;
-use copies::{content, copied, folder_for, last_name, within, write};
+use copies::{content, copied, has_directory_for, last_name, within, write};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS], ..Room::EMPTY };
 
@@ -163,7 +163,7 @@ pub fn get_url(
         return copied(context, name, saltenv, &dest, makedirs);
     }
     let target = within(&dest, last_name(&path));
-    if !folder_for(&target, makedirs)? {
+    if !has_directory_for(&target, makedirs)? {
         return Ok("".into());
     }
     write(&target, &web::fetch(context.ca_bundle(), &path).map_err(CallError::Execution)?)
@@ -213,7 +213,7 @@ pub fn get_template(
         cached().map(|place| place.display().to_string())
     };
     let dest = dest.ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
-    if !folder_for(&dest, makedirs || !is_given)? {
+    if !has_directory_for(&dest, makedirs || !is_given)? {
         return Ok("".into());
     }
     // The rendered file may hold secrets, so only its owner can read it.

@@ -151,7 +151,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
     }
 }
 
-/// The components of a path, with `.` and `..` resolved as far as the path itself allows.
+/// Returns the components of a path, with `.` and `..` resolved as far as the path itself allows.
 fn components(path: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in path.split('/') {
@@ -164,7 +164,7 @@ fn components(path: &str) -> Vec<String> {
     names
 }
 
-/// All files below a directory, sorted in each directory; links to directories are not followed.
+/// Returns all files below a directory, sorted in each directory; links to directories are not followed.
 fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut directories, mut found) = (vec![root.to_owned()], Vec::new());
     while let Some(directory) = directories.pop() {

@@ -11,7 +11,7 @@ use brine_host::programs::{argument, program, which};
 use brine_value::Value;
 
 use super::cmd::{self, Scratch};
-pub use tab::{Job, Tab, Wanted, When};
+pub use tab::{Desired, Job, Tab, When};
 
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
@@ -106,7 +106,7 @@ pub fn set_special(
     #[default] identifier: Option<String>,
 ) -> CallResult {
     let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-    let wanted = Wanted { when: When::Special(special), command: &cmd, identifier, comment, commented };
+    let wanted = Desired { when: When::Special(special), command: &cmd, identifier, comment, commented };
     Ok(set(context, &user, &wanted)?.into())
 }
 
@@ -147,7 +147,7 @@ pub struct SetJobArgs {
 pub fn set_job(context: &Context, #[args] args: SetJobArgs) -> CallResult {
     let when = When::times([&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek]);
     let (comment, identifier) = (args.comment.as_deref(), args.identifier.as_deref());
-    Ok(set(context, &args.user, &Wanted { when, command: &args.cmd, identifier, comment, commented: args.commented })?
+    Ok(set(context, &args.user, &Desired { when, command: &args.cmd, identifier, comment, commented: args.commented })?
         .into())
 }
 
@@ -264,7 +264,7 @@ pub fn write_cron_file_verbose(context: &Context, user: String, path: String) ->
 
 /// Outcome for a job or a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Done {
+pub enum Outcome {
     /// It was added.
     New,
     /// It was changed.
@@ -279,15 +279,15 @@ pub enum Done {
     Refused(String),
 }
 
-impl From<Done> for Value {
-    fn from(done: Done) -> Self {
+impl From<Outcome> for Value {
+    fn from(done: Outcome) -> Self {
         match done {
-            Done::New => "new".into(),
-            Done::Updated => "updated".into(),
-            Done::Present => "present".into(),
-            Done::Removed => "removed".into(),
-            Done::Absent => "absent".into(),
-            Done::Refused(message) => message.into(),
+            Outcome::New => "new".into(),
+            Outcome::Updated => "updated".into(),
+            Outcome::Present => "present".into(),
+            Outcome::Removed => "removed".into(),
+            Outcome::Absent => "absent".into(),
+            Outcome::Refused(message) => message.into(),
         }
     }
 }
@@ -331,27 +331,27 @@ pub fn install(context: &Context, user: &str, path: &str) -> Result<Output, Call
 }
 
 /// Writes a crontab and returns the outcome, or `Refused`.
-fn write(context: &Context, user: &str, tab: &Tab, done: Done) -> Result<Done, CallError> {
+fn write(context: &Context, user: &str, tab: &Tab, done: Outcome) -> Result<Outcome, CallError> {
     let file = Scratch::new(tab.render().as_bytes(), None)?;
     let output = install(context, user, &file.path().to_string_lossy())?;
-    Ok(if output.retcode == 0 { done } else { Done::Refused(output.stderr) })
+    Ok(if output.retcode == 0 { done } else { Outcome::Refused(output.stderr) })
 }
 
 /// Sets a job.
-pub fn set(context: &Context, user: &str, wanted: &Wanted) -> Result<Done, CallError> {
+pub fn set(context: &Context, user: &str, wanted: &Desired) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     match tab.set(wanted) {
-        None => Ok(Done::Present),
-        Some(before) => write(context, user, &tab, if before { Done::Updated } else { Done::New }),
+        None => Ok(Outcome::Present),
+        Some(before) => write(context, user, &tab, if before { Outcome::Updated } else { Outcome::New }),
     }
 }
 
 /// Sets a variable.
-pub fn set_variable(context: &Context, user: &str, name: &str, value: &str) -> Result<Done, CallError> {
+pub fn set_variable(context: &Context, user: &str, name: &str, value: &str) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     match tab.set_variable(name, value) {
-        None => Ok(Done::Present),
-        Some(before) => write(context, user, &tab, if before { Done::Updated } else { Done::New }),
+        None => Ok(Outcome::Present),
+        Some(before) => write(context, user, &tab, if before { Outcome::Updated } else { Outcome::New }),
     }
 }
 
@@ -362,12 +362,12 @@ pub fn remove_job(
     command: &str,
     times: [Option<&str>; 5],
     identifier: Option<&str>,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     let found = tab.jobs.iter().position(|job| job.is_meant(command, identifier) && job.runs_at(times));
-    let Some(at) = found else { return Ok(Done::Absent) };
+    let Some(at) = found else { return Ok(Outcome::Absent) };
     tab.jobs.remove(at);
-    write(context, user, &tab, Done::Removed)
+    write(context, user, &tab, Outcome::Removed)
 }
 
 /// Removes a special job. The mark is written even if there is no such job.
@@ -377,17 +377,17 @@ pub fn remove_special(
     command: &str,
     special: Option<String>,
     identifier: Option<&str>,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     let when = special.map(When::Special);
     let is_meant = |job: &Job| job.is_meant(command, identifier) && when.as_ref().is_none_or(|when| *when == job.when);
     let removed = tab.special.iter().position(is_meant).map(|at| tab.special.remove(at));
-    write(context, user, &tab, removed.map_or(Done::Absent, |_| Done::Removed))
+    write(context, user, &tab, removed.map_or(Outcome::Absent, |_| Outcome::Removed))
 }
 
 /// Removes a variable. The mark is written even if there is no such variable.
-pub fn remove_variable(context: &Context, user: &str, name: &str) -> Result<Done, CallError> {
+pub fn remove_variable(context: &Context, user: &str, name: &str) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     let removed = tab.remove_variable(name);
-    write(context, user, &tab, if removed { Done::Removed } else { Done::Absent })
+    write(context, user, &tab, if removed { Outcome::Removed } else { Outcome::Absent })
 }

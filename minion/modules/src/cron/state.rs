@@ -6,7 +6,7 @@ use brine_host::accounts::Accounts;
 use brine_value::{Map, Value, map};
 
 use crate::cmd::Scratch;
-use crate::cron::{self, Done, Job, Wanted, When};
+use crate::cron::{self, Desired, Job, Outcome, When};
 use crate::file::state::{content, difference};
 
 /// State functions of `cron`.
@@ -56,7 +56,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
     let when = args.special.map_or_else(|| When::times(times), When::Special);
     let identifier = known_by(&args.identifier, name);
-    let wanted = Wanted {
+    let wanted = Desired {
         when,
         command: name,
         identifier: identifier.as_deref(),
@@ -198,18 +198,18 @@ fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
 }
 
 /// Puts an error of the program on a line of its own, as Salt does when it sets an item.
-fn set(done: Done) -> Done {
-    if let Done::Refused(message) = done { Done::Refused(format!("\n{message}")) } else { done }
+fn set(done: Outcome) -> Outcome {
+    if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
 }
 
-fn told(name: &str, what: &str, user: &str, done: Done) -> StateReturn {
+fn told(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
     let comment = match &done {
-        Done::New => format!("{what} added to {user}'s crontab"),
-        Done::Updated => format!("{what} updated"),
-        Done::Removed => format!("{what} removed from {user}'s crontab"),
-        Done::Present => return StateReturn::ok(name, format!("{what} already present")),
-        Done::Absent => return StateReturn::ok(name, format!("{what} already absent")),
-        Done::Refused(message) => {
+        Outcome::New => format!("{what} added to {user}'s crontab"),
+        Outcome::Updated => format!("{what} updated"),
+        Outcome::Removed => format!("{what} removed from {user}'s crontab"),
+        Outcome::Present => return StateReturn::ok(name, format!("{what} already present")),
+        Outcome::Absent => return StateReturn::ok(name, format!("{what} already absent")),
+        Outcome::Refused(message) => {
             return StateReturn::failed(name, format!("{what} for user {user} failed to commit with error {message}"));
         }
     };

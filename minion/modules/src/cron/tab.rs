@@ -25,9 +25,9 @@ pub enum When {
 /// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// When it runs.
+    /// Time.
     pub when: When,
-    /// What runs.
+    /// Command.
     pub command: String,
     /// Identifier, by which it is managed.
     pub identifier: Option<String>,
@@ -39,10 +39,10 @@ pub struct Job {
 
 /// The desired job; unset fields are left unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted<'w> {
-    /// When it runs.
+pub struct Desired<'w> {
+    /// Time.
     pub when: When,
-    /// What runs.
+    /// Command.
     pub command: &'w str,
     /// Identifier, by which it is managed.
     pub identifier: Option<&'w str>,
@@ -124,7 +124,7 @@ impl Job {
     }
 
     /// Whether the job differs from the desired one.
-    pub fn differs(&self, wanted: &Wanted) -> bool {
+    pub fn differs(&self, wanted: &Desired) -> bool {
         self.when.differs(&wanted.when)
             || self.command != wanted.command
             || self.commented != wanted.commented
@@ -232,7 +232,7 @@ impl Tab {
     }
 
     /// Sets a job and returns whether it existed in another form; `None` if it is present as desired.
-    pub fn set(&mut self, wanted: &Wanted) -> Option<bool> {
+    pub fn set(&mut self, wanted: &Desired) -> Option<bool> {
         let mut old = None::<Job>;
         loop {
             let is_meant = |job: &&Job| job.is_meant(wanted.command, wanted.identifier);
@@ -307,10 +307,10 @@ mod tests {
     const TEXT: &str = "# of others\n\n# Lines below here are managed by Salt, do not edit\nA=b c\n\
         # why\n# so SALT_CRON_IDENTIFIER:x\n#DISABLED#1 2 3 4 5 run a=b\n0 * * * * plain\n# SALT_CRON_IDENTIFIER:d\n@daily two  words\n";
 
-    fn wanted<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Wanted<'w> {
+    fn wanted<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Desired<'w> {
         let fields: Vec<String> = when.split(' ').map(str::to_owned).collect();
         let when = <[String; 5]>::try_from(fields).map_or_else(|_| When::Special(when.to_owned()), When::Times);
-        Wanted { when, command, identifier, comment: None, commented: false }
+        Desired { when, command, identifier, comment: None, commented: false }
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub struct ReplaceArgs {
     /// Whether the content is appended to the file if there is nothing to replace.
     #[default(false)]
     append_if_not_found: bool,
-    /// Whether the content is put at the start of the file if there is nothing to replace.
+    /// Whether the content is prepended to the file if there is nothing to replace.
     #[default(false)]
     prepend_if_not_found: bool,
     /// Content to append or prepend; that of `repl` by default.
@@ -152,7 +152,7 @@ pub struct BlockreplaceArgs {
     /// Whether the content is appended to the file if there is nothing to replace.
     #[default(false)]
     append_if_not_found: bool,
-    /// Whether the content is put at the start of the file if there is nothing to replace.
+    /// Whether the content is prepended to the file if there is nothing to replace.
     #[default(false)]
     prepend_if_not_found: bool,
     /// Suffix of the backup of the file, or false for none.

@@ -39,7 +39,7 @@ pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keyword
     if args.iter().any(|word| word.as_str() == Some("delete")) {
         wanted.insert("delete".into(), "f".into());
     }
-    let wanted = match Wanted::new(&wanted) {
+    let wanted = match Desired::new(&wanted) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(format!("error: {error}").into()),
     };
@@ -115,7 +115,7 @@ enum Action {
     Exec(String),
 }
 
-struct Wanted {
+struct Desired {
     criteria: Vec<Criterion>,
     actions: Vec<Action>,
     least: usize,
@@ -123,10 +123,10 @@ struct Wanted {
     only_told: bool,
 }
 
-impl Wanted {
+impl Desired {
     fn new(given: &Map) -> Result<Self, String> {
         let depth = |name: &str| given.get(name).and_then(usize::from_value);
-        let mut wanted = Wanted {
+        let mut wanted = Desired {
             criteria: Vec::new(),
             actions: Vec::new(),
             least: depth("mindepth").unwrap_or(0),

@@ -56,7 +56,7 @@ pub fn mkdir(
 ) -> CallResult {
     let folder = normal(&expand(&dir_path));
     if !folder.is_dir() {
-        make_folders(context, &folder, &user, &group, &mode)?;
+        make_directories(context, &folder, &user, &group, &mode)?;
     }
     Ok(true.into())
 }
@@ -83,7 +83,7 @@ pub fn makedirs(
     if folder.exists() {
         return Ok(format!("The path '{}' already exists and is not a directory", folder.display()).into());
     }
-    make_folders(context, &folder, &user, &group, &mode)?;
+    make_directories(context, &folder, &user, &group, &mode)?;
     Ok(Value::Nil)
 }
 
@@ -104,7 +104,7 @@ pub fn makedirs_perms(
     if folder.exists() {
         return Err(CallError::Execution(format!("{name} already exists")));
     }
-    make_folders(context, &folder, &user, &group, &mode)?;
+    make_directories(context, &folder, &user, &group, &mode)?;
     Ok(Value::Nil)
 }
 
@@ -149,7 +149,7 @@ pub fn rmdir(
     if !folder.is_dir() {
         return Err(invalid("rmdir", &format!("A valid directory was not specified: {path}")));
     }
-    let mut folders = if recurse { folders_below(&folder) } else { Vec::new() };
+    let mut folders = if recurse { directories_below(&folder) } else { Vec::new() };
     folders.push(folder);
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
     let age = older_than.filter(|days| *days > 0).map(|days| Duration::from_secs(days * 86400));
@@ -379,7 +379,13 @@ pub fn touch(
 }
 
 /// Creates a directory and its parents; new ones get this owner and mode.
-fn make_folders(context: &Context, folder: &Path, user: &Value, group: &Value, mode: &Value) -> Result<(), CallError> {
+fn make_directories(
+    context: &Context,
+    folder: &Path,
+    user: &Value,
+    group: &Value,
+    mode: &Value,
+) -> Result<(), CallError> {
     let mut new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::create_dir_all(folder).map_err(|error| at(&folder.display().to_string(), &error))?;
     new.reverse();
@@ -395,12 +401,12 @@ fn make_folders(context: &Context, folder: &Path, user: &Value, group: &Value, m
 }
 
 /// Returns the subdirectories of a directory, deepest first.
-fn folders_below(folder: &Path) -> Vec<PathBuf> {
+fn directories_below(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect();
     folders.sort();
-    let below: Vec<PathBuf> = folders.iter().flat_map(|folder| folders_below(folder)).collect();
+    let below: Vec<PathBuf> = folders.iter().flat_map(|folder| directories_below(folder)).collect();
     below.into_iter().chain(folders).collect()
 }
 

@@ -22,7 +22,7 @@ pub fn branch(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["branch"])?.words(options(&opts)?).words(name).told(context, &cwd, &kwargs)?;
+    command(&git_opts, &["branch"])?.words(options(&opts)?).words(name).run(context, &cwd, &kwargs)?;
     Ok(true.into())
 }
 
@@ -46,7 +46,7 @@ pub fn checkout(
         return Err(CallError::Execution("'rev' argument is required unless -b or -B in opts".into()));
     }
     let force = force.then(|| "--force".to_owned());
-    command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).told_both(context, &cwd, &kwargs)
+    command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).run_both(context, &cwd, &kwargs)
 }
 
 /// Return the names of the branches.
@@ -88,7 +88,7 @@ pub fn merge(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).told(context, &cwd, &kwargs)
+    command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).run(context, &cwd, &kwargs)
 }
 
 /// The arguments of `git.merge_base`.
@@ -184,7 +184,7 @@ pub fn rebase(
     if opts.iter().any(|word| word == "-i" || word == "--interactive") {
         return Err(CallError::Execution("Interactive rebases are not supported".into()));
     }
-    command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).told(context, &cwd, &kwargs)
+    command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).run(context, &cwd, &kwargs)
 }
 
 /// Create or delete a tag.
@@ -210,10 +210,5 @@ pub fn tag(
     let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
     let message = message.into_iter().flat_map(|message| ["-a".to_owned(), "-m".to_owned(), message]);
     let place = (!deletes).then_some(r#ref);
-    command(&git_opts, &["tag"])?
-        .words(message)
-        .words(opts)
-        .words([name])
-        .words(place)
-        .told_both(context, &cwd, &kwargs)
+    command(&git_opts, &["tag"])?.words(message).words(opts).words([name]).words(place).run_both(context, &cwd, &kwargs)
 }

@@ -23,12 +23,12 @@ impl Command {
     }
 
     /// Runs the command and returns its output.
-    pub fn told(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
+    pub fn run(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
         Ok(Git::new(context, Some(cwd), kwargs).stdout(&self.0)?.into())
     }
 
     /// Runs the command and returns its output, including errors and warnings.
-    pub fn told_both(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
+    pub fn run_both(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
         Ok(Git::new(context, Some(cwd), kwargs).both(&self.0)?.into())
     }
 }

@@ -83,7 +83,7 @@ pub fn add(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let opts = options(&opts)?.into_iter().filter(|word| !["-v", "--verbose"].contains(&word.as_str()));
-    command(&git_opts, &["add", "--verbose"])?.words(opts).words(["--".into(), filename]).told(context, &cwd, &kwargs)
+    command(&git_opts, &["add", "--verbose"])?.words(opts).words(["--".into(), filename]).run(context, &cwd, &kwargs)
 }
 
 /// The arguments of `git.clone`.
@@ -134,7 +134,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
         }
         None => ("/tmp".into(), whole.display().to_string()),
     };
-    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).told(
+    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).run(
         context,
         &folder,
         &args.kwargs,
@@ -158,7 +158,7 @@ pub fn commit(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let file = filename.into_iter().flat_map(|file| ["--".to_owned(), file]);
-    command(&git_opts, &["commit", "-m", &message])?.words(options(&opts)?).words(file).told(context, &cwd, &kwargs)
+    command(&git_opts, &["commit", "-m", &message])?.words(options(&opts)?).words(file).run(context, &cwd, &kwargs)
 }
 
 /// Return the current branch.
@@ -244,10 +244,10 @@ pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
         .words(separator)
         .words(paths);
     if args.no_index {
-        // The exit status only tells whether there is a difference.
+        // The exit status only reports whether there is a difference.
         return Ok(Git::new(context, Some(&args.cwd), &args.kwargs).quietly().output(&command.0, true)?.stdout.into());
     }
-    command.told_both(context, &args.cwd, &args.kwargs)
+    command.run_both(context, &args.cwd, &args.kwargs)
 }
 
 /// Discard unstaged changes of files.
@@ -262,7 +262,7 @@ pub fn discard_local_changes(
     #[default(".".to_owned())] path: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&Value::Nil, &["checkout", "--", &path])?.told_both(context, &cwd, &kwargs)
+    command(&Value::Nil, &["checkout", "--", &path])?.run_both(context, &cwd, &kwargs)
 }
 
 /// The arguments of `git.init`.
@@ -339,7 +339,7 @@ pub fn reset(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["reset"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
+    command(&git_opts, &["reset"])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Return the commit that a revision resolves to.
@@ -356,7 +356,7 @@ pub fn rev_parse(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["rev-parse"])?.words(options(&opts)?).words(rev).told(context, &cwd, &kwargs)
+    command(&git_opts, &["rev-parse"])?.words(options(&opts)?).words(rev).run(context, &cwd, &kwargs)
 }
 
 /// Return the current commit, or the one that a revision resolves to.
@@ -373,7 +373,7 @@ pub fn revision(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let short = short.then(|| "--short".to_owned());
-    command(&Value::Nil, &["rev-parse"])?.words(short).words([rev]).told(context, &cwd, &kwargs)
+    command(&Value::Nil, &["rev-parse"])?.words(short).words([rev]).run(context, &cwd, &kwargs)
 }
 
 /// Remove files from the work tree and the index.
@@ -390,7 +390,7 @@ pub fn rm(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["rm"])?.words(options(&opts)?).words(["--".into(), filename]).told(context, &cwd, &kwargs)
+    command(&git_opts, &["rm"])?.words(options(&opts)?).words(["--".into(), filename]).run(context, &cwd, &kwargs)
 }
 
 /// Stash changes, or apply stashed ones.
@@ -407,7 +407,7 @@ pub fn stash(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["stash", &action])?.words(options(&opts)?).told(context, &cwd, &kwargs)
+    command(&git_opts, &["stash", &action])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Return the modified, new, deleted and untracked files.
@@ -453,7 +453,7 @@ pub fn submodule(
                 .into(),
         ));
     }
-    self::command(&git_opts, &["submodule", &command])?.words(options(&opts)?).told(context, &cwd, &kwargs)
+    self::command(&git_opts, &["submodule", &command])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Return, set or delete a symbolic reference.
@@ -477,7 +477,7 @@ pub fn symbolic_ref(
             "Value cannot be set for symbolic ref if -d/--delete is included in opts".into(),
         ));
     }
-    command(&git_opts, &["symbolic-ref"])?.words(opts).words([r#ref]).words(value).told(context, &cwd, &kwargs)
+    command(&git_opts, &["symbolic-ref"])?.words(opts).words([r#ref]).words(value).run(context, &cwd, &kwargs)
 }
 
 /// Return the version of git, or its components.

@@ -89,7 +89,7 @@ pub fn pull(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["pull"])?.words(options(&opts)?).told(context, &cwd, &kwargs)
+    command(&git_opts, &["pull"])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Push a branch or tag to a remote.
@@ -107,7 +107,7 @@ pub fn push(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).told(context, &cwd, &kwargs)
+    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).run(context, &cwd, &kwargs)
 }
 
 /// Return the URLs of a remote.

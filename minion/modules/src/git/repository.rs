@@ -65,7 +65,7 @@ pub type Remote = BTreeMap<String, String>;
 /// A directory in which git runs.
 pub struct Git<'c> {
     context: &'c Context,
-    /// The folder.
+    /// Working directory.
     pub cwd: Option<PathBuf>,
     user: Option<String>,
     identity: Vec<String>,

@@ -42,7 +42,7 @@ pub struct PresentArgs {
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let list = |users: Option<Value>| users.map(|users| names(&users));
-    let wanted = Wanted {
+    let wanted = Desired {
         gid: args.gid,
         system: args.system,
         non_unique: args.non_unique,
@@ -74,7 +74,7 @@ pub fn absent(context: &StateContext, name: String, #[default(false)] local: boo
 
 /// The desired group.
 #[derive(Default)]
-struct Wanted {
+struct Desired {
     gid: Value,
     system: bool,
     non_unique: bool,
@@ -84,7 +84,7 @@ struct Wanted {
     members: Option<Vec<String>>,
 }
 
-impl Wanted {
+impl Desired {
     /// Returns the differences, in Salt's order.
     fn differences(&self, group: &GroupEntry) -> Map {
         let mut changes = Map::new();
@@ -123,7 +123,7 @@ fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, 
 fn present_state(
     context: &StateContext,
     name: &str,
-    wanted: &Wanted,
+    wanted: &Desired,
     accounts: &Accounts,
 ) -> Result<StateReturn, CallError> {
     if wanted.members.is_some() && (wanted.add.is_some() || wanted.remove.is_some()) {
@@ -182,7 +182,7 @@ fn present_state(
     Ok(StateReturn::ok(name, comment).with_changes(map! {"Final" => "All changes applied successfully"}))
 }
 
-fn add(context: &StateContext, name: &str, wanted: &Wanted, accounts: &Accounts) -> Result<StateReturn, CallError> {
+fn add(context: &StateContext, name: &str, wanted: &Desired, accounts: &Accounts) -> Result<StateReturn, CallError> {
     let taken = accounts.groups.iter().find(|group| Value::from(group.gid) == wanted.gid && !wanted.non_unique);
     if let Some(taken) = taken {
         let comment =
@@ -225,14 +225,14 @@ mod tests {
         let some = |names: &[&str]| Some(list(names));
         let mut told = String::new();
         for (name, wanted) in [
-            ("adm", Wanted::default()),
-            ("adm", Wanted { gid: 4.into(), members: Some(list(&["ann", "fred"])), ..Wanted::default() }),
-            ("adm", Wanted { gid: 7.into(), ..Wanted::default() }),
-            ("adm", Wanted { members: Some(list(&["ann"])), ..Wanted::default() }),
-            ("adm", Wanted { add: some(&["ann", "joe"]), remove: some(&["fred", "sue"]), ..Wanted::default() }),
-            ("adm", Wanted { add: some(&["ann"]), members: Some(list(&["ann"])), ..Wanted::default() }),
-            ("adm", Wanted { add: some(&["ann"]), remove: some(&["ann"]), ..Wanted::default() }),
-            ("new", Wanted::default()),
+            ("adm", Desired::default()),
+            ("adm", Desired { gid: 4.into(), members: Some(list(&["ann", "fred"])), ..Desired::default() }),
+            ("adm", Desired { gid: 7.into(), ..Desired::default() }),
+            ("adm", Desired { members: Some(list(&["ann"])), ..Desired::default() }),
+            ("adm", Desired { add: some(&["ann", "joe"]), remove: some(&["fred", "sue"]), ..Desired::default() }),
+            ("adm", Desired { add: some(&["ann"]), members: Some(list(&["ann"])), ..Desired::default() }),
+            ("adm", Desired { add: some(&["ann"]), remove: some(&["ann"]), ..Desired::default() }),
+            ("new", Desired::default()),
         ] {
             let done = present_state(&context, name, &wanted, &accounts).unwrap();
             told = format!("{told}{}: {}\n", Value::from(done.result), done.comment);
@@ -254,7 +254,7 @@ mod tests {
         None: Error. Same user(s) can not be added and deleted simultaneously
         None: Group new set to be added
         "#);
-        let taken = Wanted { gid: 4.into(), ..Wanted::default() };
+        let taken = Desired { gid: 4.into(), ..Desired::default() };
         let done = present_state(&testing::state_context(false, &[]), "new", &taken, &accounts).unwrap();
         assert_eq!(done.comment, "Group new is not present but gid 4 is already taken by group adm");
     }

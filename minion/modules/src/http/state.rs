@@ -20,7 +20,7 @@ pub fn query(
     #[default] wait_for: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let wanted = Wanted { text: r#match, text_type: match_type, status, status_type };
+    let wanted = Desired { text: r#match, text_type: match_type, status, status_type };
     wanted.state(context, &name, &wait_for, kwargs)
 }
 
@@ -47,7 +47,7 @@ pub fn wait_for_successful_query(
 }
 
 /// The expected response.
-struct Wanted {
+struct Desired {
     text: Value,
     text_type: String,
     status: Value,
@@ -58,7 +58,7 @@ fn fits(pattern: &Value, text: &str) -> Result<bool, CallError> {
     Regex::new(&pattern.to_string()).and_then(|regex| regex.is_match(text)).map_err(CallError::execution)
 }
 
-impl Wanted {
+impl Desired {
     fn state(&self, context: &StateContext, name: &str, wait: &Value, mut args: Map) -> Result<Value, CallError> {
         if self.text.is_nil() && self.status.is_nil() {
             let mut failed =

@@ -82,14 +82,14 @@ pub fn append(
     let (family, command) = (&rule.place.family, rule.command.trim());
     if rule.is_there(context)? {
         let told = format!("iptables rule for {name} already set ({command}) for {family}");
-        return rule.told_there(context, &name, told);
+        return rule.report_existing(context, &name, told);
     }
     if context.test {
         let told = format!("iptables rule for {name} needs to be set ({command}) for {family}");
         return Ok(StateReturn::would(&name, told).into());
     }
     if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
-        return rule.told_set(context, &name);
+        return rule.report_set(context, &name);
     }
     let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
     Ok(StateReturn::failed(&name, told).into())
@@ -111,14 +111,14 @@ pub fn insert(
     let (family, command) = (&rule.place.family, rule.command.trim());
     if rule.is_there(context)? {
         let told = format!("iptables rule for {name} already set for {family} ({command})");
-        return rule.told_there(context, &name, told);
+        return rule.report_existing(context, &name, told);
     }
     if context.test {
         let told = format!("iptables rule for {name} needs to be set for {family} ({command})");
         return Ok(StateReturn::would(&name, told).into());
     }
     if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
-        return rule.told_set(context, &name);
+        return rule.report_set(context, &name);
     }
     let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
     Ok(StateReturn::failed(&name, told).into())
@@ -269,7 +269,7 @@ impl Rule {
         save_to(context, &self.save, &self.place.family)
     }
 
-    fn told_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {
+    fn report_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {
         let (family, command) = (&self.place.family, self.command.trim());
         let told = match self.saved(context)? {
             Some(saved) => format!("Set and saved iptables rule {name} for {family}\n{command}\n{saved}"),
@@ -279,7 +279,7 @@ impl Rule {
     }
 
     /// Returns the result for an existing rule, which is saved if the file differs from the current rules.
-    fn told_there(&self, context: &StateContext, name: &str, mut told: String) -> Result<Value, CallError> {
+    fn report_existing(&self, context: &StateContext, name: &str, mut told: String) -> Result<Value, CallError> {
         if !context.test && self.save.is_truthy() && !self.is_saved(context)? {
             let (family, command) = (&self.place.family, self.command.trim());
             if let Some(saved) = self.saved(context)? {

@@ -43,7 +43,7 @@ pub struct Entry {
 
 /// Outcome for an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum Outcome {
     /// It was added.
     New,
     /// It was changed.
@@ -52,13 +52,13 @@ pub enum Done {
     Present,
 }
 
-impl Done {
+impl Outcome {
     /// Returns the outcome as in Salt.
     pub fn as_str(self) -> &'static str {
         match self {
-            Done::New => "new",
-            Done::Changed => "change",
-            Done::Present => "present",
+            Outcome::New => "new",
+            Outcome::Changed => "change",
+            Outcome::Present => "present",
         }
     }
 }
@@ -156,13 +156,13 @@ pub fn describe(entries: &[(String, Entry)]) -> Map {
 }
 
 /// Adds or changes an entry in a table.
-pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Done, CallError> {
+pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Outcome, CallError> {
     if !Path::new(config).is_file() {
         return Err(CallError::Execution(format!("Bad config file \"{config}\"")));
     }
     let text = files::read_to_string(config).map_err(CallError::execution)?;
     let (text, done) = with(&text, entry, how)?;
-    if done != Done::Present && !how.test {
+    if done != Outcome::Present && !how.test {
         files::rewrite(config, text.as_bytes(), 0o644).map_err(CallError::execution)?;
     }
     Ok(done)
@@ -180,7 +180,7 @@ pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), Call
 }
 
 /// Returns the text with an entry.
-fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallError> {
+fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Outcome), CallError> {
     const ALL: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"];
     let by = match &how.match_on[..] {
         [] => vec!["auto"],
@@ -196,21 +196,21 @@ fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Done), CallErro
         return Err(CallError::Execution(format!("match_on is invalid: expected {known}, got '{unknown}'")));
     }
     let is_same = |fields: &[&str], have: &Entry| fields.iter().all(|field| have.same(entry, field) == Some(true));
-    let (mut edited, mut done) = (String::new(), Done::New);
+    let (mut edited, mut done) = (String::new(), Outcome::New);
     for line in text.split_inclusive('\n') {
         match Entry::parse(line).filter(|have| is_same(&by, have)) {
             Some(have) if how.not_change || is_same(&ALL, &have) => {
-                done = if done == Done::New { Done::Present } else { done };
+                done = if done == Outcome::New { Outcome::Present } else { done };
                 edited.push_str(line);
             }
             Some(_) => {
-                done = Done::Changed;
+                done = Outcome::Changed;
                 edited.push_str(&entry.render());
             }
             None => edited.push_str(line),
         }
     }
-    if done == Done::New {
+    if done == Outcome::New {
         if !edited.is_empty() && !edited.ends_with('\n') {
             edited.push('\n');
         }
@@ -232,18 +232,18 @@ mod tests {
     #[test]
     fn entries_are_found_by_device_or_name() {
         for (wanted, match_on, done) in [
-            (entry("/dev/a", "/a", "ext4", "a,b"), "auto", Done::Present),
-            (entry("/dev/a", "/b", "ext4", "a,b"), "auto", Done::Changed),
-            (entry("/dev/a", "/b", "ext4", "a,b"), "name", Done::New),
-            (entry("other", "/t", "tmpfs", "defaults"), "auto", Done::Changed),
-            (entry("/dev/b", "/b b", "ext4", "defaults"), "auto", Done::New),
+            (entry("/dev/a", "/a", "ext4", "a,b"), "auto", Outcome::Present),
+            (entry("/dev/a", "/b", "ext4", "a,b"), "auto", Outcome::Changed),
+            (entry("/dev/a", "/b", "ext4", "a,b"), "name", Outcome::New),
+            (entry("other", "/t", "tmpfs", "defaults"), "auto", Outcome::Changed),
+            (entry("/dev/b", "/b b", "ext4", "defaults"), "auto", Outcome::New),
         ] {
             let how = How { match_on: vec![match_on.into()], ..How::default() };
             let (text, found) = with(TEXT, &wanted, &how).unwrap();
             assert_eq!(found, done, "{wanted:?}");
-            assert_eq!(with(&text, &wanted, &how).unwrap(), (text, Done::Present));
+            assert_eq!(with(&text, &wanted, &how).unwrap(), (text, Outcome::Present));
             let how = How { not_change: true, ..how };
-            assert_ne!(with(TEXT, &wanted, &how).unwrap().1, Done::Changed);
+            assert_ne!(with(TEXT, &wanted, &how).unwrap().1, Outcome::Changed);
         }
         let how = How { match_on: vec!["sort".into()], ..How::default() };
         assert!(with(TEXT, &entry("a", "b", "c", "d"), &how).is_err());

@@ -156,7 +156,7 @@ pub fn mount(
     #[default] user: Option<String>,
 ) -> CallResult {
     if mkmnt && !Path::new(&name).exists() {
-        make_folder(&name, user.as_deref())?;
+        make_directory(&name, user.as_deref())?;
     }
     let mut words = vec!["mount".to_owned()];
     if device.is_truthy() {
@@ -369,7 +369,7 @@ fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Resul
 }
 
 /// Creates a mount point.
-pub fn make_folder(name: &str, user: Option<&str>) -> Result<(), CallError> {
+pub fn make_directory(name: &str, user: Option<&str>) -> Result<(), CallError> {
     let failed = |error: std::io::Error| CallError::Execution(format!("cannot create {name}: {error}"));
     std::fs::create_dir_all(name).map_err(failed)?;
     let owner = user.and_then(|user| brine_host::accounts::Accounts::read().user(user).cloned());

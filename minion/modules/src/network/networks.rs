@@ -45,7 +45,7 @@ pub fn ip_networks(
     #[default(false)] include_loopback: bool,
     #[default(false)] verbose: bool,
 ) -> CallResult {
-    Ok(told_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
+    Ok(describe_networks(&networks(IpAddr::is_ipv4, interface.as_deref(), include_loopback), verbose))
 }
 
 /// Return the IPv6 networks of this host's interfaces, as `ip_networks`.
@@ -60,7 +60,7 @@ pub fn ip_networks6(
     #[default(false)] include_loopback: bool,
     #[default(false)] verbose: bool,
 ) -> CallResult {
-    Ok(told_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
+    Ok(describe_networks(&networks(IpAddr::is_ipv6, interface.as_deref(), include_loopback), verbose))
 }
 
 /// Return whether this host has an address in a network.
@@ -112,7 +112,7 @@ pub fn calc_net(_context: &Context, ip_addr: String, #[default] netmask: Option<
     Ok(subnet(&text)?.to_string().into())
 }
 
-fn told_networks(networks: &BTreeMap<String, Subnet>, verbose: bool) -> Value {
+fn describe_networks(networks: &BTreeMap<String, Subnet>, verbose: bool) -> Value {
     if !verbose {
         return networks.keys().map(|name| Value::from(name.as_str())).collect();
     }

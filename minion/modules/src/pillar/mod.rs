@@ -246,7 +246,7 @@ fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     context.minion.upstream.pillar(saltenv.as_deref(), pillarenv.as_deref(), &over).map_err(CallError::Execution)
 }
 
-/// The argument `unmask`, if it is given.
+/// Returns the argument `unmask`, if it is given.
 fn unmasked(kwargs: &Map) -> Option<bool> {
     kwargs.get("unmask").filter(|value| !value.is_nil()).map(Value::is_truthy)
 }

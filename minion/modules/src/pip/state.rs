@@ -109,7 +109,7 @@ struct Installed {
 }
 
 /// A desired package: its normalized name, its specification, and the parsed requirement.
-struct Wanted<'p> {
+struct Desired<'p> {
     name: Option<String>,
     written: &'p str,
     requirement: Requirement,
@@ -131,7 +131,7 @@ impl Installed {
         for written in self.pkgs.iter().filter(|_| !from_elsewhere) {
             match Requirement::parse(written) {
                 Ok(found) => {
-                    wanted.push(Wanted { name: found.name.as_deref().map(normalized), written, requirement: found });
+                    wanted.push(Desired { name: found.name.as_deref().map(normalized), written, requirement: found });
                 }
                 Err(error) => wrong.push(error),
             }
@@ -205,7 +205,7 @@ impl Installed {
     }
 
     /// Returns the comment if a package is installed as desired.
-    fn is_there(&self, context: &StateContext, package: &Wanted, list: &Value) -> Result<Option<String>, CallError> {
+    fn is_there(&self, context: &StateContext, package: &Desired, list: &Value) -> Result<Option<String>, CallError> {
         let have = package.name.as_ref().and_then(|name| list.get(name)).map(ToString::to_string);
         let (Some(name), Some(have)) = (&package.name, have) else { return Ok(None) };
         if self.given("ignore_installed").is_some() || self.given("force_reinstall").is_some() {

@@ -10,7 +10,7 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::Value;
 
-use super::manager::{Files, Listed, Packages, Versions, Wanted};
+use super::manager::{Desired, Files, Listed, Packages, Versions};
 use super::options::Options;
 use super::versions::resolve;
 
@@ -97,9 +97,9 @@ impl Packages for Apk {
         Ok(sorted)
     }
 
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, mut errors) = resolve(context, self, wanted, options)?;
-        let target = |(name, version): &Wanted| {
+        let target = |(name, version): &Desired| {
             let name = argument(name)?;
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
         };
@@ -154,7 +154,7 @@ impl Packages for Apk {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         purge: bool,
         options: &Options,
     ) -> Result<Vec<String>, CallError> {

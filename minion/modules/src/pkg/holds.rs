@@ -91,31 +91,31 @@ fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: 
 }
 
 /// Result for a package that was held or released.
-pub struct Told {
+pub struct HoldResult {
     result: Value,
     comment: String,
     changes: Map,
 }
 
-impl Told {
+impl HoldResult {
     /// Returns the result without a change.
     pub fn nothing(comment: String) -> Self {
-        Told { result: true.into(), comment, changes: Map::new() }
+        HoldResult { result: true.into(), comment, changes: Map::new() }
     }
 
     /// Returns the result of test mode for a pending change.
     pub fn would(comment: String) -> Self {
-        Told { result: Value::Nil, comment, changes: Map::new() }
+        HoldResult { result: Value::Nil, comment, changes: Map::new() }
     }
 
     /// Returns the result of a change.
     pub fn done(comment: String, changes: Map) -> Self {
-        Told { result: true.into(), comment, changes }
+        HoldResult { result: true.into(), comment, changes }
     }
 
     /// Returns the result of a failure.
     pub fn failed(comment: String) -> Self {
-        Told { result: false.into(), comment, changes: Map::new() }
+        HoldResult { result: false.into(), comment, changes: Map::new() }
     }
 
     /// Returns the mapping that is reported for this package.

@@ -22,7 +22,7 @@ use super::zypper::Zypper;
 pub type Versions = BTreeMap<String, String>;
 
 /// A package and its desired version, if any.
-pub type Wanted = (String, Option<String>);
+pub type Desired = (String, Option<String>);
 
 /// All installed packages by name, each with its versions in order.
 pub type Listed = BTreeMap<String, Vec<Installed>>;
@@ -122,7 +122,7 @@ pub trait Packages: Sync {
     }
 
     /// Installs packages, each in a version or the newest.
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError>;
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError>;
 
     /// Returns the name and version of a package file.
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError>;
@@ -146,7 +146,7 @@ pub trait Packages: Sync {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         purge: bool,
         options: &Options,
     ) -> Result<Vec<String>, CallError>;
@@ -169,11 +169,11 @@ pub trait Packages: Sync {
     fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError>;
 
     /// Returns the message of a failed operation.
-    fn problem(&self, doing: Doing) -> &'static str {
+    fn problem(&self, doing: Operation) -> &'static str {
         match doing {
-            Doing::Installing | Doing::Reinstalling => "Problem encountered installing package(s)",
-            Doing::Removing => "Problem encountered removing package(s)",
-            Doing::Upgrading => "Problem encountered upgrading packages",
+            Operation::Installing | Operation::Reinstalling => "Problem encountered installing package(s)",
+            Operation::Removing => "Problem encountered removing package(s)",
+            Operation::Upgrading => "Problem encountered upgrading packages",
         }
     }
 
@@ -190,7 +190,7 @@ pub trait Packages: Sync {
 
 /// An operation on packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doing {
+pub enum Operation {
     /// Installation.
     Installing,
     /// Reinstallation.
@@ -213,10 +213,10 @@ pub struct Files {
 /// Holds packages at their versions.
 pub trait Locks {
     /// Returns the held packages, with the version where it is recorded.
-    fn held(&self, context: &Context, options: &Options) -> Result<Vec<Wanted>, CallError>;
+    fn held(&self, context: &Context, options: &Options) -> Result<Vec<Desired>, CallError>;
 
     /// Holds or releases packages, and returns for each a mapping of `name`, `changes`, `result` and `comment`.
-    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, options: &Options) -> Result<Map, CallError>;
+    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError>;
 
     /// Returns the held packages as in `pkg.list_holds`.
     fn told(&self, _context: &Context, _full: bool, _options: &Options) -> Result<Vec<String>, CallError> {

@@ -21,8 +21,8 @@ mod zypper;
 use brine_context::Room;
 
 #[cfg(test)]
-pub use holds::Told;
-pub use manager::{Doing, Locks, Packages, Repositories, Versions, Wanted, packages};
+pub use holds::HoldResult;
+pub use manager::{Desired, Locks, Operation, Packages, Repositories, Versions, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};
 pub use options::Options;

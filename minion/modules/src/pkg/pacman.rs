@@ -10,7 +10,7 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
-use super::manager::{Files, Listed, Packages, Versions, Wanted};
+use super::manager::{Desired, Files, Listed, Packages, Versions};
 use super::options::Options;
 use super::versions::resolve;
 
@@ -101,7 +101,7 @@ impl Packages for Pacman {
         false
     }
 
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, errors) = resolve(context, self, wanted, options)?;
         // As in Salt: nothing is installed if a package is not available.
         if !errors.is_empty() || wanted.is_empty() {
@@ -111,7 +111,7 @@ impl Packages for Pacman {
         words.extend(options.sysupgrade.then_some("-u"));
         words.extend(QUIET);
         words.extend((!options.reinstall).then_some("--needed"));
-        let target = |(name, version): &Wanted| {
+        let target = |(name, version): &Desired| {
             let name = argument(name)?;
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
         };
@@ -160,7 +160,7 @@ impl Packages for Pacman {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         purge: bool,
         options: &Options,
     ) -> Result<Vec<String>, CallError> {

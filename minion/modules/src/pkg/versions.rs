@@ -6,7 +6,7 @@ use brine_context::Context;
 use brine_function::CallError;
 use brine_text::glob::{fnmatch, is_pattern};
 
-use super::manager::{Packages, Versions, Wanted};
+use super::manager::{Desired, Packages, Versions};
 use super::options::Options;
 
 /// Placeholder for the newest available version.
@@ -121,9 +121,9 @@ pub fn satisfies(
 pub fn resolve(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     options: &Options,
-) -> Result<(Vec<Wanted>, Vec<String>), CallError> {
+) -> Result<(Vec<Desired>, Vec<String>), CallError> {
     let (mut found, mut errors) = (Vec::new(), Vec::new());
     for (name, version) in wanted {
         let Some(asked) = version.as_deref() else {

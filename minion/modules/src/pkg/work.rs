@@ -6,7 +6,7 @@ use brine_host::programs::argument;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value, map};
 
-use super::manager::{Doing, Packages, Versions, Wanted, packages};
+use super::manager::{Desired, Operation, Packages, Versions, packages};
 use super::options::{Options, is_true};
 use super::versions::LATEST;
 use crate::cmd::Scratch;
@@ -36,7 +36,7 @@ pub fn upgrade_all(
         packages.refresh(context, &options)?;
     }
     let names: Vec<String> = wanted(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-    told(context, packages, Doing::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
+    told(context, packages, Operation::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
 }
 
 /// Refresh the repositories. Returns the result by repository for apt and zypper, for dnf whether there are
@@ -76,7 +76,7 @@ pub fn install_some(
     if refresh {
         packages.refresh(context, &options)?;
     }
-    let doing = if options.reinstall { Doing::Reinstalling } else { Doing::Installing };
+    let doing = if options.reinstall { Operation::Reinstalling } else { Operation::Installing };
     let done = if sources.is_truthy() {
         let files = package_files(context, packages, named_files(&sources)?, &saltenv)?;
         install_files(context, packages, &files, &options)?
@@ -129,7 +129,7 @@ pub fn purge(
 
 /// Changes, and error messages of the package manager.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Done {
+pub struct Outcome {
     /// Packages whose versions have changed.
     pub changes: Map,
     /// Error messages; none on success.
@@ -151,20 +151,20 @@ fn observed(
     packages: &dyn Packages,
     options: &Options,
     work: impl FnOnce(&Versions) -> Result<Vec<String>, CallError>,
-) -> Result<(Done, Versions), CallError> {
+) -> Result<(Outcome, Versions), CallError> {
     let before = packages.installed(context, options)?;
     let errors = work(&before)?;
     let after = packages.installed(context, options)?;
-    Ok((Done { changes: changes(&before, &after), errors }, before))
+    Ok((Outcome { changes: changes(&before, &after), errors }, before))
 }
 
 /// Installs packages.
 pub fn install(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     options: &Options,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let (mut done, before) = observed(context, packages, options, |_| packages.install(context, wanted, options))?;
     if options.reinstall && done.errors.is_empty() {
         for (name, _) in wanted {
@@ -183,7 +183,7 @@ pub fn install_files(
     packages: &dyn Packages,
     files: &[PackageFile],
     options: &Options,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let paths: Vec<_> = files.iter().map(|file| file.file.path()).collect();
     Ok(observed(context, packages, options, |_| packages.install_files(context, &paths, options))?.0)
 }
@@ -195,7 +195,7 @@ pub fn upgrade(
     names: &[String],
     dist: bool,
     options: &Options,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     Ok(observed(context, packages, options, |_| packages.upgrade(context, names, dist, options))?.0)
 }
 
@@ -203,13 +203,13 @@ pub fn upgrade(
 pub fn remove(
     context: &Context,
     packages: &dyn Packages,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     purge: bool,
     options: &Options,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let left = if purge { packages.left_over(context)? } else { Versions::new() };
     let work = |installed: &Versions| {
-        let mut targets: Vec<Wanted> = Vec::new();
+        let mut targets: Vec<Desired> = Vec::new();
         for (name, version) in wanted {
             let fits = |package: &String| if is_pattern(name) { fnmatch(name, package) } else { package == name };
             let is_there =
@@ -230,13 +230,13 @@ pub fn remove(
     Ok(done)
 }
 
-fn without(context: &Context, wanted: &[Wanted], purge: bool, kwargs: &Map) -> Result<Value, CallError> {
+fn without(context: &Context, wanted: &[Desired], purge: bool, kwargs: &Map) -> Result<Value, CallError> {
     let packages = packages(context)?;
-    told(context, packages, Doing::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
+    told(context, packages, Operation::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
 }
 
 /// Returns the changes, or the errors of the package manager.
-fn told(context: &Context, packages: &dyn Packages, doing: Doing, done: Done) -> Result<Value, CallError> {
+fn told(context: &Context, packages: &dyn Packages, doing: Operation, done: Outcome) -> Result<Value, CallError> {
     if done.errors.is_empty() {
         return Ok(done.changes.into());
     }
@@ -245,12 +245,12 @@ fn told(context: &Context, packages: &dyn Packages, doing: Doing, done: Done) ->
 }
 
 /// Returns the message on errors, where the changes are reported separately.
-pub fn trouble(packages: &dyn Packages, doing: Doing, errors: &[String]) -> String {
+pub fn trouble(packages: &dyn Packages, doing: Operation, errors: &[String]) -> String {
     format!("{}. Additional info follows:\n\n{}", packages.problem(doing), listed(errors))
 }
 
 /// Returns the message on errors, with the changes made nevertheless.
-pub fn full_trouble(packages: &dyn Packages, doing: Doing, done: &Done) -> String {
+pub fn full_trouble(packages: &dyn Packages, doing: Operation, done: &Outcome) -> String {
     let (problem, changes, errors) = (packages.problem(doing), indented(&done.changes, 4), listed(&done.errors));
     format!("{problem}. Additional info follows:\n\nchanges:\n{changes}\n{errors}")
 }
@@ -278,7 +278,7 @@ fn indented(map: &Map, indent: usize) -> String {
 }
 
 /// Returns the requested packages with their versions.
-pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Wanted>, CallError> {
+pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Desired>, CallError> {
     let items = match pkgs {
         Value::List(items) => items.clone(),
         nothing if !nothing.is_truthy() => {
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn errors_of_several_lines_are_one_item() {
-        let told = trouble(&super::super::apt::Apt, Doing::Installing, &["one\ntwo".into(), "three".into()]);
+        let told = trouble(&super::super::apt::Apt, Operation::Installing, &["one\ntwo".into(), "three".into()]);
         insta::assert_snapshot!(told, @r"
         Problem encountered installing package(s). Additional info follows:
 
@@ -413,8 +413,8 @@ mod tests {
             - three
         ");
         let changes = map! {"b" => map! {"old" => "1", "new" => "2"}, "a" => map! {"old" => "", "new" => "1"}};
-        let done = Done { changes, errors: vec!["one".into()] };
-        insta::assert_snapshot!(full_trouble(&super::super::apt::Apt, Doing::Removing, &done), @r#"
+        let done = Outcome { changes, errors: vec!["one".into()] };
+        insta::assert_snapshot!(full_trouble(&super::super::apt::Apt, Operation::Removing, &done), @r#"
         Problem encountered removing package(s). Additional info follows:
 
         changes:

@@ -63,7 +63,7 @@ impl Key {
 
 /// Outcome for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Done {
+pub enum Outcome {
     /// It was added.
     New,
     /// Its options, type or comment were changed.
@@ -84,19 +84,19 @@ pub enum Done {
     Kept,
 }
 
-impl Done {
+impl Outcome {
     /// Returns the outcome as in Salt.
     pub fn as_str(self) -> &'static str {
         match self {
-            Done::New => "new",
-            Done::Replaced => "replace",
-            Done::Unchanged => "no change",
-            Done::Failed => "fail",
-            Done::Invalid => "invalid",
-            Done::NoKey => "Invalid public key",
-            Done::Removed => "Key removed",
-            Done::Absent => "Key not present",
-            Done::Kept => "Key not removed",
+            Outcome::New => "new",
+            Outcome::Replaced => "replace",
+            Outcome::Unchanged => "no change",
+            Outcome::Failed => "fail",
+            Outcome::Invalid => "invalid",
+            Outcome::NoKey => "Invalid public key",
+            Outcome::Removed => "Key removed",
+            Outcome::Absent => "Key not present",
+            Outcome::Kept => "Key not removed",
         }
     }
 }
@@ -208,29 +208,29 @@ impl File {
     }
 
     /// Predicts the outcome of [`File::set`].
-    pub fn would_set(&self, key: &Key) -> Result<Done, CallError> {
+    pub fn would_set(&self, key: &Key) -> Result<Outcome, CallError> {
         Ok(match self.keys()?.get(&key.key) {
-            None => Done::New,
-            Some(have) if have.render() == key.render() => Done::Unchanged,
-            Some(_) => Done::Replaced,
+            None => Outcome::New,
+            Some(have) if have.render() == key.render() => Outcome::Unchanged,
+            Some(_) => Outcome::Replaced,
         })
     }
 
     /// Adds or changes a key.
-    pub fn set(&self, key: &Key) -> Result<Done, CallError> {
+    pub fn set(&self, key: &Key) -> Result<Outcome, CallError> {
         let text = self.text()?;
         let line = key.render();
         match self.would_set(key)? {
-            Done::New => {}
-            Done::Replaced => {
+            Outcome::New => {}
+            Outcome::Replaced => {
                 self.write(&edited(&text, &key.key, &line))?;
-                return Ok(Done::Replaced);
+                return Ok(Outcome::Replaced);
             }
             done => return Ok(done),
         }
         let home = Path::new(&self.user.home);
         if self.path.starts_with(home) && !home.is_dir() {
-            return Ok(Done::Failed);
+            return Ok(Outcome::Failed);
         }
         let folder = self.path.parent().unwrap_or(home);
         if !folder.is_dir() {
@@ -239,20 +239,20 @@ impl File {
         }
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}{line}"))?;
-        Ok(Done::New)
+        Ok(Outcome::New)
     }
 
     /// Removes a key.
-    pub fn remove(&self, key: &str) -> Result<Done, CallError> {
+    pub fn remove(&self, key: &str) -> Result<Outcome, CallError> {
         let text = self.text()?;
         if !keys(&text).contains_key(key) {
-            return Ok(Done::Absent);
+            return Ok(Outcome::Absent);
         }
         if let Err(error) = self.write(&edited(&text, key, "")) {
             tracing::warn!(%error, "removing a key failed");
-            return Ok(Done::Kept);
+            return Ok(Outcome::Kept);
         }
-        Ok(Done::Removed)
+        Ok(Outcome::Removed)
     }
 
     fn write(&self, text: &str) -> Result<(), CallError> {

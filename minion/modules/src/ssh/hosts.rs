@@ -23,7 +23,7 @@ pub fn get_known_host_entries(
     let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => Ok(known::describe(&file.entries(context, &host)?)),
-        Err(error) => Ok(known::Done::Failed(error).into()),
+        Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }
 
@@ -67,7 +67,7 @@ pub fn check_known_host(
     let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
     let file = match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => file,
-        Err(error) => return Ok(known::Done::Failed(error).into()),
+        Err(error) => return Ok(known::Outcome::Failed(error).into()),
     };
     let needs = match file.knows(context, &host)? {
         None => "add",
@@ -130,7 +130,7 @@ pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> Call
     };
     match known::File::of(args.user.as_deref(), args.config.as_deref()) {
         Ok(file) => Ok(file.set(context, &host, args.hash_known_hosts, args.timeout)?.into()),
-        Err(error) => Ok(known::Done::Failed(error).into()),
+        Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }
 
@@ -150,7 +150,7 @@ pub fn rm_known_host(
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => Ok(file.remove(context, &known::Host { name, port, ..Default::default() })?.into()),
-        Err(error) => Ok(known::Done::Failed(error).into()),
+        Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }
 
@@ -167,7 +167,7 @@ pub fn hash_known_hosts(
 ) -> CallResult {
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => file.hash_names(context),
-        Err(error) => Ok(known::Done::Failed(error).into()),
+        Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }
 

@@ -74,7 +74,7 @@ impl Host {
 
 /// Outcome for a host.
 #[derive(Debug)]
-pub enum Done {
+pub enum Outcome {
     /// It was known already, by these keys.
     Exists(Vec<String>),
     /// Its entries were changed.
@@ -90,15 +90,15 @@ pub enum Done {
     Failed(String),
 }
 
-impl From<Done> for Value {
-    fn from(done: Done) -> Self {
+impl From<Outcome> for Value {
+    fn from(done: Outcome) -> Self {
         match done {
-            Done::Exists(keys) => map! {"status" => "exists", "keys" => keys}.into(),
-            Done::Updated { old, new } => {
+            Outcome::Exists(keys) => map! {"status" => "exists", "keys" => keys}.into(),
+            Outcome::Updated { old, new } => {
                 map! {"status" => "updated", "old" => describe(&old), "new" => describe(&new)}.into()
             }
-            Done::Removed(comment) => map! {"status" => "removed", "comment" => comment}.into(),
-            Done::Failed(error) => map! {"status" => "error", "error" => error}.into(),
+            Outcome::Removed(comment) => map! {"status" => "removed", "comment" => comment}.into(),
+            Outcome::Failed(error) => map! {"status" => "error", "error" => error}.into(),
         }
     }
 }
@@ -166,8 +166,8 @@ impl File {
         Ok(File { user: account, path })
     }
 
-    fn missing(&self) -> Option<Done> {
-        let missing = || Done::Failed(format!("Known hosts file {} does not exist", self.path.display()));
+    fn missing(&self) -> Option<Outcome> {
+        let missing = || Outcome::Failed(format!("Known hosts file {} does not exist", self.path.display()));
         (!self.path.is_file()).then(missing)
     }
 
@@ -195,13 +195,13 @@ impl File {
     }
 
     /// Removes a host.
-    pub fn remove(&self, context: &Context, host: &Host) -> Result<Done, CallError> {
+    pub fn remove(&self, context: &Context, host: &Host) -> Result<Outcome, CallError> {
         if let Some(missing) = self.missing() {
             return Ok(missing);
         }
         let comment = self.keygen(context, "-R", Some(host))?;
         self.give();
-        Ok(Done::Removed(comment))
+        Ok(Outcome::Removed(comment))
     }
 
     /// Hashes host names, and returns the output of `ssh-keygen`.
@@ -227,10 +227,10 @@ impl File {
     }
 
     /// Adds a host by the given key, or by the keys it presents.
-    pub fn set(&self, context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Done, CallError> {
+    pub fn set(&self, context: &Context, host: &Host, hashed: bool, timeout: u32) -> Result<Outcome, CallError> {
         if hashed && host.port.is_some_and(|port| port != 22) {
             let error = "argument port can not be used in conjunction with argument hash_known_hosts";
-            return Ok(Done::Failed(error.into()));
+            return Ok(Outcome::Failed(error.into()));
         }
         let old = self.entries(context, host)?;
         let of_kind = old.iter().filter(|entry| host.enc.as_ref().is_none_or(|enc| *enc == entry.enc));
@@ -244,7 +244,7 @@ impl File {
             _ => true,
         };
         if is_known {
-            return Ok(Done::Exists(stored));
+            return Ok(Outcome::Exists(stored));
         }
         let mut new = match &host.key {
             Some(key) => vec![Entry {
@@ -257,11 +257,11 @@ impl File {
             None => scan(context, host, hashed, timeout)?,
         };
         if new.is_empty() {
-            return Ok(Done::Failed("Unable to receive remote host keys".into()));
+            return Ok(Outcome::Failed("Unable to receive remote host keys".into()));
         }
         if let (Some(wanted), None) = (&host.fingerprint, &host.key) {
             if new.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) {
-                return Ok(Done::Failed(
+                return Ok(Outcome::Failed(
                     "Remote host public keys found but none of their fingerprints match the one you have provided"
                         .into(),
                 ));
@@ -271,13 +271,13 @@ impl File {
             && new.iter().all(|entry| stored.contains(&entry.key))
             && stored.iter().all(|key| new.iter().any(|entry| entry.key == *key))
         {
-            return Ok(Done::Exists(stored));
+            return Ok(Outcome::Exists(stored));
         }
         for entry in new.iter_mut().filter(|entry| !hashed && !entry.hostname.contains(':')) {
             entry.port = host.port.filter(|port| *port != 22);
         }
         self.write(context, host, &new, hashed)?;
-        Ok(Done::Updated { old, new })
+        Ok(Outcome::Updated { old, new })
     }
 
     /// Replaces the entries of a host.

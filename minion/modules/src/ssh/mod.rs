@@ -14,7 +14,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use super::cmd;
-use authorized::{Done, Key};
+use authorized::{Key, Outcome};
 
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
@@ -299,15 +299,15 @@ fn own(path: &Path, user: &Account) {
 }
 
 /// Predicts the outcome of [`set_key`]; a missing user has no keys.
-pub fn would_set_key(user: &str, config: &str, key: &Key) -> Result<Done, CallError> {
+pub fn would_set_key(user: &str, config: &str, key: &Key) -> Result<Outcome, CallError> {
     let key = Key { enc: authorized::full_kind(&key.enc)?.to_owned(), ..key.clone() };
-    authorized::File::of(user, config).ok().flatten().map_or(Ok(Done::New), |file| file.would_set(&key))
+    authorized::File::of(user, config).ok().flatten().map_or(Ok(Outcome::New), |file| file.would_set(&key))
 }
 
 fn check(user: &str, config: &str, key: &Key) -> Result<&'static str, CallError> {
     Ok(match would_set_key(user, config, key)? {
-        Done::New => "add",
-        Done::Replaced => "update",
+        Outcome::New => "add",
+        Outcome::Replaced => "update",
         _ => "exists",
     })
 }
@@ -319,14 +319,14 @@ pub fn keys_of(context: &Context, source: &str, saltenv: &str) -> Result<Option<
 }
 
 /// Adds an authorized key of a user; its type may be abbreviated.
-pub fn set_key(user: &str, config: &str, key: Key, hash: Option<&str>) -> Result<Done, CallError> {
+pub fn set_key(user: &str, config: &str, key: Key, hash: Option<&str>) -> Result<Outcome, CallError> {
     if key.key.split_whitespace().count() > 1 {
-        return Ok(Done::Invalid);
+        return Ok(Outcome::Invalid);
     }
     let key = Key { enc: authorized::full_kind(&key.enc)?.to_owned(), ..key };
-    let Some(file) = authorized::File::of(user, config)? else { return Ok(Done::Failed) };
+    let Some(file) = authorized::File::of(user, config)? else { return Ok(Outcome::Failed) };
     if authorized::fingerprint(&key.key, hash)?.is_none() {
-        return Ok(Done::NoKey);
+        return Ok(Outcome::NoKey);
     }
     file.set(&key)
 }
@@ -338,7 +338,7 @@ pub fn set_keys(
     keys: IndexMap<String, Key>,
     options: &[String],
     hash: Option<&str>,
-) -> Result<Done, CallError> {
+) -> Result<Outcome, CallError> {
     let mut all = Vec::new();
     for (_, mut key) in keys {
         if !options.is_empty() {
@@ -346,22 +346,22 @@ pub fn set_keys(
         }
         all.push(set_key(user, config, key, hash)?);
     }
-    let order = [Done::Failed, Done::Replaced, Done::New];
-    let empty = if all.is_empty() { Done::Failed } else { Done::Unchanged };
+    let order = [Outcome::Failed, Outcome::Replaced, Outcome::New];
+    let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Unchanged };
     Ok(order.into_iter().find(|done| all.contains(done)).unwrap_or(empty))
 }
 
 /// Removes an authorized key of a user.
-pub fn remove_key(user: &str, config: &str, key: &str) -> Result<Done, CallError> {
-    authorized::File::of(user, config).ok().flatten().map_or(Ok(Done::Absent), |file| file.remove(key))
+pub fn remove_key(user: &str, config: &str, key: &str) -> Result<Outcome, CallError> {
+    authorized::File::of(user, config).ok().flatten().map_or(Ok(Outcome::Absent), |file| file.remove(key))
 }
 
 /// Removes several authorized keys of a user.
-pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Result<Done, CallError> {
+pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Result<Outcome, CallError> {
     let mut all = Vec::new();
     for key in keys.keys() {
         all.push(remove_key(user, config, key)?);
     }
-    let empty = if all.is_empty() { Done::Failed } else { Done::Absent };
-    Ok([Done::Kept, Done::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+    let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Absent };
+    Ok([Outcome::Kept, Outcome::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
 }

@@ -154,12 +154,12 @@ impl Attributes {
 }
 
 /// Returns the mode of a directory for files of this mode: readers may also search it.
-pub(super) fn folder_mode(mode: u32) -> u32 {
+pub(super) fn directory_mode(mode: u32) -> u32 {
     mode | ((mode & 0o444) >> 2)
 }
 
 /// Creates a directory and its parents; new ones get this mode.
-pub(super) fn make_folders(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
+pub(super) fn make_directories(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
     let new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
     std::fs::create_dir_all(folder)?;
     for folder in new {

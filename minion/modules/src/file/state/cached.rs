@@ -178,7 +178,7 @@ fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn 
     StateReturn::would(name, comment)
 }
 
-/// A local file is used where it is.
+/// Checks a local file, which is used where it is.
 fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
     let path = Path::new(path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());

@@ -3,7 +3,7 @@
 use brine_context::{StateContext, StateReturn};
 use brine_value::{Value, map};
 
-use super::edit::{Words, finish, read};
+use super::edit::{Messages, finish, read};
 use crate::file::edit::compile;
 
 /// Applies `file.comment` and, in reverse, `file.uncomment`.
@@ -63,6 +63,6 @@ pub(super) fn comment(
             .with_changes(map! {name => "updated"});
     }
     let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
-    let words = Words { done, would: "", nothing: done, backup, show_changes: true };
+    let words = Messages { done, would: "", nothing: done, backup, show_changes: true };
     finish(context, name, &before, &after, &words)
 }

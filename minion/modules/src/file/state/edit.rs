@@ -48,7 +48,7 @@ pub(super) struct BlockReplace {
 }
 
 /// Messages of an edit.
-pub(super) struct Words<'w> {
+pub(super) struct Messages<'w> {
     /// After a change.
     pub done: &'w str,
     /// In test mode, for a pending change.
@@ -60,7 +60,7 @@ pub(super) struct Words<'w> {
 }
 
 /// Compares the texts, and writes the new one unless this is test mode.
-pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Words) -> StateReturn {
+pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Messages) -> StateReturn {
     if before == after {
         return StateReturn::ok(name, words.nothing);
     }
@@ -155,7 +155,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
     };
     let nothing = format!("File {name} is in correct state");
     let would = format!("File {name} is set to be updated");
-    let words = |done| Words { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
+    let words = |done| Messages { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
     let hidden = |mut done: StateReturn| {
         if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
             *diff = "<show_changes=False>".into();
@@ -219,7 +219,7 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
         Ok(replaced) => replaced,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let words = Words {
+    let words = Messages {
         done: "Changes were made",
         would: "Changes would have been made",
         nothing,
@@ -248,7 +248,7 @@ pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) ->
             return StateReturn::failed(name, comment);
         }
     };
-    let words = Words {
+    let words = Messages {
         done: "Changes were made",
         would: "Changes would be made",
         nothing: "No changes needed to be made",

@@ -143,7 +143,7 @@ pub struct ReplaceArgs {
     /// Whether the content is appended to the file if there is nothing to replace.
     #[default(false)]
     append_if_not_found: bool,
-    /// Whether the content is put at the start of the file if there is nothing to replace.
+    /// Whether the content is prepended to the file if there is nothing to replace.
     #[default(false)]
     prepend_if_not_found: bool,
     /// Content to append or prepend; that of `repl` by default.
@@ -250,7 +250,7 @@ pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
     let attributes = Attributes::of_state(context, &args.file_mode, &args.user, &args.group);
     let backup = args.backup.is_truthy();
-    let wanted = line::Wanted {
+    let wanted = line::Desired {
         line: Line {
             content: args.content,
             matching,
@@ -289,7 +289,7 @@ pub struct KeyvalueArgs {
     /// Whether missing keys are appended to the file.
     #[default(false)]
     append_if_not_found: bool,
-    /// Whether missing keys are put at the start of the file.
+    /// Whether missing keys are prepended to the file.
     #[default(false)]
     prepend_if_not_found: bool,
     /// Whether the state only reports whether the values are set.
@@ -325,7 +325,7 @@ pub struct KeyvalueArgs {
 /// `key_values`.
 #[function]
 pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResult {
-    let wanted = keyvalue::Wanted {
+    let wanted = keyvalue::Desired {
         key: args.key,
         value: args.value,
         key_values: args.key_values,
@@ -371,7 +371,7 @@ pub struct BlockreplaceArgs {
     /// Whether the content is appended to the file if there is nothing to replace.
     #[default(false)]
     append_if_not_found: bool,
-    /// Whether the content is put at the start of the file if there is nothing to replace.
+    /// Whether the content is prepended to the file if there is nothing to replace.
     #[default(false)]
     prepend_if_not_found: bool,
     /// Whether a newline follows the content; if unset, only where one is missing.

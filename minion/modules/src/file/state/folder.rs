@@ -6,7 +6,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, make_folders};
+use super::attributes::{Attributes, make_directories};
 use super::bad_path;
 use super::pattern::{self, Pattern};
 
@@ -168,7 +168,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
             if status.is_some() && wanted.backup.is_none() {
                 std::fs::remove_file(path)?;
             }
-            if wanted.makedirs { make_folders(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
+            if wanted.makedirs { make_directories(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
         })();
         if let Err(error) = made {
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));

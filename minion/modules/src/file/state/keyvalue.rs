@@ -9,7 +9,7 @@ use super::bad_path;
 use super::edit::write;
 
 /// The arguments of `file.keyvalue`.
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub key: Option<String>,
     pub value: Value,
     pub key_values: Value,
@@ -28,7 +28,7 @@ pub(super) struct Wanted {
     pub prune: bool,
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -91,7 +91,7 @@ struct Edit {
     deleted: usize,
 }
 
-fn edited(text: &str, pairs: &Map, wanted: &Wanted) -> Edit {
+fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
     let same = |a: &str, b: &str, ignore_case: bool| if ignore_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let mut edit = Edit { text: String::new(), diff: Vec::new(), changed: 0, deleted: 0 };
     let (mut done, mut pruned) = (vec![0; pairs.len()], Vec::new());
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn values_are_changed_in_their_lines() {
-        let wanted = |separator: &str, uncomment: Option<&str>, append: bool| Wanted {
+        let wanted = |separator: &str, uncomment: Option<&str>, append: bool| Desired {
             key: None,
             value: Value::Nil,
             key_values: Value::Nil,

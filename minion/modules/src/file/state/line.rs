@@ -11,7 +11,7 @@ use crate::file::diff::unified;
 use crate::file::line::{Line, edited};
 
 /// The arguments of `file.line`.
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub line: Line,
     pub mode: Option<String>,
     pub show_changes: bool,
@@ -22,7 +22,7 @@ pub(super) struct Wanted {
     pub attributes: Result<Attributes, String>,
 }
 
-pub(super) fn line(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
+pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }

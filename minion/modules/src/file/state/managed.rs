@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, folder_mode, make_folders, parse_mode, show_mode};
+use super::attributes::{Attributes, directory_mode, make_directories, parse_mode, show_mode};
 use super::contents::{self, Contents};
 use super::{bad_path, ignored, source};
 use crate::cmd;
@@ -392,8 +392,9 @@ fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attribute
             if !how.makedirs {
                 return Err("Parent directory not present".into());
             }
-            let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(folder_mode));
-            make_folders(folder, mode).map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
+            let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(directory_mode));
+            make_directories(folder, mode)
+                .map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
         }
         // An existing file keeps its mode and owner unless the state sets them.
         let status = std::fs::metadata(path).ok();

@@ -72,7 +72,7 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
         ..contents::Contents::inline_text(String::new())
     };
     let done =
-        check(&args.name, &Wanted { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() })
+        check(&args.name, &Desired { options: args.options, strip: args.strip, reject_file: args.reject_file.clone() })
             .and_then(|how| {
                 let patch = contents.get(&context, &args.name)?.unwrap_or_default();
                 state(&context, &args.name, &patch, how, args.reject_file.as_deref())
@@ -85,7 +85,7 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
 }
 
 /// Options of a patch.
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub options: String,
     pub strip: Option<i64>,
     pub reject_file: Option<String>,
@@ -95,7 +95,7 @@ pub(super) struct Wanted {
 const REFUSED: [&str; 6] = ["-N", "--forward", "-r", "--reject-file", "-o", "--output"];
 
 /// Validates the options before the patch is fetched, and returns those of `patch` and the strip count.
-pub(super) fn check(name: &str, wanted: &Wanted) -> Result<(Vec<String>, Option<i64>), String> {
+pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option<i64>), String> {
     if which("patch").is_none() {
         return Err("patch executable not found on minion".into());
     }

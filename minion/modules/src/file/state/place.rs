@@ -7,7 +7,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, folder_mode, make_folders, parse_mode};
+use super::attributes::{Attributes, directory_mode, make_directories, parse_mode};
 use super::bad_path;
 
 /// Whether missing parent directories are created, and their mode.
@@ -33,7 +33,7 @@ fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> Strin
     if !folders.make {
         return Err(missing(&parent.display().to_string()));
     }
-    make_folders(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
+    make_directories(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
 }
 
 /// Returns the names of a file's owner and group, or their IDs.
@@ -322,7 +322,7 @@ pub(super) fn copy(
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
-    let mode = folders.mode.or(Some(folder_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
+    let mode = folders.mode.or(Some(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
     let missing = |parent: &str| format!("The target directory {parent} is not present");
     let copied = parent_for(path, Folders { mode, ..folders }, missing).and_then(|()| {
         copy_tree(Path::new(source), path)

@@ -45,7 +45,7 @@ impl Verify {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hash {
     kind: &'static str,
-    /// The hex digits.
+    /// Hex digits.
     pub hex: String,
 }
 

@@ -66,7 +66,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
         Ok(patterns) => patterns,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    let wanted = Wanted {
+    let wanted = Desired {
         age: args.age,
         matches,
         exclude,
@@ -82,7 +82,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
 }
 
 /// Criteria for removal.
-pub(super) struct Wanted {
+pub(super) struct Desired {
     /// In days, as the difference of dates.
     pub age: f64,
     /// Patterns for the start of a name, or of a whole path.
@@ -168,7 +168,7 @@ pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
         .collect()
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -202,7 +202,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Wanted) -> Stat
 /// Maximum depth for followed links: deeper is a loop.
 const MAX_DEPTH: usize = 40;
 
-impl Wanted {
+impl Desired {
     /// Collects the paths to remove from a directory, deepest first.
     fn collect(&self, folder: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

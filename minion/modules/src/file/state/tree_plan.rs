@@ -82,7 +82,7 @@ fn is_below(path: &str, root: &str) -> bool {
     root.is_empty() || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// One source, and what the file server has.
+/// One source, and the content of the file server.
 struct Layer<'a> {
     wanted: &'a Sources,
     root: &'a str,

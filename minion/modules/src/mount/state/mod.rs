@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::mount::active::{self, by, named};
-use crate::mount::fstab::{self, Done, Entry, How};
+use crate::mount::fstab::{self, Entry, How, Outcome};
 use crate::mount::options;
 
 /// State functions of `mount`.
@@ -81,7 +81,7 @@ pub struct MountedArgs {
 pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult {
     let mut invisible = args.extra_mount_invisible_options;
     invisible.extend(options(&args.hidden_opts));
-    let wanted = mounted::Wanted {
+    let wanted = mounted::Desired {
         name: args.name,
         device: args.device,
         fstype: args.fstype,
@@ -180,7 +180,7 @@ pub fn swap(
     }
     let entry = Entry::new("none", &name, "swap", &"defaults".into(), &0.into(), &0.into());
     let (comment, change) = match fstab::set(&config, &entry, &How::default())? {
-        Done::Present => ("", None),
+        Outcome::Present => ("", None),
         other => in_fstab(other),
     };
     done.comment.push_str(comment);
@@ -242,23 +242,25 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
         fstab::set(config, &entry, &How { match_on: args.match_on, not_change: args.not_change, test: context.test })?;
     if context.test {
         let comment = match done {
-            Done::Present => return Ok(StateReturn::ok(name, format!("{place} entry is already in {config}.")).into()),
-            Done::New if args.mount => {
+            Outcome::Present => {
+                return Ok(StateReturn::ok(name, format!("{place} entry is already in {config}.")).into());
+            }
+            Outcome::New if args.mount => {
                 format!("{place} entry will be written in {config}.\nWill mount {name} on {place}")
             }
-            Done::New => format!("{place} entry will be written in {config}."),
-            Done::Changed => format!("{place} entry will be updated in {config}."),
+            Outcome::New => format!("{place} entry will be written in {config}."),
+            Outcome::Changed => format!("{place} entry will be updated in {config}."),
         };
         return Ok(StateReturn::would(name, comment).into());
     }
     let changes = map! {"persist" => done.as_str()};
     let told = match done {
-        Done::Present => StateReturn::ok(name, format!("{place} entry was already in {config}.")),
-        Done::Changed => StateReturn::ok(name, format!("{place} entry updated in {config}.")).with_changes(changes),
-        Done::New if !args.mount => {
+        Outcome::Present => StateReturn::ok(name, format!("{place} entry was already in {config}.")),
+        Outcome::Changed => StateReturn::ok(name, format!("{place} entry updated in {config}.")).with_changes(changes),
+        Outcome::New if !args.mount => {
             StateReturn::ok(name, format!("{place} entry added in {config}.")).with_changes(changes)
         }
-        Done::New => {
+        Outcome::New => {
             let said = context.call.call("mount.mount", Args::positional([place.into()]))?;
             let result = said.as_str().is_none();
             let mounted = match said.as_str() {
@@ -325,11 +327,11 @@ pub fn mod_watch(
 }
 
 /// Returns the second part of the message on an entry, and the change.
-fn in_fstab(done: Done) -> (&'static str, Option<&'static str>) {
+fn in_fstab(done: Outcome) -> (&'static str, Option<&'static str>) {
     match done {
-        Done::Present => (". Entry already exists in the fstab.", None),
-        Done::New => (". Added new entry to the fstab.", Some("new")),
-        Done::Changed => (". Updated the entry in the fstab.", Some("update")),
+        Outcome::Present => (". Entry already exists in the fstab.", None),
+        Outcome::New => (". Added new entry to the fstab.", Some("new")),
+        Outcome::Changed => (". Updated the entry in the fstab.", Some("update")),
     }
 }
 

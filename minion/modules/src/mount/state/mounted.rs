@@ -10,8 +10,8 @@ use indexmap::IndexMap;
 use regex::Regex;
 
 use crate::mount::active::{self, Mount, by, named, numbered};
-use crate::mount::fstab::{self, Done, Entry, How};
-use crate::mount::make_folder;
+use crate::mount::fstab::{self, Entry, How, Outcome};
+use crate::mount::make_directory;
 
 /// Options that `mount` accepts but the system does not show.
 const INVISIBLE: [&str; 23] = [
@@ -45,7 +45,7 @@ const INVISIBLE_KEYS: [&str; 8] =
     ["actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile"];
 
 /// The desired mount.
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub name: String,
     pub device: String,
     pub fstype: String,
@@ -75,7 +75,7 @@ pub(super) struct Wanted {
 /// State of the run.
 struct Work<'w> {
     context: &'w StateContext,
-    wanted: Wanted,
+    wanted: Desired,
     active: IndexMap<String, Mount>,
     /// The mount point with links resolved, in the system's notation.
     place: PathBuf,
@@ -88,7 +88,7 @@ struct Work<'w> {
     remember: bool,
 }
 
-pub(super) fn state(context: &StateContext, mut wanted: Wanted) -> Result<StateReturn, CallError> {
+pub(super) fn state(context: &StateContext, mut wanted: Desired) -> Result<StateReturn, CallError> {
     let shown = wanted.name.clone();
     for (value, word) in [(&wanted.name, "name"), (&wanted.device, "device"), (&wanted.fstype, "fstype")] {
         if value.is_empty() {
@@ -312,7 +312,7 @@ impl Work<'_> {
                 (false, false, false) => format!("{name} not present and not mounted"),
             };
             if !exists && !test && mkmnt {
-                make_folder(&name, self.wanted.user.as_deref())?;
+                make_directory(&name, self.wanted.user.as_deref())?;
             }
             return Ok(Ok(if test && !exists { None } else { Some(true) }));
         }
@@ -350,16 +350,16 @@ impl Work<'_> {
 
     /// Ensures the entry in the table.
     fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
-        let Wanted { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
+        let Desired { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
         let how = How { match_on: self.wanted.match_on.clone(), test: self.context.test, ..How::default() };
         let done = fstab::set(&self.wanted.config, &entry, &how)?;
-        if self.context.test && done != Done::Present {
+        if self.context.test && done != Outcome::Present {
             let needs = match (done, self.wanted.mount) {
-                (Done::New, true) => {
+                (Outcome::New, true) => {
                     format!("{name} is mounted, but needs to be written to the fstab in order to be made persistent.")
                 }
-                (Done::New, false) => {
+                (Outcome::New, false) => {
                     format!("{name} needs to be written to the fstab in order to be made persistent.")
                 }
                 (_, true) => format!("{name} is mounted, but its fstab entry must be updated."),
@@ -407,7 +407,7 @@ fn in_kilobytes(opt: &str) -> Option<String> {
 }
 
 /// Returns the options that the system would show but does not.
-fn differing(wanted: &Wanted, mount: &Mount) -> Vec<String> {
+fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
     let accounts = Accounts::read();
     let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
     let sizes: Vec<String> = active.iter().filter_map(|opt| in_kilobytes(opt)).collect();
@@ -454,7 +454,7 @@ mod tests {
 
     fn differ(fstype: &str, wanted: &[&str], active: &[&str]) -> String {
         let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let wanted = Wanted {
+        let wanted = Desired {
             name: "/x".into(),
             device: "/dev/x".into(),
             fstype: fstype.into(),

@@ -19,7 +19,7 @@ use brine_host::programs::argument;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
-use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
+use super::manager::{Desired, Files, Listed, Locks, Packages, Repositories, Versions};
 use super::options::Options;
 use super::versions::resolve;
 use selections::select;
@@ -87,7 +87,7 @@ impl Packages for Apt {
     }
 
     /// Held packages are changed, too, as in Salt, and held again afterwards.
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, mut errors) = resolve(context, self, wanted, options)?;
         if wanted.is_empty() {
             return Ok(errors);
@@ -129,7 +129,7 @@ impl Packages for Apt {
         options: &Options,
     ) -> Result<Vec<String>, CallError> {
         if !names.is_empty() {
-            let wanted: Vec<Wanted> = names.iter().map(|name| (name.clone(), None)).collect();
+            let wanted: Vec<Desired> = names.iter().map(|name| (name.clone(), None)).collect();
             return self.install(context, &wanted, options);
         }
         let mut command = apt_get(options);
@@ -140,7 +140,7 @@ impl Packages for Apt {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         purge: bool,
         _options: &Options,
     ) -> Result<Vec<String>, CallError> {
@@ -293,7 +293,7 @@ fn refreshed(text: &str) -> Map {
     lines.collect()
 }
 
-fn install_command(wanted: &[Wanted], options: &Options) -> Vec<String> {
+fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
     let mut command = apt_get(options);
     if let Some(recommends) = options.recommends {
         command.push(if recommends { "--install-recommends" } else { "--no-install-recommends" }.into());

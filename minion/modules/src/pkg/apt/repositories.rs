@@ -60,7 +60,7 @@ impl Repositories for Apt {
         differs(have, wanted, args)
     }
 
-    /// A repository matches by URI and distribution; its architectures may differ.
+    /// Matches a repository by URI and distribution; its architectures may differ.
     fn is_meant(&self, repo: &str, found: &Map) -> bool {
         let sorted = |mut names: Vec<String>| {
             names.sort();

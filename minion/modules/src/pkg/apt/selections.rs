@@ -9,8 +9,8 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::Apt;
-use crate::pkg::holds::Told;
-use crate::pkg::manager::{Locks, Wanted};
+use crate::pkg::holds::HoldResult;
+use crate::pkg::manager::{Desired, Locks};
 use crate::pkg::options::Options;
 
 fn dpkg(context: &Context, words: &str, stdin: Option<String>) -> Result<String, CallError> {
@@ -33,7 +33,7 @@ pub fn selections(context: &Context, pattern: &str) -> Result<IndexMap<String, V
 }
 
 /// Sets the selection state of packages: `install` or `hold`.
-pub(super) fn select(context: &Context, packages: &[Wanted], state: &str) -> Result<(), CallError> {
+pub(super) fn select(context: &Context, packages: &[Desired], state: &str) -> Result<(), CallError> {
     if packages.is_empty() {
         return Ok(());
     }
@@ -42,12 +42,12 @@ pub(super) fn select(context: &Context, packages: &[Wanted], state: &str) -> Res
 }
 
 impl Locks for Apt {
-    fn held(&self, context: &Context, _options: &Options) -> Result<Vec<Wanted>, CallError> {
+    fn held(&self, context: &Context, _options: &Options) -> Result<Vec<Desired>, CallError> {
         let held = selections(context, "*")?.shift_remove("hold").unwrap_or_default();
         Ok(held.into_iter().map(|name| (name, None)).collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, _options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut told = Map::new();
         for package in wanted {
             let name = &package.0;
@@ -56,15 +56,15 @@ impl Locks for Apt {
             let is_held = found.contains_key("hold");
             let (not, new) = if hold { ("", "hold") } else { ("not ", "install") };
             let one = if old.is_none() && !hold {
-                Told::failed(format!("Package {name} does not have a state."))
+                HoldResult::failed(format!("Package {name} does not have a state."))
             } else if is_held == hold {
-                Told::nothing(format!("Package {name} is already set {not}to be held."))
+                HoldResult::nothing(format!("Package {name} is already set {not}to be held."))
             } else if context.is_test() {
-                Told::would(format!("Package {name} is set {not}to be held."))
+                HoldResult::would(format!("Package {name} is set {not}to be held."))
             } else {
                 select(context, std::slice::from_ref(package), new)?;
                 let how = if hold { "is now being held" } else { "is no longer being held" };
-                Told::done(format!("Package {name} {how}."), map! {"old" => old, "new" => new})
+                HoldResult::done(format!("Package {name} {how}."), map! {"old" => old, "new" => new})
             };
             told.insert(name.as_str().into(), Value::Map(one.of(name)));
         }

@@ -9,8 +9,8 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 
 use super::{Dnf, Program};
-use crate::pkg::holds::Told;
-use crate::pkg::manager::{Locks, Packages, Wanted};
+use crate::pkg::holds::HoldResult;
+use crate::pkg::manager::{Desired, Locks, Packages};
 use crate::pkg::options::Options;
 
 /// Path of dnf5's locks, because the output of its command is meant for people.
@@ -114,7 +114,7 @@ impl Dnf {
 }
 
 impl Locks for Dnf {
-    fn held(&self, context: &Context, options: &Options) -> Result<Vec<Wanted>, CallError> {
+    fn held(&self, context: &Context, options: &Options) -> Result<Vec<Desired>, CallError> {
         let locks = self.locked(context, options)?;
         Ok(locks.into_iter().map(|lock| (lock.name, Some(lock.evr))).collect())
     }
@@ -125,7 +125,7 @@ impl Locks for Dnf {
         Ok(told.collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let program = self.check_plugin(context, options)?;
         let locks = self.locked(context, options)?;
         let mut told = Map::new();
@@ -134,9 +134,9 @@ impl Locks for Dnf {
             let (verb, state) = if hold { ("add", "held") } else { ("delete", "unheld") };
             let one = if own.is_empty() != hold {
                 let how = if hold { "already set to be held" } else { "not being held" };
-                Told::nothing(format!("Package {name} is {how}."))
+                HoldResult::nothing(format!("Package {name} is {how}."))
             } else if context.is_test() {
-                Told::would(format!("Package {name} is set to be {state}."))
+                HoldResult::would(format!("Package {name} is set to be {state}."))
             } else {
                 let mut command = vec!["versionlock".to_owned(), verb.to_owned()];
                 if !hold && program == Program::Yum {
@@ -150,13 +150,15 @@ impl Locks for Dnf {
                 }
                 let is_done = program.run(context, command)?.retcode == 0;
                 match (is_done, hold) {
-                    (true, true) => {
-                        Told::done(format!("Package {name} is now being held."), map! {"new" => "hold", "old" => ""})
-                    }
-                    (true, false) => {
-                        Told::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
-                    }
-                    (false, _) => Told::failed(format!("Package {name} was unable to be {state}.")),
+                    (true, true) => HoldResult::done(
+                        format!("Package {name} is now being held."),
+                        map! {"new" => "hold", "old" => ""},
+                    ),
+                    (true, false) => HoldResult::done(
+                        format!("Package {name} is no longer held."),
+                        map! {"new" => "", "old" => "hold"},
+                    ),
+                    (false, _) => HoldResult::failed(format!("Package {name} was unable to be {state}.")),
                 }
             };
             told.insert(name.as_str().into(), Value::Map(one.of(name)));

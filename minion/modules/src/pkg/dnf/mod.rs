@@ -15,7 +15,7 @@ use brine_host::process::{self, Output};
 use brine_host::programs::{argument, program};
 use brine_value::Value;
 
-use super::manager::{Doing, Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
+use super::manager::{Desired, Files, Listed, Locks, Operation, Packages, Repositories, Versions};
 use super::options::Options;
 use super::rpm;
 use super::versions::{compare, resolve};
@@ -142,7 +142,7 @@ impl Dnf {
         Ok(format!("{}-{version}{arch}", argument(bare.unwrap_or(name))?))
     }
 
-    fn plan(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Plan, CallError> {
+    fn plan(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Plan, CallError> {
         let installed = self.list(context, options)?;
         let mut plan = Plan::default();
         for (name, version) in wanted {
@@ -168,7 +168,7 @@ impl Dnf {
         &self,
         context: &Context,
         plan: &Plan,
-        how: (&[Wanted], &Options),
+        how: (&[Desired], &Options),
         errors: &mut Errors,
     ) -> Result<(), CallError> {
         let program = Program::of_host(context)?;
@@ -184,13 +184,13 @@ impl Dnf {
         program: Program,
         verb: &str,
         targets: &[(String, String)],
-        (held, options): (&[Wanted], &Options),
+        (held, options): (&[Desired], &Options),
         errors: &mut Errors,
     ) -> Result<(), CallError> {
         let is_held = |name: &String| held.iter().any(|(held, _)| held == name);
         let (locked, free): (Vec<_>, Vec<_>) = targets.iter().partition(|(name, _)| is_held(name));
         let mut words: Vec<String> = free.iter().map(|(_, word)| word.clone()).collect();
-        let locked_names: Vec<Wanted> = locked.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let locked_names: Vec<Desired> = locked.iter().map(|(name, _)| (name.clone(), None)).collect();
         if options.update_holds && !locked.is_empty() {
             self.set(context, &locked_names, false, options)?;
             words.extend(locked.iter().map(|(_, word)| word.clone()));
@@ -284,7 +284,7 @@ impl Packages for Dnf {
         Ok(versions)
     }
 
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, said) = resolve(context, self, wanted, options)?;
         let plan = self.plan(context, &wanted, options)?;
         // Without the plugin there are no holds.
@@ -339,7 +339,7 @@ impl Packages for Dnf {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         _purge: bool,
         _options: &Options,
     ) -> Result<Vec<String>, CallError> {
@@ -390,12 +390,12 @@ impl Packages for Dnf {
         rpm::files(context, names)
     }
 
-    fn problem(&self, doing: Doing) -> &'static str {
+    fn problem(&self, doing: Operation) -> &'static str {
         match doing {
-            Doing::Installing => "Error occurred installing package(s)",
-            Doing::Reinstalling => "Error occurred installing/reinstalling package(s)",
-            Doing::Removing => "Error occurred removing package(s)",
-            Doing::Upgrading => "Problem encountered upgrading packages",
+            Operation::Installing => "Error occurred installing package(s)",
+            Operation::Reinstalling => "Error occurred installing/reinstalling package(s)",
+            Operation::Removing => "Error occurred removing package(s)",
+            Operation::Upgrading => "Problem encountered upgrading packages",
         }
     }
 

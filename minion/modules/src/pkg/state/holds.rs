@@ -4,13 +4,13 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError};
 use brine_value::{Map, Value, map};
 
-use crate::pkg::{Locks, Options, Packages, Wanted};
+use crate::pkg::{Desired, Locks, Options, Packages};
 
 /// Holds or releases one package, and returns whether that succeeded, with its report.
 fn select(
     context: &StateContext,
     function: &str,
-    (package, version): &Wanted,
+    (package, version): &Desired,
     changes: &mut Map,
 ) -> Result<(bool, String), CallError> {
     let one: Value = match version {
@@ -46,7 +46,7 @@ pub(super) fn hold(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     replace: bool,
 ) -> Result<StateReturn, CallError> {
     let locks = match locks(packages, name) {

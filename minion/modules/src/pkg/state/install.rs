@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 
 use super::{encountered, refresh};
 use crate::pkg::{
-    Doing, LATEST, Options, Packages, Versions, Wanted, install as put, newer, or_newer, satisfies, trouble,
+    Desired, LATEST, Operation, Options, Packages, Versions, install as put, newer, or_newer, satisfies, trouble,
 };
 
 /// Options of an installation.
@@ -25,15 +25,15 @@ pub(super) struct How {
 /// Pending operations on packages.
 #[derive(Debug, Default)]
 struct Plan {
-    install: Vec<Wanted>,
-    reinstall: Vec<Wanted>,
+    install: Vec<Desired>,
+    reinstall: Vec<Desired>,
 }
 
 impl Plan {
     fn make(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Wanted],
+        wanted: &[Desired],
         have: &Versions,
         how: &How,
     ) -> Result<Self, CallError> {
@@ -59,7 +59,7 @@ impl Plan {
 fn is_good(
     context: &StateContext,
     packages: &dyn Packages,
-    (name, version): &Wanted,
+    (name, version): &Desired,
     have: &Versions,
     how: &How,
 ) -> Result<bool, CallError> {
@@ -70,7 +70,7 @@ fn is_good(
 }
 
 /// Whether the newest version is requested.
-fn is_latest((_, version): &Wanted) -> bool {
+fn is_latest((_, version): &Desired) -> bool {
     version.as_deref() == Some(LATEST)
 }
 
@@ -78,13 +78,13 @@ fn is_latest((_, version): &Wanted) -> bool {
 fn newest_said(
     context: &StateContext,
     packages: &dyn Packages,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     before: &Versions,
     options: &Options,
-) -> Result<Vec<Wanted>, CallError> {
+) -> Result<Vec<Desired>, CallError> {
     let names: Vec<String> = wanted.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
     let newest = newer(&context.call, packages, &names, options)?;
-    let said = |one: &Wanted| {
+    let said = |one: &Desired| {
         if !is_latest(one) {
             return one.clone();
         }
@@ -97,7 +97,7 @@ fn newest_said(
 }
 
 /// Formats a package with its requested version.
-fn desired((package, version): &Wanted) -> String {
+fn desired((package, version): &Desired) -> String {
     match version {
         Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
         Some(version) => format!("{package}={version}"),
@@ -105,7 +105,7 @@ fn desired((package, version): &Wanted) -> String {
     }
 }
 
-fn list(wanted: &[Wanted]) -> String {
+fn list(wanted: &[Desired]) -> String {
     wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
 }
 
@@ -128,7 +128,7 @@ pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     how: &How,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, &how.options)?;
@@ -150,7 +150,7 @@ pub(super) fn install(
     let done =
         put(&context.call, packages, &targets, &how.options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
-        let doing = if plan.reinstall.is_empty() { Doing::Installing } else { Doing::Reinstalling };
+        let doing = if plan.reinstall.is_empty() { Operation::Installing } else { Operation::Reinstalling };
         return Ok(StateReturn::failed(name, trouble(packages, doing, &done.errors)).with_changes(done.changes));
     }
     let outcome = Outcome::of(context, packages, &wanted, &plan, &done.changes, &how)?;
@@ -166,7 +166,7 @@ fn already_there(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     how: &How,
 ) -> Result<StateReturn, CallError> {
     let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
@@ -217,18 +217,18 @@ fn expected(
 /// Outcome of an installation.
 #[derive(Debug, Default)]
 struct Outcome {
-    failed: Vec<Wanted>,
-    modified: Vec<Wanted>,
-    untouched: Vec<Wanted>,
-    reinstalled: Vec<Wanted>,
-    not_reinstalled: Vec<Wanted>,
+    failed: Vec<Desired>,
+    modified: Vec<Desired>,
+    untouched: Vec<Desired>,
+    reinstalled: Vec<Desired>,
+    not_reinstalled: Vec<Desired>,
 }
 
 impl Outcome {
     fn of(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Wanted],
+        wanted: &[Desired],
         plan: &Plan,
         changes: &Map,
         how: &How,
@@ -296,13 +296,13 @@ impl Held {
     fn set(
         context: &StateContext,
         packages: &dyn Packages,
-        wanted: &[Wanted],
+        wanted: &[Desired],
         how: &How,
         changes: &mut Map,
     ) -> Result<Self, CallError> {
         let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };
         let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(held) };
-        let names: Vec<Wanted> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
+        let names: Vec<Desired> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
         let told = match locks.set(&context.call, &names, hold, &how.options) {
             Ok(told) => told,
             Err(CallError::Execution(message)) => {

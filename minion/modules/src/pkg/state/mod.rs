@@ -17,7 +17,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 
-use crate::pkg::{Options, Packages, Wanted, packages, wanted};
+use crate::pkg::{Desired, Options, Packages, packages, wanted};
 use holds::{hold, unhold};
 
 /// State functions of `pkg`.
@@ -218,7 +218,7 @@ fn encountered(doing: &str, error: CallError) -> CallError {
 }
 
 /// Removes the host's architecture from names, unless names are to be left unchanged.
-fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Wanted>, kwargs: &Map) -> Vec<Wanted> {
+fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Desired>, kwargs: &Map) -> Vec<Desired> {
     if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {
         return wanted;
     }

@@ -5,13 +5,13 @@ use brine_function::CallError;
 use brine_value::map;
 
 use super::encountered;
-use crate::pkg::{Doing, Options, Packages, Versions, Wanted, remove, satisfies, trouble};
+use crate::pkg::{Desired, Operation, Options, Packages, Versions, remove, satisfies, trouble};
 
 pub(super) fn without(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    wanted: &[Wanted],
+    wanted: &[Desired],
     purge: bool,
     options: &Options,
 ) -> Result<StateReturn, CallError> {
@@ -44,10 +44,10 @@ pub(super) fn without(
         let comment = format!("The following packages will be {done}: {}.", targets.join(", "));
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let names: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
+    let names: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
     let work = remove(&context.call, packages, &names, purge, options).map_err(|error| encountered(doing, error))?;
     if !work.errors.is_empty() {
-        let comment = trouble(packages, Doing::Removing, &work.errors);
+        let comment = trouble(packages, Operation::Removing, &work.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(work.changes));
     }
     let after = packages.installed(&context.call, options)?;

@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 
 use super::install::{newly, summary};
 use super::{encountered, has_version};
-use crate::pkg::{Doing, Options, Packages, install_files, named_files, package_files, trouble};
+use crate::pkg::{Operation, Options, Packages, install_files, named_files, package_files, trouble};
 
 /// Installs the files whose packages are not installed in their versions.
 pub(super) fn install(
@@ -36,7 +36,7 @@ pub(super) fn install(
     let done =
         install_files(&context.call, packages, &files, options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Doing::Installing, &done.errors);
+        let comment = trouble(packages, Operation::Installing, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
     Ok(StateReturn::ok(name, summary(&names)).with_changes(done.changes))

@@ -8,7 +8,7 @@ use brine_value::list;
 use parking_lot::Mutex;
 
 use super::*;
-use crate::pkg::{Files, Listed, Locks, Told, Versions, resolve};
+use crate::pkg::{Files, HoldResult, Listed, Locks, Versions, resolve};
 use crate::testing;
 
 /// A host with packages in memory. Versions are compared as strings.
@@ -49,7 +49,7 @@ impl Packages for Fake {
         Ok(self.known.get(name).into_iter().cloned().collect())
     }
 
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, errors) = resolve(context, self, wanted, options)?;
         if let Some((name, _)) = wanted.iter().find(|(name, _)| !self.known.contains_key(name)) {
             return Ok(vec![format!("E: Unable to locate package {name}")]);
@@ -93,7 +93,7 @@ impl Packages for Fake {
     fn remove(
         &self,
         _context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         _purge: bool,
         _options: &Options,
     ) -> Result<Vec<String>, CallError> {
@@ -134,25 +134,25 @@ impl Packages for Fake {
 }
 
 impl Locks for Fake {
-    fn held(&self, _context: &Context, _options: &Options) -> Result<Vec<Wanted>, CallError> {
+    fn held(&self, _context: &Context, _options: &Options) -> Result<Vec<Desired>, CallError> {
         Ok(self.held.lock().iter().map(|name| (name.clone(), None)).collect())
     }
 
-    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, _options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut held = self.held.lock();
         let mut told = Map::new();
         for (name, _) in wanted {
             let one = if held.contains(name) == hold {
-                Told::nothing(format!("{name} stays"))
+                HoldResult::nothing(format!("{name} stays"))
             } else if context.is_test() {
-                Told::would(format!("{name} would change"))
+                HoldResult::would(format!("{name} would change"))
             } else if name == "stubborn" {
-                Told::failed(format!("{name} does not"))
+                HoldResult::failed(format!("{name} does not"))
             } else {
                 held.retain(|one| one != name);
                 held.extend(hold.then(|| name.clone()));
                 let (old, new) = if hold { ("install", "hold") } else { ("hold", "install") };
-                Told::done(format!("{name} changes"), map! {"old" => old, "new" => new})
+                HoldResult::done(format!("{name} changes"), map! {"old" => old, "new" => new})
             };
             told.insert(name.into(), Value::Map(one.of(name)));
         }
@@ -195,7 +195,7 @@ fn story(test: bool) -> String {
         (list(&["bash"]), true),
         (list(&["nosuch"]), true),
     ] {
-        let wanted: Vec<Wanted> = names.into_iter().map(|name| (name, None)).collect();
+        let wanted: Vec<Desired> = names.into_iter().map(|name| (name, None)).collect();
         told += &tell(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
     }
     told + &format!("refreshed {} times", fake.refreshed.lock())
@@ -309,7 +309,7 @@ fn requested_versions_and_holds_are_applied() {
         (&run, &again, &[("vim", None)]),
     ] {
         let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
-        let wanted: Vec<Wanted> = wanted.iter().map(owned).collect();
+        let wanted: Vec<Desired> = wanted.iter().map(owned).collect();
         told += &tell(install::install(context, &fake, "n", &wanted, how));
     }
     insta::assert_snapshot!(told, @r#"

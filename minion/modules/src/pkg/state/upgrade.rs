@@ -5,7 +5,7 @@ use brine_function::CallError;
 use brine_value::{Map, Value, map};
 
 use super::{encountered, has_version, refresh};
-use crate::pkg::{Doing, Options, Packages, Wanted, full_trouble, install, newer, trouble, upgrade, wanted};
+use crate::pkg::{Desired, Operation, Options, Packages, full_trouble, install, newer, trouble, upgrade, wanted};
 
 /// Packages to upgrade.
 pub(super) struct Names {
@@ -78,11 +78,11 @@ pub(super) fn newest(
         }
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let asked: Vec<Wanted> = targets.iter().map(|package| (package.clone(), None)).collect();
+    let asked: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
     let done = install(&context.call, packages, &asked, options).map_err(|error| encountered("installing", error))?;
     if !done.errors.is_empty() {
         // As in Salt: the changes are only part of the message.
-        let trouble = CallError::Execution(full_trouble(packages, Doing::Installing, &done));
+        let trouble = CallError::Execution(full_trouble(packages, Operation::Installing, &done));
         return Err(encountered("installing", trouble));
     }
     let after = packages.installed(&context.call, options)?;
@@ -140,7 +140,7 @@ pub(super) fn all(
     let some: Vec<String> = if names.is_some() { newer.keys().cloned().collect() } else { Vec::new() };
     let done = upgrade(&context.call, packages, &some, dist, options)?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Doing::Upgrading, &done.errors);
+        let comment = trouble(packages, Operation::Upgrading, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
     let changed = |package: &str| done.changes.contains_key(&Value::from(package));

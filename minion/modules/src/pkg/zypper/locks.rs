@@ -9,14 +9,14 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 
 use super::{Call, Zypper, words};
-use crate::pkg::holds::Told;
-use crate::pkg::manager::{Locks, Packages, Wanted};
+use crate::pkg::holds::HoldResult;
+use crate::pkg::manager::{Desired, Locks, Packages};
 use crate::pkg::options::Options;
 
 const LOCKS: &str = "etc/zypp/locks";
 
 /// Returns the locked packages, with the version if the lock has one.
-fn read(text: &str) -> Vec<Wanted> {
+fn read(text: &str) -> Vec<Desired> {
     let lock = |paragraph: &str| {
         let field = |name: &str| {
             let mut fields = paragraph.lines().filter_map(|line| line.split_once(':'));
@@ -32,13 +32,13 @@ fn read(text: &str) -> Vec<Wanted> {
 }
 
 /// Formats a lock of a package: `vim=9.0`.
-fn spelled((name, version): &Wanted) -> Result<String, CallError> {
+fn spelled((name, version): &Desired) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(version.as_ref().map_or(name.clone(), |version| format!("{name}={version}")))
 }
 
 impl Locks for Zypper {
-    fn held(&self, _context: &Context, options: &Options) -> Result<Vec<Wanted>, CallError> {
+    fn held(&self, _context: &Context, options: &Options) -> Result<Vec<Desired>, CallError> {
         let root = options.root.as_deref().unwrap_or("/");
         let text = files::read_if_exists(Path::new(root).join(LOCKS)).map_err(CallError::execution)?;
         Ok(read(&text.unwrap_or_default()))
@@ -63,27 +63,29 @@ impl Locks for Zypper {
         Ok(told)
     }
 
-    fn set(&self, context: &Context, wanted: &[Wanted], hold: bool, options: &Options) -> Result<Map, CallError> {
+    fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let held = self.held(context, options)?;
         let (mut told, mut command) = (Map::new(), words(&[if hold { "al" } else { "rl" }]));
         for one in wanted {
             let name = &one.0;
             let lock = held.iter().find(|(held, _)| held == name);
             let done = match (lock, hold) {
-                (Some(_), true) => Told::nothing(format!("Package {name} is already set to be held.")),
-                (None, true) if context.is_test() => Told::would(format!("Package {name} is set to be held.")),
+                (Some(_), true) => HoldResult::nothing(format!("Package {name} is already set to be held.")),
+                (None, true) if context.is_test() => HoldResult::would(format!("Package {name} is set to be held.")),
                 (None, true) => {
                     command.push(spelled(one)?);
-                    Told::done(format!("Package {name} is now being held."), map! {"new" => "hold", "old" => ""})
+                    HoldResult::done(format!("Package {name} is now being held."), map! {"new" => "hold", "old" => ""})
                 }
-                (None, false) => Told::nothing(format!("Package {name} was already unheld.")),
+                (None, false) => HoldResult::nothing(format!("Package {name} was already unheld.")),
                 (Some(lock), false) if one.1.is_some() && one.1 != lock.1 => {
-                    Told::failed(format!("Unable to unhold package {name} as it is held with the other version."))
+                    HoldResult::failed(format!("Unable to unhold package {name} as it is held with the other version."))
                 }
-                (Some(_), false) if context.is_test() => Told::would(format!("Package {name} is set to be unheld.")),
+                (Some(_), false) if context.is_test() => {
+                    HoldResult::would(format!("Package {name} is set to be unheld."))
+                }
                 (Some(lock), false) => {
                     command.push(spelled(lock)?);
-                    Told::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
+                    HoldResult::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
                 }
             };
             told.insert(name.as_str().into(), Value::Map(done.of(name)));

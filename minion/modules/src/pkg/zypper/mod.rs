@@ -17,7 +17,7 @@ use brine_host::process::{Output, cancelled_within};
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
-use super::manager::{Files, Listed, Locks, Packages, Repositories, Versions, Wanted};
+use super::manager::{Desired, Files, Listed, Locks, Packages, Repositories, Versions};
 use super::options::{Options, is_true};
 use super::rpm;
 use super::versions::resolve;
@@ -131,7 +131,7 @@ fn downgrades(text: &str) -> Vec<String> {
 }
 
 /// Formats a requested package: `brine-one=1.0-1`.
-fn target((name, version): &Wanted) -> Result<String, CallError> {
+fn target((name, version): &Desired) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(match version {
         Some(version) => format!("{name}={version}"),
@@ -203,7 +203,7 @@ impl Packages for Zypper {
         Ok(versions)
     }
 
-    fn install(&self, context: &Context, wanted: &[Wanted], options: &Options) -> Result<Vec<String>, CallError> {
+    fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
         let (wanted, errors) = resolve(context, self, wanted, options)?;
         let targets: Vec<String> = wanted.iter().map(target).collect::<Result<_, _>>()?;
         self.put(context, &targets, options)?;
@@ -257,7 +257,7 @@ impl Packages for Zypper {
     fn remove(
         &self,
         context: &Context,
-        targets: &[Wanted],
+        targets: &[Desired],
         _purge: bool,
         options: &Options,
     ) -> Result<Vec<String>, CallError> {

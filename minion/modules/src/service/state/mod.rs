@@ -26,7 +26,7 @@ pub fn running(
     #[default] init_delay: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let wanted = Wanted { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
+    let wanted = Desired { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
     told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
 }
 
@@ -40,7 +40,7 @@ pub fn dead(
     #[default] init_delay: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let wanted = Wanted { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
+    let wanted = Desired { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
     told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
 }
 
@@ -107,7 +107,7 @@ fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
 }
 
 /// The desired state of a service.
-struct Wanted {
+struct Desired {
     runs: bool,
     enable: Option<bool>,
     sig: Option<String>,
@@ -199,7 +199,12 @@ fn wait(context: &StateContext, delay: &Value) -> bool {
 }
 
 /// Ensures that a service is running or not.
-fn be(services: &impl Services, context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
+fn be(
+    services: &impl Services,
+    context: &StateContext,
+    name: &str,
+    wanted: &Desired,
+) -> Result<StateReturn, CallError> {
     if services.is_offline() {
         return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
     }

@@ -56,8 +56,8 @@ impl Services for Fake {
     }
 }
 
-fn wanted(runs: bool, enable: Option<bool>) -> Wanted {
-    Wanted { runs, enable, sig: None, delay: Value::Nil, how: How::default() }
+fn wanted(runs: bool, enable: Option<bool>) -> Desired {
+    Desired { runs, enable, sig: None, delay: Value::Nil, how: How::default() }
 }
 
 fn watch(sfun: &str, reload: bool) -> Watched {

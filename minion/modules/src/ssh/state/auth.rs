@@ -5,7 +5,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 
-use crate::ssh::authorized::{Done, File, Key};
+use crate::ssh::authorized::{File, Key, Outcome};
 use crate::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_key};
 
 /// State functions of `ssh_auth`.
@@ -169,8 +169,8 @@ impl Whose {
         let (user, shown) = (&self.user, key.key.clone());
         if context.test {
             let verb = match would_set_key(user, &self.config, &key)? {
-                Done::New => "added",
-                Done::Replaced => "updated",
+                Outcome::New => "added",
+                Outcome::Replaced => "updated",
                 _ => {
                     let comment = format!("The authorized host key {shown} is already present for user {user}");
                     return Ok(StateReturn::ok(name, comment));
@@ -200,8 +200,8 @@ impl Whose {
             let mut comment = String::new();
             for key in keys.values() {
                 match would_set_key(&self.user, &self.config, key)? {
-                    Done::New => comment = format!("{comment}Set to add: {}\n", key.key),
-                    Done::Replaced => comment = format!("{comment}Set to update: {}\n", key.key),
+                    Outcome::New => comment = format!("{comment}Set to add: {}\n", key.key),
+                    Outcome::Replaced => comment = format!("{comment}Set to update: {}\n", key.key),
                     _ => {}
                 }
             }
@@ -214,23 +214,23 @@ impl Whose {
         Ok(self.told(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
     }
 
-    fn told(&self, name: &str, key: &str, done: Done) -> StateReturn {
+    fn told(&self, name: &str, key: &str, done: Outcome) -> StateReturn {
         let user = &self.user;
         match done {
-            Done::New => StateReturn::ok(name, format!("The authorized host key {key} for user {user} was added"))
+            Outcome::New => StateReturn::ok(name, format!("The authorized host key {key} for user {user} was added"))
                 .with_changes(map! {key => "New"}),
-            Done::Replaced => {
+            Outcome::Replaced => {
                 StateReturn::ok(name, format!("The authorized host key {key} for user {user} was updated"))
                     .with_changes(map! {key => "Updated"})
             }
-            Done::Failed => StateReturn::failed(
+            Outcome::Failed => StateReturn::failed(
                 name,
                 "Failed to add the ssh key. Is the home directory available, and/or does the key file exist?",
             ),
-            Done::Invalid | Done::NoKey => {
+            Outcome::Invalid | Outcome::NoKey => {
                 StateReturn::failed(name, "Invalid public ssh key, most likely has spaces or invalid syntax")
             }
-            Done::Unchanged | Done::Removed | Done::Absent | Done::Kept => {
+            Outcome::Unchanged | Outcome::Removed | Outcome::Absent | Outcome::Kept => {
                 StateReturn::ok(name, format!("The authorized host key {key} is already present for user {user}"))
             }
         }
@@ -273,8 +273,8 @@ fn no_keys(source: &str) -> String {
     format!("No keys detected in {source}. Is file properly formatted?")
 }
 
-fn removed(name: &str, key: &str, done: Done) -> StateReturn {
-    let changes = if done == Done::Removed {
+fn removed(name: &str, key: &str, done: Outcome) -> StateReturn {
+    let changes = if done == Outcome::Removed {
         map! {key => "Removed"}
     } else {
         Map::new()

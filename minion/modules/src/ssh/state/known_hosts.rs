@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Value, map};
 
-use crate::ssh::known::{self, Done, File, Host};
+use crate::ssh::known::{self, File, Host, Outcome};
 
 /// State functions of `ssh_known_hosts`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_known_hosts", [present, absent]);
@@ -73,9 +73,9 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     }
     let name = &host.name;
     let (old, new) = match file.set(&context.call, &host, args.hash_known_hosts, args.timeout)? {
-        Done::Updated { old, new } => (old, new),
-        Done::Failed(error) => return Ok(StateReturn::failed(name, error).into()),
-        Done::Exists(_) | Done::Removed(_) => {
+        Outcome::Updated { old, new } => (old, new),
+        Outcome::Failed(error) => return Ok(StateReturn::failed(name, error).into()),
+        Outcome::Exists(_) | Outcome::Removed(_) => {
             return Ok(StateReturn::ok(name, format!("{name} already exists in {config}")).into());
         }
     };
@@ -121,11 +121,11 @@ pub fn absent(
         return Ok(would().into());
     }
     let done = match file.remove(&context.call, &host)? {
-        Done::Removed(comment) => {
+        Outcome::Removed(comment) => {
             StateReturn::ok(name, comment).with_changes(map! {"old" => known::describe(&entries), "new" => Value::Nil})
         }
-        Done::Failed(error) => StateReturn::failed(name, error),
-        Done::Exists(_) | Done::Updated { .. } => StateReturn::ok(name, ""),
+        Outcome::Failed(error) => StateReturn::failed(name, error),
+        Outcome::Exists(_) | Outcome::Updated { .. } => StateReturn::ok(name, ""),
     };
     Ok(done.into())
 }

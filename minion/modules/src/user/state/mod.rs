@@ -10,7 +10,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::{Account, Accounts};
 use brine_value::{Map, Value, map};
 
-use self::wanted::{GECOS, Wanted};
+use self::wanted::{Desired, GECOS};
 use crate::shadow::{self, Shadow};
 use crate::user::describe;
 
@@ -55,7 +55,7 @@ fn call(context: &StateContext, function: &str, args: &[Value]) -> Result<bool, 
 fn present_state(
     context: &StateContext,
     name: &str,
-    mut wanted: Wanted,
+    mut wanted: Desired,
     accounts: &Accounts,
 ) -> Result<StateReturn, CallError> {
     let groups = wanted.groups.iter().flatten();
@@ -74,7 +74,7 @@ fn present_state(
         return add(context, name, &wanted);
     };
     let own = Some(name).filter(|name| wanted.usergroup == Some(true) && accounts.group(name).is_some());
-    let first = Wanted { gid: own.map_or_else(|| wanted.gid.clone(), Value::from), ..wanted.clone() };
+    let first = Desired { gid: own.map_or_else(|| wanted.gid.clone(), Value::from), ..wanted.clone() };
     let changes = match first.differences(user, accounts, Shadow::of(name).as_ref()) {
         Ok(changes) => changes,
         Err(comment) => return Ok(StateReturn::failed(name, comment)),
@@ -97,7 +97,7 @@ fn present_state(
 fn update(
     context: &StateContext,
     user: &Account,
-    wanted: &Wanted,
+    wanted: &Desired,
     accounts: &Accounts,
     mut changes: Map,
 ) -> Result<StateReturn, CallError> {
@@ -154,7 +154,7 @@ fn update(
     }
     let word = if done.is_empty() { "is present and up to date" } else { "" };
     let comment = if word.is_empty() { format!("Updated user {name}") } else { format!("User {name} {word}") };
-    let allowed = Wanted { allow_uid_change: true, allow_gid_change: true, ..wanted.clone() };
+    let allowed = Desired { allow_uid_change: true, allow_gid_change: true, ..wanted.clone() };
     let left = allowed.differences(user, &now, shadow_now.as_ref()).map_err(CallError::Execution)?;
     if !left.is_empty() {
         let comment = format!("These values could not be changed: {}", Value::from(left));
@@ -183,7 +183,7 @@ fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
     Ok(())
 }
 
-fn add(context: &StateContext, name: &str, wanted: &Wanted) -> Result<StateReturn, CallError> {
+fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateReturn, CallError> {
     let groups: Value = wanted.groups.iter().flatten().chain(&wanted.optional_groups).collect();
     let mut args = map! {
         "uid" => wanted.uid.clone(), "gid" => wanted.gid.clone(), "groups" => groups, "home" => wanted.home.clone(),
@@ -254,7 +254,7 @@ mod tests {
         )
     }
 
-    fn would(name: &str, wanted: &Wanted) -> String {
+    fn would(name: &str, wanted: &Desired) -> String {
         let done = present_state(&testing::state_context(true, &[]), name, wanted.clone(), &accounts()).unwrap();
         assert_eq!(done.changes, Map::new());
         format!("{}: {}", Value::from(done.result), done.comment)
@@ -270,28 +270,28 @@ mod tests {
 
     #[test]
     fn results_of_users_are_salts() {
-        let base = || Wanted { remove_groups: true, createhome: true, enforce_password: true, ..Wanted::default() };
+        let base = || Desired { remove_groups: true, createhome: true, enforce_password: true, ..Desired::default() };
         let mut told = String::new();
         for (name, wanted) in [
             ("fred", base()),
-            ("fred", Wanted { groups: list(&["adm"]), gecos: full("Fred"), home: Some("/tmp".into()), ..base() }),
-            ("fred", Wanted { groups: list(&["web"]), ..base() }),
-            ("fred", Wanted { groups: list(&["web"]), remove_groups: false, ..base() }),
-            ("fred", Wanted { groups: list(&["adm"]), optional_groups: vec!["web".into()], ..base() }),
+            ("fred", Desired { groups: list(&["adm"]), gecos: full("Fred"), home: Some("/tmp".into()), ..base() }),
+            ("fred", Desired { groups: list(&["web"]), ..base() }),
+            ("fred", Desired { groups: list(&["web"]), remove_groups: false, ..base() }),
+            ("fred", Desired { groups: list(&["adm"]), optional_groups: vec!["web".into()], ..base() }),
             (
                 "fred",
-                Wanted { shell: Some("/bin/bash".into()), home: Some("/no/such".into()), gecos: full("F"), ..base() },
+                Desired { shell: Some("/bin/bash".into()), home: Some("/no/such".into()), gecos: full("F"), ..base() },
             ),
-            ("fred", Wanted { uid: 5.into(), ..base() }),
+            ("fred", Desired { uid: 5.into(), ..base() }),
             (
                 "fred",
-                Wanted { uid: 5.into(), gid: "adm".into(), allow_uid_change: true, allow_gid_change: true, ..base() },
+                Desired { uid: 5.into(), gid: "adm".into(), allow_uid_change: true, allow_gid_change: true, ..base() },
             ),
-            ("fred", Wanted { gid: "nosuch".into(), ..base() }),
-            ("fred", Wanted { groups: list(&["nosuch"]), ..base() }),
-            ("fred", Wanted { password: Some("$6$secret".into()), ..base() }),
+            ("fred", Desired { gid: "nosuch".into(), ..base() }),
+            ("fred", Desired { groups: list(&["nosuch"]), ..base() }),
+            ("fred", Desired { password: Some("$6$secret".into()), ..base() }),
             ("ann", base()),
-            ("ann", Wanted { groups: list(&["adm", "nosuch"]), ..base() }),
+            ("ann", Desired { groups: list(&["adm", "nosuch"]), ..base() }),
         ] {
             told = format!("{told}{}\n", would(name, &wanted));
         }

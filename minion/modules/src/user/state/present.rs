@@ -6,7 +6,7 @@ use brine_host::accounts::Accounts;
 use brine_value::Value;
 
 use super::present_state;
-use super::wanted::Wanted;
+use super::wanted::Desired;
 use crate::shadow::{self, Shadow};
 use crate::user::names;
 
@@ -140,7 +140,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let accounts = Accounts::read();
     let mut optional_groups = names(&args.optional_groups);
     optional_groups.retain(|group| accounts.group(group).is_some());
-    let mut wanted = Wanted {
+    let mut wanted = Desired {
         uid: args.uid,
         gid: args.gid,
         usergroup: args.usergroup,

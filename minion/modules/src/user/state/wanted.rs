@@ -13,7 +13,7 @@ pub const GECOS: [&str; 5] = ["fullname", "roomnumber", "workphone", "homephone"
 
 /// Desired properties of a user; unset ones are left unchanged.
 #[derive(Default, Clone)]
-pub struct Wanted {
+pub struct Desired {
     pub uid: Value,
     pub gid: Value,
     pub usergroup: Option<bool>,
@@ -45,7 +45,7 @@ pub struct Wanted {
     pub local: bool,
 }
 
-impl Wanted {
+impl Desired {
     /// Returns the differences in Salt's order, or the error of a change that is not allowed.
     pub fn differences(&self, user: &Account, accounts: &Accounts, shadow: Option<&Shadow>) -> Result<Map, String> {
         let mut changes = Map::new();

@@ -6,7 +6,7 @@ use brine_context::StateReturn;
 use brine_value::{Value, map};
 
 use super::super::{Early, Source, sentences};
-use super::{Kind, Local, Relation, Reset, Run, Upstream, Wanted};
+use super::{Desired, Kind, Local, Relation, Reset, Run, Upstream};
 use crate::git::{GitError, strings};
 
 impl Run<'_> {
@@ -41,7 +41,7 @@ impl Run<'_> {
     /// Updates the checkout. The error is the result that ends the state early.
     pub(super) fn bring(
         &mut self,
-        wanted: &Wanted,
+        wanted: &Desired,
         local: &Local,
         relation: &mut Relation,
         upstream: Option<&str>,
@@ -112,7 +112,7 @@ impl Run<'_> {
     }
 
     /// Checks out another branch, if requested.
-    pub(super) fn check_out(&mut self, wanted: &Wanted, local: &Local, relation: &Relation) -> Result<(), Early> {
+    pub(super) fn check_out(&mut self, wanted: &Desired, local: &Local, relation: &Relation) -> Result<(), Early> {
         let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) else {
             return Ok(());
         };
@@ -138,7 +138,7 @@ impl Run<'_> {
     }
 
     /// Returns the start point of a new branch.
-    pub(super) fn start(&self, wanted: &Wanted) -> String {
+    pub(super) fn start(&self, wanted: &Desired) -> String {
         match (&wanted.upstream, &wanted.commit) {
             (_, Some(commit)) if self.wanted.rev == "HEAD" => commit.clone(),
             (Upstream::Is(upstream), _) => upstream.clone(),
@@ -146,7 +146,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn go_forward(&mut self, wanted: &Wanted, commit: &str) -> Result<(), Early> {
+    pub(super) fn go_forward(&mut self, wanted: &Desired, commit: &str) -> Result<(), Early> {
         let rev = self.wanted.rev.as_str();
         if rev != "HEAD" && !matches!(wanted.upstream, Upstream::Is(_)) {
             self.git(&["reset", "--hard", rev])?;
@@ -161,7 +161,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn clone(&mut self, wanted: &Wanted) -> Result<StateReturn, Early> {
+    pub(super) fn clone(&mut self, wanted: &Desired) -> Result<StateReturn, Early> {
         let Source { name, target, remote, .. } = &self.wanted.source;
         let new = format!("{name} => {target}");
         let would = map! {"forced clone" => true, "new" => new.as_str()};
@@ -201,7 +201,7 @@ impl Run<'_> {
     }
 
     /// Checks out the desired revision in a new clone.
-    pub(super) fn after_clone(&mut self, wanted: &Wanted, commit: &str) -> Result<(), Early> {
+    pub(super) fn after_clone(&mut self, wanted: &Desired, commit: &str) -> Result<(), Early> {
         let rev = &self.wanted.rev;
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
         if wanted.kind == Some(Kind::Tag) && !local.tags.contains(rev) {

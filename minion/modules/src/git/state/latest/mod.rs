@@ -1,6 +1,6 @@
 //! `git.latest`: a checkout that is up to date with its remote.
 //!
-//! The remote is queried first ([`Wanted`]), then the checkout ([`Local`]); both together are a [`Relation`].
+//! The remote is queried first ([`Desired`]), then the checkout ([`Local`]); both together are a [`Relation`].
 //! `bring.rs` clones and updates, `test_mode.rs` predicts changes.
 
 mod bring;
@@ -65,7 +65,7 @@ enum Upstream {
 }
 
 /// The desired revision on the remote.
-struct Wanted {
+struct Desired {
     commit: Option<String>,
     kind: Option<Kind>,
     upstream: Upstream,
@@ -94,7 +94,7 @@ impl Local {
     }
 }
 
-impl Wanted {
+impl Desired {
     /// Whether a commit is the desired one.
     fn is(&self, commit: Option<&str>) -> bool {
         match (commit, self.commit.as_deref()) {
@@ -178,7 +178,7 @@ impl Latest {
         Ok(done)
     }
 
-    fn wanted(&self, refs: &IndexMap<String, String>) -> Wanted {
+    fn wanted(&self, refs: &IndexMap<String, String>) -> Desired {
         let head = refs.get("HEAD");
         let is_head = |(name, sha): (&String, &String)| {
             name.strip_prefix("refs/heads/").filter(|_| Some(sha) == head).map(str::to_owned)
@@ -209,7 +209,7 @@ impl Latest {
             _ => format!("{rev} ({seven})"),
         };
         let default_branch = refs.iter().find_map(is_head).filter(|_| head.is_some());
-        Wanted { commit, kind, upstream, place, has_head: head.is_some(), default_branch }
+        Desired { commit, kind, upstream, place, has_head: head.is_some(), default_branch }
     }
 
     fn needs_branch(&self, local: &Local) -> bool {
@@ -251,7 +251,7 @@ impl Run<'_> {
         self.git.plain(words).map_err(|error| self.broken(&error))
     }
 
-    fn update(&mut self, wanted: &Wanted) -> Result<StateReturn, Early> {
+    fn update(&mut self, wanted: &Desired) -> Result<StateReturn, Early> {
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
         if !self.wanted.bare && wanted.commit.is_none() && local.commit.is_some() {
             return Err(
@@ -329,7 +329,7 @@ impl Run<'_> {
         Ok(self.done(sentences(&self.comments)))
     }
 
-    fn relation(&self, wanted: &Wanted, local: &Local) -> Result<Relation, Early> {
+    fn relation(&self, wanted: &Desired, local: &Local) -> Result<Relation, Early> {
         let (mut base, mut base_branch) = (local.commit.clone(), local.branch.clone());
         if let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) {
             if local.branches.contains(branch) {
@@ -351,7 +351,13 @@ impl Run<'_> {
     }
 
     /// Checks whether the desired revision was fetched before.
-    fn look_for(&self, wanted: &Wanted, local: &Local, has_remote: bool, relation: &mut Relation) -> Result<(), Early> {
+    fn look_for(
+        &self,
+        wanted: &Desired,
+        local: &Local,
+        has_remote: bool,
+        relation: &mut Relation,
+    ) -> Result<(), Early> {
         let Some(commit) = &wanted.commit else { return Ok(()) };
         let git = self.git.quietly();
         if wanted.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
@@ -387,14 +393,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn is_forward(&self, wanted: &Wanted, relation: &Relation) -> bool {
+    fn is_forward(&self, wanted: &Desired, relation: &Relation) -> bool {
         let (Some(base), Some(commit)) = (&relation.base, &wanted.commit) else { return true };
         let words = strings(&["merge-base", "--is-ancestor", base, commit]);
         self.git.quietly().output(&words, false).is_ok_and(|output| output.retcode == 0)
     }
 
     /// Returns the result if the head must not move.
-    fn stays(&self, wanted: &Wanted, local: &Local) -> StateReturn {
+    fn stays(&self, wanted: &Desired, local: &Local) -> StateReturn {
         let mut place = wanted.place.clone();
         if self.wanted.rev == "HEAD" {
             place = place.to_lowercase();
@@ -408,7 +414,7 @@ impl Run<'_> {
     }
 
     /// Returns the failure of an update that would lose commits.
-    fn not_forward(&self, wanted: &Wanted, local: &Local, relation: &Relation) -> Early {
+    fn not_forward(&self, wanted: &Desired, local: &Local, relation: &Relation) -> Early {
         let rev = &self.wanted.rev;
         let branch = local.branch.as_deref().unwrap_or("None");
         let advice = match (&self.wanted.branch, &wanted.default_branch) {

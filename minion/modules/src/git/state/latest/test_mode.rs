@@ -5,13 +5,13 @@ use brine_host::web::redacted;
 use brine_value::map;
 
 use super::super::{sentences, short};
-use super::{Local, Relation, Reset, Run, Upstream, Wanted};
+use super::{Desired, Local, Relation, Reset, Run, Upstream};
 
 impl Run<'_> {
     /// Predicts a run that changes the URL of the remote.
     pub(super) fn would_set_remote(
         &mut self,
-        wanted: &Wanted,
+        wanted: &Desired,
         local: &Local,
         relation: &Relation,
         have: Option<&String>,
@@ -34,7 +34,7 @@ impl Run<'_> {
         self.tell_actions(relation, &actions)
     }
 
-    pub(super) fn would_move(&mut self, wanted: &Wanted, local: &Local) {
+    pub(super) fn would_move(&mut self, wanted: &Desired, local: &Local) {
         let change = map! {"old" => local.commit.clone(), "new" => wanted.commit.clone()};
         self.changes.insert("revision".into(), change.into());
     }
@@ -52,7 +52,7 @@ impl Run<'_> {
     /// Predicts a run.
     pub(super) fn would_update(
         &mut self,
-        wanted: &Wanted,
+        wanted: &Desired,
         local: &Local,
         relation: &Relation,
         upstream: Option<&str>,
