@@ -25,15 +25,15 @@ pub mod daemon;
 pub mod events;
 pub mod jobs;
 mod master_files;
+mod master_link;
 pub mod metrics;
 mod outbox;
 mod ping;
+mod polling;
 pub mod pool;
 pub mod reactions;
 mod schedule;
 mod seen_jobs;
-mod ticks;
-mod upstream;
 
 pub use check::{check, report};
 

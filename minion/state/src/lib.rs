@@ -17,10 +17,10 @@
 
 #![warn(clippy::self_named_module_files)]
 
-mod beside;
 mod call;
 mod conditions;
 mod highstate;
+mod parallel;
 pub mod pause;
 mod queue;
 mod requisites;

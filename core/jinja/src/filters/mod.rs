@@ -11,8 +11,8 @@ mod pattern;
 mod percent;
 mod query;
 mod series;
-mod strict;
 mod text;
+mod undefined;
 
 use std::ops::Deref;
 
@@ -38,7 +38,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     network::add_to(environment);
     numbers::add_to(environment);
     series::add_to(environment);
-    strict::add_to(environment);
+    undefined::add_to(environment);
     pattern::add_to(environment);
     query::add_to(environment);
     text::add_to(environment);

@@ -6,7 +6,7 @@ use minijinja::{Environment, Error};
 
 use super::super::operators::{add, type_name};
 use super::super::value::{from_jinja, split_kwargs, text, to_jinja};
-use super::{Args, Given, Options, by_name, defined, failed, iterable, strict};
+use super::{Args, Given, Options, by_name, defined, failed, iterable, undefined};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("abs", |value: Given| match value.kind() {
@@ -101,7 +101,7 @@ fn sum(value: Given, args: Args) -> Result<JinjaValue, Error> {
     let mut items: Vec<JinjaValue> = iterable(value.0)?.try_iter()?.collect();
     if let Some(attribute) = given(0, "attribute") {
         let path = text(&attribute);
-        items = items.iter().map(|item| strict::reached(item, &path)).collect::<Result<_, _>>()?;
+        items = items.iter().map(|item| undefined::reached(item, &path)).collect::<Result<_, _>>()?;
     }
     sum_of(&items, given(1, "start").unwrap_or_else(|| JinjaValue::from(0)))
 }

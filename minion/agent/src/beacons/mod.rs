@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::manage::answer;
 pub use self::settings::COMMON_OPTIONS;
 use self::settings::Settings;
-use crate::ticks::Ticks;
+use crate::polling::Ticks;
 
 /// The tag of the event that carries the events of one poll over the minion's own bus, in its field `beacons`.
 pub(crate) const RETURN: &str = "__beacons_return";

@@ -19,11 +19,11 @@ use super::intake::report_interrupted;
 use super::{MinionError, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::master_files::MasterFiles;
+use crate::master_link::{MasterUpstream, is_taken, pillar_load, send_event};
 use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
 use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
-use crate::upstream::{MasterUpstream, is_taken, pillar_load, send_event};
 
 /// The first interval at which a minion polls for the acceptance of its key.
 const FIRST_LOOK: Duration = Duration::from_millis(100);

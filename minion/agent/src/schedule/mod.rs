@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Answer, answer};
 use crate::jobs;
+use crate::polling::Ticks;
 use crate::pool::JobPool;
-use crate::ticks::Ticks;
 
 /// The tag of the event with the return of a scheduled job on the minion's own bus.
 pub(crate) const RETURN: &str = "__schedule_return";

@@ -13,8 +13,8 @@ use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use crate::beside::Beside;
 use crate::call::{Caller, Clock, sls_of, text};
+use crate::parallel::Beside;
 use crate::pause;
 use crate::requisites::{Verdict, judge};
 
