@@ -43,6 +43,10 @@ pub struct Variables {
     pub trusted: &'static [&'static str],
     /// Variables with what an event brings.
     pub untrusted: &'static [&'static str],
+    /// Modules whose functions return what minions have sent.
+    pub from_minions: &'static [&'static str],
+    /// Functions that put their other arguments into the first.
+    pub change_first: &'static [&'static str],
 }
 
 impl Variables {
@@ -62,21 +66,22 @@ fn is_global(name: &str) -> bool {
     super::ENVIRONMENT.globals().any(|(global, _)| global == name)
 }
 
-/// Rewrites a template whose printing tags go through the guard, and returns its facts, too. `alone` are the variables of a
-/// template that reads no other: then what surely is its own text is printed as ever.
+/// Rewrites a template whose printing tags go through the guard, and returns its facts, too. What surely is its own text is
+/// printed as ever if it is `alone`: if it reads no other template, and no other reads it.
 ///
 /// The facts are read from the engine's own syntax tree, not from that of the rewriting: the guard must see what the engine
 /// runs. A template that the engine cannot parse stays as it is, for the compiler to report the error.
 pub(super) fn cover(
     document: &Document,
     syntax: SyntaxConfig,
-    alone: Option<Variables>,
+    variables: Variables,
+    alone: bool,
 ) -> Result<(Emitted, Arc<Facts>), String> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let plain = emit(document, Purpose::Render);
     let printing = document.printing();
     let facts = match minijinja::machinery::parse(&plain.text, "template", syntax) {
-        Ok(tree) => reader::read(&tree, &printing, &is_global),
+        Ok(tree) => reader::read(&tree, &printing, &is_global, variables),
         Err(_) => return Ok((plain, Arc::default())),
     };
     // Both go through the same tags in the same order.
@@ -85,11 +90,9 @@ pub(super) fn cover(
     }
     let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
-    let solution = solve::solve(&only, alone.unwrap_or_default());
-    let covers = |n: usize| match alone {
-        Some(_) => facts.emits.get(n).is_none_or(|emit| solution.decide(emit) != Decision::Trusted),
-        None => facts.emits.get(n).is_none_or(|emit| !emit.of.is_empty()),
-    };
+    let solution = solve::solve(&only, variables);
+    let is_covered = |emit| if alone { solution.decide(emit) != Decision::Trusted } else { !emit.of.is_empty() };
+    let covers = |n: usize| facts.emits.get(n).is_none_or(is_covered);
     let covered = emit(document, Purpose::Guard { id: facts.id, covers: &covers });
     Ok((covered, Arc::clone(&facts)))
 }
@@ -137,6 +140,11 @@ impl Guard {
             ..Templates::default()
         };
         Arc::new(Guard { words: Words::new(), variables, templates: Mutex::new(templates) })
+    }
+
+    /// Returns which variables of the render are untrusted.
+    pub(super) fn variables(&self) -> Variables {
+        self.variables
     }
 
     /// What stands for untrusted text in what was rendered.
