@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_auth::FIND_JOB;
 use brine_event::STAMP;
 use brine_function::Args;
 use brine_function::arguments::parse;
@@ -278,6 +279,7 @@ impl Api {
         let times = brine_job::Times {
             timeout: chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.timeout),
             gather: chunk.seconds("gather_job_timeout")?.unwrap_or(self.gather),
+            find_job: FIND_JOB,
         };
         Ok(LocalJob { api: self, request: chunk.request()?, times, is_full: chunk.is_full_return() })
     }

@@ -21,6 +21,8 @@ const CALL_WHEEL: [&str; 2] = ["saltutil.wheel", "salt.wheel"];
 pub(crate) const VARIABLES: brine_jinja::Variables = brine_jinja::Variables {
     trusted: &["opts", "grains", "pillar", "sls", "slspath", "tplfile", "tpldir"],
     untrusted: &["data", "tag", "rule", "key", "count", "events", "members", "share", "value", "registers"],
+    from_minions: &["mine", "cache", "jobs", "publish", "saltutil", "event"],
+    change_first: &["defaults.merge", "defaults.update", "slsutil.update"],
 };
 
 /// Replaces the placeholders in a reaction.

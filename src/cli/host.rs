@@ -4,10 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use brine_config::{MasterConfig, MinionConfig};
 use brine_context::masterless::without_pillar;
-use brine_context::{Context, Job, Minion, jobs};
+use brine_context::{Context, Job, Minion, jobs, template_functions};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::Functions;
+use brine_jinja::{Behaviour, Functions, Role};
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
 use brine_modules::{ROOMS, is_success};
@@ -89,6 +89,14 @@ impl Functions for OwnFunctions {
 
     fn has_module(&self, module: &str) -> bool {
         ROOMS.has_module(module)
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        template_functions::behaviour(function)
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        Some(template_functions::name_of(role))
     }
 }
 

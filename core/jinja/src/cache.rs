@@ -7,7 +7,7 @@ use std::sync::Arc;
 use minijinja::Environment;
 use parking_lot::Mutex;
 
-use super::guard::{self, Facts};
+use super::guard::{self, Facts, Variables};
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 
 /// The maximum number of templates in a cache, and of bytes of their text.
@@ -68,16 +68,16 @@ impl ImportCache {
         saltenv: &str,
         path: &str,
         source: String,
-        guarded: bool,
+        guarded: Option<Variables>,
     ) -> Result<Arc<Imported>, String> {
-        let key = (saltenv.to_owned(), path.to_owned(), guarded);
+        let key = (saltenv.to_owned(), path.to_owned(), guarded.is_some());
         let known = self.0.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
         let document = Document::parse(&source, None);
-        let (emitted, facts) = if guarded {
-            let (emitted, facts) = guard::cover(&document, super::syntax_config(false, false), None)?;
+        let (emitted, facts) = if let Some(variables) = guarded {
+            let (emitted, facts) = guard::cover(&document, super::syntax_config(false, false), variables, false)?;
             (emitted, Some(facts))
         } else {
             (emit(&document, Purpose::Render), None)
@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn a_template_is_parsed_again_when_its_text_changes() {
         let cache = ImportCache::new();
-        let id = |path: &str, source: &str, guarded| {
+        let id = |path: &str, source: &str, guarded: bool| {
+            let guarded = guarded.then(Variables::default);
             cache.template("base", path, source.to_owned(), guarded).map(|imported| imported.id).unwrap()
         };
         let first = id("a", "{{ 1 }}", false);
@@ -144,7 +145,7 @@ mod tests {
     fn a_full_cache_is_emptied() {
         let cache = ImportCache::new();
         for n in 0..3 {
-            cache.template("base", &format!("f{n}"), "x".repeat(MAX_BYTES / 2), false).unwrap();
+            cache.template("base", &format!("f{n}"), "x".repeat(MAX_BYTES / 2), None).unwrap();
         }
         cache.keep(Some(Environment::new()));
         assert_eq!(cache.generation(), 1);

@@ -11,12 +11,10 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use parking_lot::Mutex;
 
+use super::behaviour::{Behaviour, Role};
 use super::containers::Tree;
 use super::host::{Functions, Host};
 use super::operators::type_name;
-
-/// Modules whose functions have no side effects: they are called again.
-const CALLED_AGAIN: [&str; 2] = ["pillar.", "grains."];
 
 type Answer = Result<Value, CallError>;
 
@@ -41,13 +39,9 @@ impl Answers {
     }
 }
 
-fn is_called_again(function: &str) -> bool {
-    CALLED_AGAIN.iter().any(|module| function.starts_with(module)) && function != "grains.set"
-}
-
 impl Functions for Answers {
     fn call(&self, function: &str, args: Args) -> Answer {
-        if is_called_again(function) {
+        if self.host.behaviour(function).is_lookup {
             return self.host.call(function, args);
         }
         if self.repeats {
@@ -69,6 +63,18 @@ impl Functions for Answers {
 
     fn tree(&self, function: &str) -> Option<&Tree> {
         self.host.tree(function)
+    }
+
+    fn pillar(&self) -> Option<&Tree> {
+        self.host.pillar()
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        self.host.behaviour(function)
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        self.host.name_of(role)
     }
 }
 

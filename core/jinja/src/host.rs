@@ -5,6 +5,7 @@ use std::sync::Arc;
 use brine_function::{Args, CallError};
 use brine_value::Value;
 
+use super::behaviour::{Behaviour, Role};
 use super::containers::Tree;
 use super::limits::hand_off;
 
@@ -24,6 +25,21 @@ pub trait Functions: Send + Sync {
 
     /// Returns the mapping in which a function looks up a path, if templates share it.
     fn tree(&self, _function: &str) -> Option<&Tree> {
+        None
+    }
+
+    /// Returns the pillar, if templates share it.
+    fn pillar(&self) -> Option<&Tree> {
+        None
+    }
+
+    /// Returns how a function treats its arguments and its result.
+    fn behaviour(&self, _function: &str) -> Behaviour {
+        Behaviour::default()
+    }
+
+    /// Returns the name of the function that the engine calls for a use of its own.
+    fn name_of(&self, _role: Role) -> Option<&'static str> {
         None
     }
 }
@@ -52,6 +68,18 @@ impl<L: Functions + ?Sized> Functions for Arc<L> {
 
     fn tree(&self, function: &str) -> Option<&Tree> {
         (**self).tree(function)
+    }
+
+    fn pillar(&self) -> Option<&Tree> {
+        (**self).pillar()
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        (**self).behaviour(function)
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        (**self).name_of(role)
     }
 }
 
@@ -142,6 +170,21 @@ impl Host {
         self.layer(function)?.tree(function)
     }
 
+    /// Returns the pillar, if templates share it.
+    pub fn pillar(&self) -> Option<&Tree> {
+        self.functions.iter().rev().find_map(|layer| layer.pillar())
+    }
+
+    /// Returns how a function treats its arguments and its result.
+    pub fn behaviour(&self, function: &str) -> Behaviour {
+        self.layer(function).map(|layer| layer.behaviour(function)).unwrap_or_default()
+    }
+
+    /// Returns the name of the function that the engine calls for a use of its own.
+    pub fn name_of(&self, role: Role) -> Option<&'static str> {
+        self.functions.iter().rev().find_map(|layer| layer.name_of(role))
+    }
+
     /// Returns the text of a template below `salt://`, if it exists.
     ///
     /// # Errors
@@ -176,6 +219,14 @@ impl<L: Functions> Functions for InThread<L> {
 
     fn has_module(&self, module: &str) -> bool {
         self.0.has_module(module)
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        self.0.behaviour(function)
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        self.0.name_of(role)
     }
 }
 

@@ -213,7 +213,8 @@ impl Imports {
                 Lookup::Found(Arc::new(Imported { id: 0, document, text: text.into(), map, facts: None }))
             }
             Ok(Some(source)) => {
-                cache.template(saltenv, path, source, guard.is_some()).map_or_else(Lookup::Failed, Lookup::Found)
+                let guarded = guard.as_ref().map(|guard| guard.variables());
+                cache.template(saltenv, path, source, guarded).map_or_else(Lookup::Failed, Lookup::Found)
             }
             Ok(None) => Lookup::Missing,
             Err(error) => Lookup::Failed(error),

@@ -7,6 +7,7 @@
 //! | `syntax` | the parser, and the rewriting to minijinja's language with a source map |
 //! | `import`, `cache` | templates that others import, compiled once |
 //! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
+//! | `behaviour` | what a host says of its functions |
 //! | `guard` | keeps untrusted text out of the structure of a template's output |
 //! | `value`, `containers` | data in templates, and its conversion |
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
@@ -14,6 +15,7 @@
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
 //! | `lines` | from rendered text back to lines of the template |
 
+mod behaviour;
 mod cache;
 mod call;
 mod cause;
@@ -45,6 +47,7 @@ use std::sync::LazyLock;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
+pub use behaviour::{Behaviour, MayBeUndefined, Origin, Role};
 pub use cache::ImportCache;
 pub use containers::Tree;
 pub use context::Context;

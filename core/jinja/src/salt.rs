@@ -8,22 +8,13 @@ use brine_value::{Map, Value};
 use minijinja::value::{Object, ObjectRepr, Value as JinjaValue, ValueKind};
 use minijinja::{Error, ErrorKind, State};
 
+use super::behaviour::{Behaviour, MayBeUndefined, Origin};
 use super::containers::{Dict, Tree};
 use super::error::{SALT_FUNCTION, missing_function, missing_in_module};
 use super::host::Host;
 use super::limits;
 use super::operators::refuse_undefined;
 use super::value::{from_jinja, like, split_args, split_kwargs, to_jinja, to_ordered};
-
-/// Functions that change their first argument, a mapping, in place and return it.
-const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];
-
-/// Functions that accept undefined arguments: they only return or forward them.
-const HAND_ON: [&str; 5] = ["test.echo", "test.arg", "test.kwarg", "mine.", "match."];
-
-/// Functions that return their default unchanged, and its position.
-const GIVE_DEFAULT: [(&str, usize); 5] =
-    [("grains.get", 1), ("grains.filter_by", 3), ("config.get", 1), ("config.option", 1), ("environ.get", 1)];
 
 /// Arguments that name an environment.
 const ENVIRONMENTS: [&str; 2] = ["saltenv", "pillarenv"];
@@ -133,12 +124,13 @@ impl Object for Function {
 fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     // Counts the steps up to here before the function starts a render of its own.
     limits::note(state)?;
-    refuse_undefined_arguments(name, args)?;
+    let behaviour = host.behaviour(name);
+    refuse_undefined_arguments(behaviour.undefined, args)?;
     let (positional, keyword) = split_args(args)?;
     if let Some(found) = host.tree(name).and_then(|tree| looked_up(tree, &positional, &keyword)) {
         return Ok(found);
     }
-    let changed = if CHANGE_FIRST.contains(&name) && keyword.get("in_place").is_none_or(Value::is_truthy) {
+    let changed = if behaviour.changes_first && keyword.get("in_place").is_none_or(Value::is_truthy) {
         first(&positional, args)?
     } else {
         None
@@ -148,11 +140,8 @@ fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> 
     let value = host.call(name, given);
     limits::check()?;
     let value = value.map_err(|error| Error::new(ErrorKind::InvalidOperation, message(name, error)))?;
-    let found = match name {
-        // The result of rendering an SLS.
-        "slsutil.renderer" => to_ordered(&value),
-        _ => like(&value, &origins(host, name, args)?),
-    };
+    let found =
+        if behaviour.is_ordered { to_ordered(&value) } else { like(&value, &origins(host, name, &behaviour, args)?) };
     match (changed, &value) {
         (Some(changed), Value::Map(_)) => {
             changed.overlay(&found);
@@ -187,38 +176,45 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
 
 /// Returns the values that determine the types of mappings in a function's result: the first with a mapping at the same
 /// path counts.
-fn origins(host: &Host, name: &str, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
+fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
+    if behaviour.origins.is_empty() {
+        return Ok(Vec::new());
+    }
     let (positional, keyword) = split_kwargs(args)?;
     let given = |place: usize, named: &str| {
         let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
         positional.get(place).or_else(keyword).cloned()
     };
-    let pillar = || host.tree("pillar.get");
-    let at_path = || pillar()?.at(given(0, "key")?.as_str()?, ":");
-    let found = match name {
-        "pillar.get" => [given(1, "default"), at_path()],
-        "pillar.raw" if !positional.is_empty() => [at_path(), None],
-        "pillar.raw" | "pillar.items" | "pillar.item" => [pillar().map(Tree::value), None],
-        "config.get" => [at_path(), given(1, "default")],
-        "grains.filter_by" => match given(2, "merge").filter(|merge| merge.kind() == ValueKind::Map) {
-            Some(merge) => [unmerged(host, name, args)?, Some(merge)],
-            None => [None, None],
-        },
-        "defaults.deepcopy" | "test.echo" => [given(0, ""), None],
-        "defaults.merge" | "defaults.update" | "slsutil.update" => [given(0, "dest"), given(1, "upd")],
-        "slsutil.merge" => [given(0, "obj_a"), given(1, "obj_b")],
-        _ => [None, None],
-    };
-    Ok(found.into_iter().flatten().collect())
+    let at_key = || host.pillar()?.at(given(0, "key")?.as_str()?, ":");
+    let mut found = Vec::new();
+    for origin in behaviour.origins {
+        match *origin {
+            Origin::Argument(place, named) => found.extend(given(place, named)),
+            Origin::Pillar => found.extend(host.pillar().map(Tree::value)),
+            Origin::PillarAtKey => found.extend(at_key()),
+            Origin::Merged(place, named) => {
+                if let Some(merged) = given(place, named).filter(|merged| merged.kind() == ValueKind::Map) {
+                    found.extend(without(host, name, (place, named), args)?);
+                    found.push(merged);
+                }
+            }
+        }
+    }
+    Ok(found)
 }
 
-/// Returns the result of `grains.filter_by` without its `merge`, if there is one.
-fn unmerged(host: &Host, name: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {
+/// Returns the result of a function without one of its arguments, if there is a result.
+fn without(
+    host: &Host,
+    name: &str,
+    (place, named): (usize, &str),
+    args: &[JinjaValue],
+) -> Result<Option<JinjaValue>, Error> {
     let (positional, mut keyword) = split_args(args)?;
     let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
-    keyword.shift_remove("merge");
-    if let Some(merge) = positional.get_mut(2) {
-        *merge = Value::Nil;
+    keyword.shift_remove(named);
+    if let Some(given) = positional.get_mut(place) {
+        *given = Value::Nil;
     }
     let found = host.call(name, Args { positional, keyword }).ok();
     Ok(found.filter(|found| !found.is_nil()).map(|found| to_jinja(&found)))
@@ -243,13 +239,14 @@ fn message(name: &str, error: CallError) -> String {
     }
 }
 
-/// Refuses undefined arguments, except for functions that only return or forward them.
-fn refuse_undefined_arguments(name: &str, args: &[JinjaValue]) -> Result<(), Error> {
-    if HAND_ON.iter().any(|start| name.starts_with(start)) {
-        return Ok(());
-    }
+/// Refuses undefined arguments that the function does not accept.
+fn refuse_undefined_arguments(allowed: MayBeUndefined, args: &[JinjaValue]) -> Result<(), Error> {
+    let default = match allowed {
+        MayBeUndefined::All => return Ok(()),
+        MayBeUndefined::Default(place) => Some(place),
+        MayBeUndefined::None => None,
+    };
     let (positional, keyword) = split_kwargs(args)?;
-    let default = GIVE_DEFAULT.iter().find(|(function, _)| *function == name).map(|(_, place)| *place);
     for (place, value) in positional.iter().enumerate() {
         if default != Some(place) {
             refuse_undefined(value)?;

@@ -106,8 +106,8 @@ impl Template {
         let Emitted { text, map } = match guard {
             Some(variables) => {
                 let failed = |message| JinjaError::whole(name, message);
-                let alone = (!document.imports()).then_some(variables);
-                let (emitted, facts) = guard::cover(&document, options.syntax(), alone).map_err(failed)?;
+                let alone = !document.imports();
+                let (emitted, facts) = guard::cover(&document, options.syntax(), variables, alone).map_err(failed)?;
                 let decisions = guard::decisions(&facts, variables).map_err(failed)?;
                 guarded = Some(Guarded { variables, facts, decisions });
                 emitted

@@ -218,7 +218,7 @@ mod tests {
 
     fn driver(minions: &[&str], batch: Batch) -> (Driver, Instant) {
         let now = Instant::now();
-        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND };
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
         (Driver::in_batches(Jid::new(), "root", names(minions), batch, times, now), now)
     }
 
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn a_published_job_asks_silent_minions() {
         let now = Instant::now();
-        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND };
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
         let mut driver = Driver::of_published(Jid::new(), "root", names(&["a", "b"]), times, now);
         assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND));
         give_return(&mut driver, "a", 0, now);

@@ -1,5 +1,5 @@
 //! Tracks which minions have not returned. Minions that are silent for the timeout are asked whether they still run the
-//! job (`saltutil.find_job`), and those that do not answer are missing.
+//! job, and those that do not answer are missing.
 //!
 //! A watch has no sockets or clock: events and times are passed in, and its owner publishes the requests.
 
@@ -30,13 +30,15 @@ pub struct Watch {
     asking: Option<Asking>,
 }
 
-/// The timeouts of a job.
+/// The timeouts of a job, and the question when they are over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
     /// The time until a silent minion is asked: Salt's `timeout`, at least a second.
     pub timeout: Duration,
     /// The time until the answer to that: Salt's `gather_job_timeout`.
     pub gather: Duration,
+    /// The function that asks for it: it returns the job of an id that the minion runs, or an empty mapping.
+    pub find_job: &'static str,
 }
 
 /// A request to silent minions.
@@ -138,7 +140,7 @@ impl Watch {
             tgt: silent.iter().map(String::as_str).collect(),
             tgt_type: "list".to_owned(),
             arg: vec![Value::from(&self.jid)],
-            ..PublishRequest::new("", "saltutil.find_job", user)
+            ..PublishRequest::new("", self.times.find_job, user)
         };
         self.asking = Some(Asking { jid: None, asked: silent.clone(), silent, deadline: now + self.times.gather });
         Due::Ask(Box::new(request))
@@ -179,7 +181,7 @@ mod tests {
 
     fn watch(minions: &[&str]) -> (Watch, Instant) {
         let now = Instant::now();
-        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND };
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
         (Watch::new(Jid::new(), names(minions), times, now), now)
     }
 

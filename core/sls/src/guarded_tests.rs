@@ -7,7 +7,12 @@ use proptest::prelude::*;
 
 use crate::render::Sls;
 
-const VARIABLES: Variables = Variables { trusted: &["opts", "grains"], untrusted: &["data", "tag"] };
+const VARIABLES: Variables = Variables {
+    trusted: &["opts", "grains"],
+    untrusted: &["data", "tag"],
+    from_minions: &["mine"],
+    change_first: &["defaults.merge"],
+};
 
 /// A few functions and templates.
 #[derive(Clone, Copy)]

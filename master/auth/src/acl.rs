@@ -20,8 +20,8 @@ use crate::events::EventPermissions;
 
 /// The key of entries that permit events. A minion of this name is targeted by `L@events`.
 const EVENTS: &str = "events";
-/// Functions that clients call while they wait for a job: permitted to everyone who may call anything.
-const ALWAYS: &str = "saltutil.find_job";
+/// The function by which clients ask silent minions for a job: permitted to everyone who may call anything.
+pub const FIND_JOB: &str = "saltutil.find_job";
 
 /// The entries of one user.
 #[derive(Debug, Default)]
@@ -152,7 +152,7 @@ impl Acl {
                 }
                 Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) => false,
             };
-            *function == ALWAYS || self.entries.iter().any(permits)
+            *function == FIND_JOB || self.entries.iter().any(permits)
         })
     }
 

@@ -14,6 +14,7 @@ mod stream;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_auth::FIND_JOB;
 use brine_bus::{Filter, Start};
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
@@ -231,7 +232,7 @@ impl Jobs {
         let published = self.publish(request).await?;
         let mut answers = Answers { returned: Vec::new(), missing: published.minions };
         let Some(jid) = published.jid else { return Ok(answers) };
-        let times = Times { timeout, gather: Duration::ZERO };
+        let times = Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB };
         let mut watch = Watch::new(jid, answers.missing.clone(), times, Instant::now());
         let gather = async {
             while !watch.is_over() {
@@ -252,7 +253,7 @@ impl Jobs {
 
     /// Returns the timeouts of a job.
     fn times(&self, timeout: Duration) -> Times {
-        Times { timeout, gather: Duration::from_secs(self.config.gather_job_timeout) }
+        Times { timeout, gather: Duration::from_secs(self.config.gather_job_timeout), find_job: FIND_JOB }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::{Files, Functions, Host, InThread};
+use brine_jinja::{Behaviour, Files, Functions, Host, InThread};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value};
 
@@ -93,6 +93,12 @@ impl Functions for TemplateFunctions {
 
     fn has_module(&self, module: &str) -> bool {
         module == "saltutil" || self.calls.has_module(module)
+    }
+
+    /// As the execution function of the same name.
+    fn behaviour(&self, function: &str) -> Behaviour {
+        let host = self.calls.services.functions.as_ref();
+        host.map(|host| host.functions(None).behaviour(function)).unwrap_or_default()
     }
 }
 

@@ -369,7 +369,7 @@ impl Search {
             && self.metadata.as_ref().is_none_or(has)
             && self.start.is_none_or(|start| load.time().is_some_and(|time| time >= start))
             && self.end.is_none_or(|end| load.time().is_some_and(|time| time <= end))
-            && !(self.without_find_job && load.fun().as_str() == Some("saltutil.find_job"))
+            && !(self.without_find_job && load.fun().as_str() == Some(brine_auth::FIND_JOB))
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`jobs`] | function calls in a job; the running jobs of this host |
 //! | [`files`] | files under `salt://`, of this host or a web server |
 //! | [`local_bus`] | the minion's own event bus, from the daemon or a `salt-call` |
+//! | [`template_functions`] | how functions behave in templates |
 //! | [`template_host`] | the functions and files for templates |
 //! | [`masterless`] | minions without a session |
 //! | `facts` | the facts that targets match: [`OwnFacts`] |
@@ -33,6 +34,7 @@ pub mod redact;
 mod rooms;
 pub mod schedule;
 pub mod suggest;
+pub mod template_functions;
 pub mod template_host;
 
 pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion, Upstream};

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Files, Functions, Host, Tree};
+use brine_jinja::{Behaviour, Files, Functions, Host, Role, Tree};
 use brine_value::{Map, Value};
 
 use crate::Context;
 use crate::files::read_text;
+use crate::template_functions;
 
 /// Returns the pillar for templates. A pillar that the minion compiles itself contains `OrderedDict`s, one from a
 /// master does not.
@@ -88,6 +89,18 @@ impl Functions for MinionHost {
             "grains.get" => grains,
             _ => None,
         }
+    }
+
+    fn pillar(&self) -> Option<&Tree> {
+        self.trees().0
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        template_functions::behaviour(function)
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        Some(template_functions::name_of(role))
     }
 }
 

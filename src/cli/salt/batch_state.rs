@@ -180,7 +180,8 @@ mod tests {
     fn minions_go_from_pending_by_active_to_done() {
         let request = PublishRequest::new("*", "test.ping", "root");
         let minions = ["a".to_owned(), "b".to_owned()];
-        let times = Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10) };
+        let times =
+            Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
         let mut state = BatchState::new(&request, &minions, 1, 0.0, false, times);
         state.asked(&minions[..1]);
         let of = |state: &BatchState, name: &str| state.body().get("state").and_then(|state| state.get(name)).cloned();

@@ -20,6 +20,7 @@ use brine_config::MasterConfig;
 use brine_function::arguments::{parse, parse_value};
 use brine_ids::Jid;
 use brine_job::Times;
+use brine_master::FIND_JOB;
 use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
@@ -140,7 +141,7 @@ async fn dispatch(
     let client = arguments.credentials.client(config).await?;
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
-    let job = Job { client: &client, times: Times { timeout, gather } };
+    let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
     match arguments.batch.clone() {
         Some(size) if arguments.asynchronous => return batch::hand_over(&job, &arguments, request, &size).await,
         Some(size) => return batch::run(&job, &arguments, request, &size, shower).await,

@@ -4,7 +4,9 @@ use minijinja::value::{Rest, Value as JinjaValue, ValueOrKwargs};
 use minijinja::{Environment, Error, State};
 use rand::seq::IndexedRandom;
 
+use super::super::behaviour::Role;
 use super::super::containers::Dict;
+use super::super::salt::Salt;
 use super::super::value::text;
 use super::{Args, Options, failed, is_data};
 
@@ -26,16 +28,19 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_function("show_full_context", show_full_context);
     environment.add_function("lipsum", lipsum);
-    environment.add_function("ifelse", |state: &mut State<'_, '_>, args: Args| call(state, "match.ifelse", args));
+    environment
+        .add_function("ifelse", |state: &mut State<'_, '_>, args: Args| call(state, Role::IfElse, "ifelse", args));
 }
 
-/// Calls a function of the host.
-pub(super) fn call(state: &mut State<'_, '_>, function: &str, args: Args) -> Result<JinjaValue, Error> {
+/// Calls the function of the host that stands behind a filter or a global.
+pub(super) fn call(state: &mut State<'_, '_>, role: Role, name: &str, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
     let salt = state.lookup("salt").unwrap_or_default();
-    let found = salt.get_item(&JinjaValue::from(function))?;
+    let function = salt.downcast_object_ref::<Salt>().and_then(|Salt(host)| host.name_of(role));
+    let missing = || super::super::error::missing_function(function.unwrap_or(name));
+    let found = salt.get_item(&JinjaValue::from(function.ok_or_else(missing)?))?;
     if found.is_undefined() {
-        return Err(super::super::error::missing_function(function));
+        return Err(missing());
     }
     found.call(state, &args)
 }

@@ -7,6 +7,7 @@ use brine_text::network::{self, IpNet};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 
+use super::super::behaviour::Role;
 use super::super::containers::own;
 use super::super::operators::type_name;
 use super::super::value::text;
@@ -46,7 +47,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         resolved(&text(&value), port, ipv6.map(|wanted| wanted.is_truthy()))
     });
     environment.add_filter("http_query", |state: &mut State<'_, '_>, args: Args| {
-        super::globals::call(state, "http.query", args)
+        super::globals::call(state, Role::HttpQuery, "http_query", args)
     });
 }
 

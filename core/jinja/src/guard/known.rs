@@ -84,9 +84,3 @@ pub(super) const READ_ONLY: [&str; 47] = [
     "isnumeric",
     "isidentifier",
 ];
-
-/// Modules of functions that return data from minions.
-pub(super) const FROM_MINIONS: [&str; 6] = ["mine", "cache", "jobs", "publish", "saltutil", "event"];
-
-/// Functions that add their other arguments to the first.
-pub(super) const CHANGE_FIRST: [&str; 3] = ["defaults.merge", "defaults.update", "slsutil.update"];

@@ -43,6 +43,10 @@ pub struct Variables {
     pub trusted: &'static [&'static str],
     /// Variables with untrusted text.
     pub untrusted: &'static [&'static str],
+    /// Modules whose functions return what minions have sent.
+    pub from_minions: &'static [&'static str],
+    /// Functions that put their other arguments into the first.
+    pub change_first: &'static [&'static str],
 }
 
 impl Variables {
@@ -71,13 +75,14 @@ fn is_global(name: &str) -> bool {
 pub(super) fn cover(
     document: &Document,
     syntax: SyntaxConfig,
-    alone: Option<Variables>,
+    variables: Variables,
+    alone: bool,
 ) -> Result<(Emitted, Arc<Facts>), String> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let plain = emit(document, Purpose::Render);
     let printing = document.printing();
     let facts = match minijinja::machinery::parse(&plain.text, "template", syntax) {
-        Ok(tree) => reader::read(&tree, &printing, &is_global),
+        Ok(tree) => reader::read(&tree, &printing, &is_global, variables),
         Err(_) => return Ok((plain, Arc::default())),
     };
     // Both list the same tags in the same order.
@@ -86,11 +91,9 @@ pub(super) fn cover(
     }
     let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
-    let solution = solve::solve(&only, alone.unwrap_or_default());
-    let covers = |n: usize| match alone {
-        Some(_) => facts.emits.get(n).is_none_or(|emit| solution.decide(emit) != Decision::Trusted),
-        None => facts.emits.get(n).is_none_or(|emit| !emit.of.is_empty()),
-    };
+    let solution = solve::solve(&only, variables);
+    let is_covered = |emit| if alone { solution.decide(emit) != Decision::Trusted } else { !emit.of.is_empty() };
+    let covers = |n: usize| facts.emits.get(n).is_none_or(is_covered);
     let covered = emit(document, Purpose::Guard { id: facts.id, covers: &covers });
     Ok((covered, Arc::clone(&facts)))
 }
@@ -138,6 +141,11 @@ impl Guard {
             ..Templates::default()
         };
         Arc::new(Guard { words: Words::new(), variables, templates: Mutex::new(templates) })
+    }
+
+    /// Returns which variables of the render are untrusted.
+    pub(super) fn variables(&self) -> Variables {
+        self.variables
     }
 
     /// Returns the placeholders of the rendered text.

@@ -3,15 +3,19 @@
 
 use minijinja::machinery::ast::{Call, CallArg, Expr, Filter, Macro, Stmt};
 
+use super::Variables;
 use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names};
-use super::known::{
-    CALLER, CHANGE_FIRST, COMPARISONS, ENCODERS, FROM_MINIONS, FUNCTIONS, JSON_ENCODERS, OPERATORS, READ_ONLY,
-};
+use super::known::{CALLER, COMPARISONS, ENCODERS, FUNCTIONS, JSON_ENCODERS, OPERATORS, READ_ONLY};
 
 /// Reads the facts of a template. `tags` are its printing tags and filter blocks in order, with their lines.
-pub(super) fn read(tree: &Stmt<'_>, tags: &[(usize, &str)], globals: &dyn Fn(&str) -> bool) -> Facts {
+pub(super) fn read(
+    tree: &Stmt<'_>,
+    tags: &[(usize, &str)],
+    globals: &dyn Fn(&str) -> bool,
+    variables: Variables,
+) -> Facts {
     let mut reader =
-        Reader { facts: Facts::default(), bodies: vec![Names::new()], modules: Names::new(), tags, globals };
+        Reader { facts: Facts::default(), bodies: vec![Names::new()], modules: Names::new(), tags, globals, variables };
     reader.statement(tree);
     let mut facts = reader.facts;
     facts.top = reader.bodies.pop().unwrap_or_default();
@@ -26,6 +30,7 @@ struct Reader<'r> {
     modules: Names,
     tags: &'r [(usize, &'r str)],
     globals: &'r dyn Fn(&str) -> bool,
+    variables: Variables,
 }
 
 fn any() -> Names {
@@ -356,10 +361,10 @@ impl Reader<'_> {
             let mut of = self.expression(&call.expr);
             of.extend(all.iter().cloned());
             let module = function.split_once('.').map(|(module, _)| module);
-            if module.is_some_and(|module| FROM_MINIONS.contains(&module)) {
+            if module.is_some_and(|module| self.variables.from_minions.contains(&module)) {
                 of.extend(any());
             }
-            if function.is_empty() || CHANGE_FIRST.contains(&function.as_str()) {
+            if function.is_empty() || self.variables.change_first.contains(&function.as_str()) {
                 self.facts.changes.push((first, all));
             }
             return of;

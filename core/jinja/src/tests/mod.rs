@@ -35,6 +35,15 @@ impl Functions for Salt {
     fn has_module(&self, module: &str) -> bool {
         matches!(module, "test" | "defaults")
     }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        let undefined = match function {
+            "test.echo" | "test.arg" => MayBeUndefined::All,
+            "config.get" => MayBeUndefined::Default(1),
+            _ => MayBeUndefined::None,
+        };
+        Behaviour { undefined, changes_first: function == "defaults.merge", ..Behaviour::default() }
+    }
 }
 
 impl Files for Salt {

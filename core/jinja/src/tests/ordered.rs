@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_function::{Args, CallError};
 use brine_value::{Map, Value, list, map};
 
-use super::{Context, Functions, Host, Template, Tree};
+use super::{Behaviour, Context, Functions, Host, Origin, Template, Tree};
 
 /// A host whose function merges its argument and reads the tree.
 struct Merging(Tree);
@@ -33,6 +33,21 @@ impl Functions for Merging {
 
     fn tree(&self, function: &str) -> Option<&Tree> {
         (function == "pillar.get").then_some(&self.0)
+    }
+
+    fn pillar(&self) -> Option<&Tree> {
+        Some(&self.0)
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        let origins: &[Origin] = match function {
+            "pillar.items" => &[Origin::Pillar],
+            "defaults.merge" => &[Origin::Argument(0, "dest"), Origin::Argument(1, "upd")],
+            "test.echo" => &[Origin::Argument(0, "")],
+            _ => &[],
+        };
+        let is_ordered = function == "slsutil.renderer";
+        Behaviour { origins, is_ordered, changes_first: function == "defaults.merge", ..Behaviour::default() }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use brine_config::opts::{modules, shared};
 use brine_function::{Args, CallError};
+use brine_jinja::Role;
 use brine_system::processes;
 use brine_target::{Target, TargetKind};
 use brine_text::shell;
@@ -125,11 +126,13 @@ impl Call<'_> {
     }
 
     /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.
-    fn output(&self, function: &str, shell: bool) -> Result<String, String> {
+    fn output(&self, role: Role) -> Result<String, String> {
         let command = self.argument(0, "command").ok_or("the command is missing")?;
         let command = with_id(&command.to_string(), self.request.id.as_str())?;
         let functions = self.request.functions.as_ref().ok_or("commands are not available here")?;
-        let args = Args { positional: vec![command.into()], keyword: brine_value::map! {"python_shell" => shell} };
+        let function = functions.name_of(role).ok_or("commands are not available here")?;
+        let keyword = brine_value::map! {"python_shell" => role == Role::RunInShell};
+        let args = Args { positional: vec![command.into()], keyword };
         functions.call(function, args).map(|output| output.to_string()).map_err(CallError::message)
     }
 
@@ -169,13 +172,13 @@ pub(super) fn mapping(value: Value) -> Result<Map, String> {
 
 /// Runs a command whose output is JSON. As in Salt, without a shell.
 fn cmd_json(call: &Call<'_>) -> Result<Map, String> {
-    let output = call.output("cmd.run", false)?;
+    let output = call.output(Role::Run)?;
     mapping(json::from_json(&output).map_err(|error| format!("the output is not JSON: {error}"))?)
 }
 
 /// Runs a command in a shell whose output is YAML.
 fn cmd_yaml(call: &Call<'_>) -> Result<Map, String> {
-    let output = call.output("cmd.run_stdout", true)?;
+    let output = call.output(Role::RunInShell)?;
     mapping(brine_yaml::load(&output).map_err(|error| format!("the output is not YAML: {error}"))?)
 }
 

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Files, Functions};
+use brine_jinja::{Behaviour, Files, Functions, Host, Role};
 use brine_system::files;
 use brine_value::{Map, Value};
 
 use super::at_path;
 use super::tree::find_in;
 
-/// `grains.get` and `pillar.get` for the minion whose pillar is rendered.
+/// The look-ups of grains and pillar for the minion whose pillar is rendered.
 pub(super) struct Lookups {
+    /// The functions below, with the names of these two.
+    pub below: Host,
     pub grains: Arc<Map>,
     /// The pillar before the files.
     pub pillar: Arc<Map>,
@@ -21,9 +23,9 @@ pub(super) struct Lookups {
 impl Functions for Lookups {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         let given = |place: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(place)).cloned();
-        let map = match function {
-            "grains.get" => &self.grains,
-            "pillar.get" => &self.pillar,
+        let map = match self.role(function) {
+            Some(Role::LookUpGrains) => &self.grains,
+            Some(Role::LookUpPillar) => &self.pillar,
             _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
         let Some(path) = given(0, "key") else { return Err(format!("{function} requires a key").into()) };
@@ -33,11 +35,22 @@ impl Functions for Lookups {
     }
 
     fn has(&self, function: &str) -> bool {
-        matches!(function, "grains.get" | "pillar.get")
+        self.role(function).is_some()
     }
 
     fn has_module(&self, module: &str) -> bool {
-        matches!(module, "grains" | "pillar")
+        self.below.has_module(module)
+    }
+
+    fn behaviour(&self, function: &str) -> Behaviour {
+        self.below.behaviour(function)
+    }
+}
+
+impl Lookups {
+    fn role(&self, function: &str) -> Option<Role> {
+        let mut roles = [Role::LookUpGrains, Role::LookUpPillar].into_iter();
+        roles.find(|role| self.below.name_of(*role) == Some(function))
     }
 }
 

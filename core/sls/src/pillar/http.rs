@@ -1,7 +1,8 @@
-//! `ext_pillar` `http_json` and `http_yaml`: a minion's pillar from a web server, requested with the function
-//! `http.query`.
+//! `ext_pillar` `http_json` and `http_yaml`: a minion's pillar from a web server, requested by a
+//! function of the host.
 
 use brine_function::Args;
+use brine_jinja::Role;
 use brine_value::{Map, Value, percent_encoded_path};
 
 use super::at_path;
@@ -31,7 +32,8 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
         keyword.extend(call.args.positional.get(place).map(|value| (name.into(), value.clone())));
     }
     keyword.extend(brine_value::map! {"url" => url, "decode" => true, "decode_type" => kind});
-    let answer = functions.call("http.query", Args::keyword(keyword)).map_err(|error| error.to_string())?;
+    let query = functions.name_of(Role::HttpQuery).ok_or("no web server can be asked here")?;
+    let answer = functions.call(query, Args::keyword(keyword)).map_err(|error| error.to_string())?;
     let Some(said) = answer.get("dict") else {
         let error = answer.get("error").map_or_else(|| format!("the response is not {kind}"), ToString::to_string);
         return Err(error);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::Functions;
+use brine_jinja::{Functions, Role};
 use brine_value::{list, map};
 
 use super::*;
@@ -71,6 +71,17 @@ impl Functions for Commands {
 
     fn has_module(&self, _module: &str) -> bool {
         true
+    }
+
+    fn name_of(&self, role: Role) -> Option<&'static str> {
+        Some(match role {
+            Role::Run => "cmd.run",
+            Role::RunInShell => "cmd.run_stdout",
+            Role::HttpQuery => "http.query",
+            Role::LookUpGrains => "grains.get",
+            Role::LookUpPillar => "pillar.get",
+            Role::IfElse => return None,
+        })
     }
 }
 

@@ -209,8 +209,9 @@ impl<'a> Tree<'a> {
         context.set_shared("pillar", Arc::clone(&self.pillar));
         context.set_all(defaults);
         let host = self.request.functions.clone().unwrap_or_default();
+        let below = host.clone();
         let host = host
-            .with_functions(Lookups { grains: Arc::clone(grains), pillar: Arc::clone(&self.pillar) })
+            .with_functions(Lookups { below, grains: Arc::clone(grains), pillar: Arc::clone(&self.pillar) })
             .with_files(Roots(self.source.roots.get(environment).cloned().unwrap_or_default()));
         compiled.render(&context, &host).map(Some).map_err(|error| error.to_string())
     }

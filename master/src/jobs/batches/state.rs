@@ -255,7 +255,8 @@ mod tests {
     fn driver(state: &State) -> Driver {
         let (jid, minions) = (state.jid.clone(), state.pending.iter().cloned().collect());
         let batch = Batch { size: state.size, wait: Duration::ZERO, failhard: state.failhard };
-        let times = Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10) };
+        let times =
+            Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
         Driver::in_batches(jid, "root", minions, batch, times, Instant::now())
     }
 
