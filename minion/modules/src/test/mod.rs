@@ -1,5 +1,6 @@
 //! `test`: for trying out.
 
+mod providers;
 pub(crate) mod state;
 mod versions;
 
@@ -42,7 +43,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         rand_sleep,
         random_hash,
         rand_str,
-        provider,
+        providers::provider,
+        providers::providers,
         assertion,
         cross_test,
         try_,
@@ -279,25 +281,6 @@ pub fn rand_str(
     #[default] hash_type: Option<String>,
 ) -> CallResult {
     random_hash(context, size, hash_type)
-}
-
-/// Gives Salt's name of what is behind a module on this host, or false.
-///
-/// CLI Example:
-///
-///     salt '*' test.provider pkg
-#[function]
-pub fn provider(context: &Context, module: String) -> CallResult {
-    let known = context.minion.functions.has_module(&module);
-    let name = match module.as_str() {
-        "pkg" => "aptpkg",
-        "cmd" => "cmdmod",
-        "service" => "systemd_service",
-        "user" => "useradd",
-        "group" => "groupadd",
-        other => other,
-    };
-    Ok(if known { name.into() } else { Value::Bool(false) })
 }
 
 /// Fails unless its argument says something.
