@@ -401,4 +401,14 @@ impl WheelHost for WheelServices {
             _ => format!("wheel call of {}", self.caller.user),
         }
     }
+
+    fn options(&self) -> Map {
+        let mut options = self.services.config.opts.clone();
+        options.insert("id".into(), self.services.id.as_str().into());
+        options
+    }
+
+    fn connected(&self) -> Vec<String> {
+        self.services.facts.present().iter().map(ToString::to_string).collect()
+    }
 }

@@ -3,7 +3,9 @@
 //!
 //! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 
+pub mod config;
 pub mod key;
+pub mod minions;
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use brine_value::Map;
 use crate::keys::KeyStore;
 
 /// All wheel functions: one line for each module.
-pub static MODULES: &[&[Function<WheelContext>]] = &[key::FUNCTIONS];
+pub static MODULES: &[&[Function<WheelContext>]] = &[config::FUNCTIONS, key::FUNCTIONS, minions::FUNCTIONS];
 
 /// The services of wheel functions: of the master, or of `salt-key` when it works on the directories itself.
 pub trait WheelHost: Send + Sync {
@@ -25,6 +27,16 @@ pub trait WheelHost: Send + Sync {
 
     /// Returns the caller for the log: a user, or a reaction.
     fn actor(&self) -> String;
+
+    /// Returns the options of the master, with its id; none where no master runs.
+    fn options(&self) -> Map {
+        Map::new()
+    }
+
+    /// Returns the ids of the connected minions, sorted; none where no master runs.
+    fn connected(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The context of wheel functions.

@@ -9,7 +9,7 @@ use super::config;
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mine`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush]);
+pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush, valid]);
 
 /// Call a function and send its return to the mine under `name`, which is the function unless `mine_function` names
 /// another one. `allow_tgt` (of type `allow_tgt_type`) selects the minions that may read it.
@@ -36,16 +36,7 @@ pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keyword
 ///     salt '*' mine.update
 #[function]
 pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_functions: Value) -> CallResult {
-    let functions = if mine_functions.is_truthy() {
-        mine_functions
-    } else {
-        config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false)?
-    };
-    let functions: Vec<(String, Value)> = match functions {
-        Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
-        Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
-        _ => Vec::new(),
-    };
+    let functions = if mine_functions.is_truthy() { definitions(mine_functions) } else { configured(context)? };
     if functions.is_empty() {
         return Ok(Value::Nil);
     }
@@ -105,6 +96,52 @@ pub fn delete(context: &Context, fun: String) -> CallResult {
 #[function]
 pub fn flush(context: &Context) -> CallResult {
     context.minion.upstream.ask(map! {"cmd" => "_mine_flush"}).map_err(CallError::execution)
+}
+
+/// Return the valid entries of `mine_functions` in the minion's configuration and pillar: by their name in the mine,
+/// the arguments of the function, or, if it has another name, the function with its arguments.
+///
+/// CLI Example:
+///
+///     salt '*' mine.valid
+#[function]
+pub fn valid(context: &Context) -> CallResult {
+    let functions = configured(context)?;
+    if functions.is_empty() {
+        return Ok(Value::Nil);
+    }
+    let mut found = Map::new();
+    for (name, given) in functions {
+        let (mut args, mut kwargs) = arguments(given.clone());
+        let function = kwargs.shift_remove("mine_function").map(|function| function.to_string());
+        if context.minion.functions.get(function.as_deref().unwrap_or(&name)).is_none() {
+            continue;
+        }
+        let shown = match function {
+            None => given,
+            Some(function) => {
+                kwargs.retain(|name, _| !matches!(name.as_str(), Some("allow_tgt" | "allow_tgt_type")));
+                args.extend(kwargs.into_iter().map(|(name, value)| map! {name => value}.into()));
+                map! {function => args}.into()
+            }
+        };
+        found.insert(name.into(), shown);
+    }
+    Ok(found.into())
+}
+
+/// Returns `mine_functions` of the configuration and the pillar.
+fn configured(context: &Context) -> Result<Vec<(String, Value)>, CallError> {
+    config::merge(context, MINE_FUNCTIONS.into(), Value::Nil, false, false, false).map(definitions)
+}
+
+/// Returns the names and definitions of the functions of the mine.
+fn definitions(functions: Value) -> Vec<(String, Value)> {
+    match functions {
+        Value::Map(functions) => functions.into_iter().map(|(name, given)| (name.to_string(), given)).collect(),
+        Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn tell(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
@@ -217,6 +254,24 @@ mod tests {
             let sent = master.0.lock().first().and_then(|load| load.get("data").cloned());
             assert_eq!(sent, expected.map(Value::from));
         }
+    }
+
+    #[test]
+    fn valid_lists_the_configured_functions_that_exist() {
+        let mut minion = testing::minion_with(&[], Arc::new(Recorder::default()));
+        let mut config = MinionConfig::default();
+        let alias = list![map! {"mine_function" => "test.echo"}, "a", map! {"x" => 1}, map! {"allow_tgt" => "*"}];
+        let configured = map! {
+            "test.ping" => list![], "alias" => alias, "no.such" => list![],
+            "other" => list![map! {"mine_function" => "no.such"}]
+        };
+        config.opts.insert(MINE_FUNCTIONS.into(), configured.into());
+        Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+        minion.set_pillar(Map::new());
+        assert_eq!(
+            testing::context_of(minion).call("mine.valid", Args::default()),
+            Ok(map! {"test.ping" => list![], "alias" => map! {"test.echo" => list!["a", map! {"x" => 1}]}}.into())
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `test`: functions for testing.
 
+mod providers;
 pub(crate) mod state;
 mod versions;
 
@@ -41,7 +42,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         rand_sleep,
         random_hash,
         rand_str,
-        provider,
+        providers::provider,
+        providers::providers,
         assertion,
         cross_test,
         try_,
@@ -280,25 +282,6 @@ pub fn rand_str(
     #[default] hash_type: Option<String>,
 ) -> CallResult {
     random_hash(context, size, hash_type)
-}
-
-/// Return Salt's name of the provider of a module on this host, or false.
-///
-/// CLI Example:
-///
-///     salt '*' test.provider pkg
-#[function]
-pub fn provider(context: &Context, module: String) -> CallResult {
-    let known = context.minion.functions.has_module(&module);
-    let name = match module.as_str() {
-        "pkg" => "aptpkg",
-        "cmd" => "cmdmod",
-        "service" => "systemd_service",
-        "user" => "useradd",
-        "group" => "groupadd",
-        other => other,
-    };
-    Ok(if known { name.into() } else { Value::Bool(false) })
 }
 
 /// Fail unless the argument is truthy.

@@ -1,0 +1,14 @@
+//! `wheel.minions`: the connected minions.
+
+use brine_function::{CallResult, Function, function, registry};
+
+use super::WheelContext;
+
+/// Wheel functions of `minions`.
+pub static FUNCTIONS: &[Function<WheelContext>] = registry!("minions", [connected]);
+
+/// Return the ids of the minions that are connected to the master, sorted.
+#[function]
+pub fn connected(context: &WheelContext) -> CallResult {
+    Ok(context.host.connected().into())
+}
