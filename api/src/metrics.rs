@@ -8,7 +8,7 @@ brine_metrics::metrics! {
     gauge CONNECTIONS = "brine_api_connections", "Open connections of the REST API.";
     counter CONNECTIONS_REFUSED = "brine_api_connections_refused_total", "Connections of the REST API closed at once: too many in all, or of one address.";
     gauge SUBSCRIBERS = "brine_api_subscribers", "Clients that follow events by the REST API.";
-    counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow.";
+    counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow, stopped.";
     counter EVENTS_REPLAYED = "brine_api_events_replayed_total", "Events that subscribers of the REST API got from the journal.";
 }
 
