@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::http::header::{COOKIE, HOST, ORIGIN};
@@ -33,8 +33,8 @@ const TOKEN_LENGTH: usize = 64;
 /// A session, from `/login` to `/logout`.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The master's token of the session.
-    pub token: String,
+    /// The token of the master that the session stands for.
+    pub token: Arc<str>,
     /// Seconds since the epoch.
     expire: f64,
     /// Cancelled by the logout.
@@ -44,8 +44,8 @@ pub(crate) struct Session {
 /// A request that has been authenticated.
 #[derive(Debug, Clone)]
 pub(crate) struct Authenticated {
-    /// The master's token for calls.
-    pub token: String,
+    /// The token of the master that calls are made with.
+    pub token: Arc<str>,
     /// The user.
     pub user: Arc<User>,
     /// Cancelled when the user logs out.
@@ -55,12 +55,14 @@ pub(crate) struct Authenticated {
 }
 
 /// The user of a valid token.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct User {
     /// The identity of the token.
     pub identity: Identity,
     /// The time at which the token expires, in seconds since the epoch.
     pub expire: f64,
+    /// The events that the user may see, which all streams share.
+    events: OnceLock<Arc<EventPermissions>>,
 }
 
 impl User {
@@ -74,7 +76,7 @@ impl User {
             groups: groups.iter().map(ToString::to_string).collect(),
             entries: token.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
         };
-        Some(User { identity, expire: token.get("expire").and_then(Value::as_f64)? })
+        Some(User { identity, expire: token.get("expire").and_then(Value::as_f64)?, events: OnceLock::new() })
     }
 
     /// Returns the remaining time of the token.
@@ -157,7 +159,7 @@ impl Auth {
     /// Begins a session for a token with these fields. Returns its id and user.
     pub fn begin(&self, fields: &Map) -> Option<(String, Arc<User>)> {
         let user = Arc::new(User::of_token(fields)?);
-        let token = fields.get("token").and_then(Value::as_str)?.to_owned();
+        let token: Arc<str> = fields.get("token").and_then(Value::as_str)?.into();
         let id = hex(random_bytes::<{ SESSION_LENGTH / 2 }>());
         let session = Session { token: token.clone(), expire: user.expire, ended: CancellationToken::new() };
         let mut state = self.state.lock();
@@ -195,10 +197,10 @@ impl Auth {
         let session = self.state.lock().sessions.get(&session_key).cloned();
         let (token, ended, session) = match session {
             Some(session) if session.expire > now() => {
-                (session.token.clone(), session.ended.clone(), Some(session_key))
+                (Arc::clone(&session.token), session.ended.clone(), Some(session_key))
             }
             Some(_) => return Err(refuse(peer, "the session has expired")),
-            None if secret.len() == TOKEN_LENGTH => (secret.to_owned(), CancellationToken::new(), None),
+            None if secret.len() == TOKEN_LENGTH => (Arc::from(secret), CancellationToken::new(), None),
             None => return Err(refuse(peer, "the session is unknown: it has ended, or salt-api has been restarted")),
         };
         match self.user(&token).await? {
@@ -254,9 +256,12 @@ impl Auth {
     }
 
     /// Returns the events that a user may see.
-    pub fn events_of(&self, user: &User) -> EventPermissions {
-        let entries = self.external.entries(&user.identity).unwrap_or_default();
-        Acl::new(&entries).event_permissions()
+    pub fn events_of(&self, user: &User) -> Arc<EventPermissions> {
+        let compile = || {
+            let entries = self.external.entries(&user.identity).unwrap_or_default();
+            Arc::new(Acl::new(&entries).event_permissions())
+        };
+        Arc::clone(user.events.get_or_init(compile))
     }
 }
 
@@ -353,7 +358,7 @@ mod tests {
         let (id, user) = auth.begin(&token(&secret)).unwrap();
         assert_eq!((id.len(), user.identity.username.as_str()), (SESSION_LENGTH, "fred"));
         let found = auth.by_secret(&id, peer).await.unwrap();
-        assert_eq!(found.token, secret);
+        assert_eq!(*found.token, secret);
         for wrong in ["", "xyz", "abc", &"b".repeat(SESSION_LENGTH)] {
             assert_eq!(auth.by_secret(wrong, peer).await.unwrap_err(), ApiError::no_session(), "{wrong}");
         }

@@ -1,5 +1,6 @@
 //! The console: static files embedded in the program, and their response headers.
 
+use std::io::Write as _;
 use std::sync::LazyLock;
 
 use axum::body::Body;
@@ -7,6 +8,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use brine_digest::{Digest, hex};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// The policy of the console: scripts, styles and requests only of its own server, no frames, no inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -57,18 +60,44 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
         all.extend_from_slice(asset.body);
     }
     let digest = hex(Digest::Sha256.of(&all));
-    HeaderValue::try_from(format!("\"{}\"", &digest[..16])).unwrap_or(HeaderValue::from_static("\"console\""))
+    // Weak: compressed and plain bodies have the same tag.
+    HeaderValue::try_from(format!("W/\"{}\"", &digest[..16])).unwrap_or(HeaderValue::from_static("W/\"console\""))
 });
+
+/// The files, compressed, in the order of [`ASSETS`].
+static COMPRESSED: LazyLock<Vec<Bytes>> =
+    LazyLock::new(|| ASSETS.iter().map(|asset| gzip(asset.body).unwrap_or_default().into()).collect());
+
+fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(body)?;
+    encoder.finish()
+}
+
+/// Returns whether a client accepts compressed bodies.
+fn accepts_gzip(request: &HeaderMap) -> bool {
+    let lines = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").unwrap_or("1");
+        name.trim().eq_ignore_ascii_case("gzip") && weight.trim().parse().is_ok_and(|weight: f32| weight > 0.0)
+    })
+}
 
 /// Returns the response with a file of the console: the page for an empty name, `None` for a file that does not exist.
 pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
     let name = if name.is_empty() { "index.html" } else { name };
-    let asset = ASSETS.iter().find(|asset| asset.name == name)?;
+    let (place, asset) = ASSETS.iter().enumerate().find(|(_, asset)| asset.name == name)?;
     let known = request.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()).unwrap_or_default();
-    let is_known = known.split(',').any(|tag| tag.trim().trim_start_matches("W/").as_bytes() == TAG.as_bytes());
+    let own = TAG.to_str().unwrap_or_default().trim_start_matches("W/");
+    let is_known = known.split(',').any(|tag| tag.trim().trim_start_matches("W/") == own);
+    let compressed = COMPRESSED.get(place).filter(|body| accepts_gzip(request) && !body.is_empty());
     let mut response = Response::new(Body::empty());
     if is_known {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else if let Some(body) = compressed {
+        *response.body_mut() = Body::from(body.clone());
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     } else {
         *response.body_mut() = Body::from(Bytes::from_static(asset.body));
     }
@@ -131,6 +160,23 @@ mod tests {
             assert_eq!(response.status(), status, "{sent}");
             assert_eq!(response.headers()[header::ETAG], tag.as_str());
         }
+    }
+
+    #[test]
+    fn clients_that_accept_gzip_get_compressed_files() {
+        for (accepted, compressed) in [
+            (Some("gzip"), true),
+            (Some("deflate, GZIP;q=0.5, br"), true),
+            (Some("gzip;q=0"), false),
+            (Some("identity"), false),
+            (None, false),
+        ] {
+            let codings = accepted.map(|codings| (header::ACCEPT_ENCODING, HeaderValue::from_static(codings)));
+            let response = response("app.js", &codings.into_iter().collect()).unwrap();
+            assert_eq!(response.headers().contains_key(header::CONTENT_ENCODING), compressed, "{accepted:?}");
+        }
+        let size: usize = COMPRESSED.iter().map(Bytes::len).sum();
+        assert!(size < 50_000 && COMPRESSED.iter().all(|body| !body.is_empty()), "{size}");
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! the name of the user, and events come from the bus. In its own name, with the key that authorizes local tools, it
 //! only reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within limits, `routes.rs` has the table of resources, `resources/` their
-//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `auth.rs` manages sessions.
+//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` are their
+//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `handover.rs` sends them, `auth.rs`
+//! knows sessions.
 
 mod auth;
 mod check;
@@ -13,6 +14,7 @@ mod console;
 mod context;
 mod error;
 mod format;
+mod handover;
 mod headers;
 mod hub;
 mod listener;
@@ -20,6 +22,7 @@ mod local;
 mod lowstate;
 mod master;
 pub mod metrics;
+mod peer;
 mod resources;
 mod routes;
 mod slow_peers;
@@ -33,6 +36,7 @@ use std::time::{Duration, Instant};
 
 use brine_auth::Throttle;
 use brine_config::{MasterConfig, RestConfig, RestOptionError};
+use brine_runtime::supervisor::Background;
 
 pub use check::check;
 pub use listener::Server;
@@ -87,6 +91,8 @@ pub(crate) struct Api {
     pub is_tls: bool,
     pub started: Instant,
     pub requests: AtomicU64,
+    /// The tasks of connections.
+    pub connections: Background,
 }
 
 impl Api {
@@ -108,6 +114,7 @@ impl Api {
             options,
             started: Instant::now(),
             requests: AtomicU64::new(0),
+            connections: Background::default(),
         })
     }
 }

@@ -17,17 +17,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
+use crate::handover::{Connection, Follower, Handover, Lent};
+use crate::peer::Peer;
 use crate::slow_peers::Bounded;
-use crate::{Api, StartError, metrics, routes, tls};
+use crate::{Api, StartError, handover, metrics, routes, tls};
 
 /// The timeout of a TLS handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
-/// The timeout of a request's head, also of an idle connection.
-const HEAD_TIME: Duration = Duration::from_secs(30);
 /// The maximum size of a request's head, in bytes.
 const HEAD_SIZE: usize = 64 << 10;
 /// The time that open connections have to end at shutdown.
@@ -37,8 +36,8 @@ const STOP_TIME: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Client {
     pub address: IpAddr,
-    /// A web socket occupies its connection's slot for as long as it is open.
-    _place: Arc<Place>,
+    /// A web socket or event stream keeps the place of its connection for as long as it is open.
+    pub place: Arc<Place>,
 }
 
 #[cfg(test)]
@@ -48,7 +47,7 @@ impl Client {
         let places = Arc::new(Places { counts: Mutex::default(), most: 1, most_of_address: 1 });
         let address = IpAddr::from([10, 0, 0, 1]);
         let place = places.take(address).unwrap_or_else(|| unreachable!());
-        Client { address, _place: Arc::new(place) }
+        Client { address, place: Arc::new(place) }
     }
 }
 
@@ -107,7 +106,7 @@ impl Drop for Place {
 pub struct Server {
     address: SocketAddr,
     is_tls: bool,
-    connections: Background,
+    api: Arc<Api>,
     tasks: Background,
 }
 
@@ -127,18 +126,19 @@ impl Server {
             listen.await.map_err(|error| StartError::Listen { address: format!("{host}:{}", options.port), error })?;
         let is_tls = tls.is_some();
         let api = Arc::new(Api::new(config, options, key_file)?);
-        let (connections, tasks) = (Background::default(), Background::default());
+        let tasks = Background::default();
         tasks.spawn("api events", Arc::clone(&api.hub).run());
+        tasks.spawn("api event streams", Arc::clone(&api.hub).pace());
         let places = Arc::new(Places {
             counts: Mutex::default(),
             most: api.options.max_connections,
             most_of_address: api.options.max_connections_per_address,
         });
         let router = routes::router(&api)?;
-        let entry = Entry { api, router, acceptor: tls.map(TlsAcceptor::from) };
-        tasks.spawn("api listener", accept(listener, entry, places, connections.clone()));
+        let entry = Entry { api: Arc::clone(&api), router, acceptor: tls.map(TlsAcceptor::from) };
+        tasks.spawn("api listener", accept(listener, entry, places));
         tracing::info!(%address, tls = is_tls, "the API listens");
-        Ok(Server { address, is_tls, connections, tasks })
+        Ok(Server { address, is_tls, api, tasks })
     }
 
     /// Returns the URL of the API.
@@ -155,7 +155,8 @@ impl Server {
     /// Stops the API. Running requests are dropped.
     pub async fn stop(self) {
         self.tasks.stop(STOP_TIME).await;
-        self.connections.stop(STOP_TIME).await;
+        self.api.hub.end();
+        self.api.connections.stop(STOP_TIME).await;
     }
 }
 
@@ -167,7 +168,8 @@ struct Entry {
     acceptor: Option<TlsAcceptor>,
 }
 
-async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>, connections: Background) {
+async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>) {
+    let connections = entry.api.connections.clone();
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -185,44 +187,69 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>, connec
         };
         let entry = entry.clone();
         connections.spawn("api connection", async move {
-            let client = Client { address, _place: Arc::new(place) };
-            if let Err(error) = serve(stream, entry, client).await {
-                tracing::debug!(%address, error, "a connection of the API ended");
+            let client = Client { address, place: Arc::new(place) };
+            let tasks = entry.api.connections.clone();
+            match serve(stream, entry, client.clone()).await {
+                Ok(None) => {}
+                Ok(Some((connection, follower))) => {
+                    tasks.spawn_small("api event stream", handover::run(connection, follower, client.place));
+                }
+                Err(error) => tracing::debug!(%address, error, "a connection of the API ended"),
             }
         });
     }
 }
 
-async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<(), String> {
-    // Events are small and latency matters.
+/// Serves a connection until it ends, or until an event stream takes it over, which is returned.
+async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option<(Connection, Follower)>, String> {
+    // Events are small, and each is awaited.
     _ = stream.set_nodelay(true);
-    let Some(acceptor) = entry.acceptor.clone() else { return serve_http(stream, entry, client).await };
-    let handshake = tokio::time::timeout(HANDSHAKE_TIME, acceptor.accept(stream)).await;
-    let stream = handshake.map_err(|_| "the TLS handshake timed out".to_owned())?;
-    serve_http(stream.map_err(|error| error.to_string())?, entry, client).await
+    // A silent client costs no buffers.
+    let timeout = Duration::from_secs(entry.api.options.head_timeout.max(1));
+    let readable = tokio::time::timeout(timeout, stream.readable()).await;
+    readable.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;
+    let peer = match entry.acceptor.clone() {
+        None => Peer::Plain(stream),
+        Some(acceptor) => {
+            let handshake = tokio::time::timeout(HANDSHAKE_TIME, Box::pin(acceptor.accept(stream))).await;
+            let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
+            Peer::Tls(Box::new(stream.map_err(|error| error.to_string())?))
+        }
+    };
+    Box::pin(serve_http(Bounded::new(peer), entry, client, timeout)).await
 }
 
 async fn serve_http(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    connection: Connection,
     entry: Entry,
     client: Client,
-) -> Result<(), String> {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (entry, client) = (entry.clone(), client.clone());
-        async move {
-            let mut request = request.map(Body::new);
-            request.extensions_mut().insert(client);
-            Ok::<_, Infallible>(routes::answer(&entry.api, entry.router, request).await)
-        }
-    });
-    http1::Builder::new()
+    timeout: Duration,
+) -> Result<Option<(Connection, Follower)>, String> {
+    let handover = Arc::new(Handover::default());
+    let lent = Lent::new(connection, Arc::clone(&handover));
+    let service = {
+        let handover = Arc::clone(&handover);
+        service_fn(move |request: Request<Incoming>| {
+            let (entry, client, handover) = (entry.clone(), client.clone(), Arc::clone(&handover));
+            async move {
+                let mut request = request.map(Body::new);
+                request.extensions_mut().insert(client);
+                request.extensions_mut().insert(handover);
+                Ok::<_, Infallible>(routes::answer(&entry.api, entry.router, request).await)
+            }
+        })
+    };
+    let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(timeout)
         .max_buf_size(HEAD_SIZE)
-        .serve_connection(TokioIo::new(Bounded::new(stream)), service)
+        .serve_connection(TokioIo::new(lent), service)
         .with_upgrades()
-        .await
-        .map_err(|error| error.to_string())
+        .await;
+    match (handover.take(), served) {
+        (Some(taken), _) => Ok(Some(taken)),
+        (None, served) => served.map(|()| None).map_err(|error| error.to_string()),
+    }
 }
 
 #[cfg(test)]

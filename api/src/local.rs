@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::Api;
 use crate::error::{ApiError, MasterError};
-use crate::hub::{Start, Subscription};
+use crate::hub::{Pace, Start, Subscription};
 use crate::master::Published;
 
 /// A job of one chunk.
@@ -43,7 +43,7 @@ fn no_return(jid: &Jid) -> String {
 
 impl LocalJob<'_> {
     fn subscribe(&self) -> Subscription {
-        self.api.hub.subscribe(Start::Now)
+        self.api.hub.subscribe(Start::Now, Pace::AtOnce)
     }
 
     async fn publish(&self, request: &PublishRequest) -> Result<Published, MasterError> {

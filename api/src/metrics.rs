@@ -6,9 +6,9 @@ brine_metrics::metrics! {
     counter LOGINS = "brine_api_logins_total", "Sessions begun by users of the REST API.";
     counter UNAUTHENTICATED = "brine_api_unauthenticated_total", "Requests of the REST API without valid credentials or permission.";
     gauge CONNECTIONS = "brine_api_connections", "Open connections of the REST API.";
-    counter CONNECTIONS_REFUSED = "brine_api_connections_refused_total", "Connections refused by the REST API: too many in total, or from one address.";
-    gauge SUBSCRIBERS = "brine_api_subscribers", "Subscribers to events through the REST API.";
-    counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow.";
+    counter CONNECTIONS_REFUSED = "brine_api_connections_refused_total", "Connections of the REST API closed at once: too many in all, or of one address.";
+    gauge SUBSCRIBERS = "brine_api_subscribers", "Clients that follow events by the REST API.";
+    counter SUBSCRIBERS_CLOSED["reason"] = "brine_api_subscribers_closed_total", "Event streams that the REST API closed, by reason: expired, slow, stopped.";
     counter EVENTS_REPLAYED = "brine_api_events_replayed_total", "Events that subscribers of the REST API got from the journal.";
 }
 

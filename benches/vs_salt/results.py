@@ -228,6 +228,59 @@ test.ping` commands beside them; on the same master alone they take {number(idle
 {doc.table(["what", "MB before", "MB with it", "ping, median, ms", "ping, highest, ms"], rows)}"""
 
 
+def api_part(found):
+    salt, brine, rows = found["salt"], found["brine"], []
+
+    def row(what, theirs, ours, ratio, target=""):
+        rows.append([what, *(number(one) if one is not None else "" for one in (theirs, ours, ratio)), target])
+
+    row("POST `/run`, requests/s over 8 connections", salt["rate"], brine["rate"], brine["rate"] / salt["rate"], "50 times")
+    for name, what in [
+        ("run", "POST `/run` with a token"),
+        ("password", "POST `/run` with a password"),
+        ("session", "POST `/` with a session"),
+        ("login", "POST `/login`"),
+    ]:
+        for key, which in ("median", "median"), ("p99", "99th percentile"):
+            theirs, ours = salt[name][key], brine[name][key]
+            target = "50 times" if (name, key) == ("run", "median") else ""
+            row(f"{what}, {which}, ms", theirs, ours, theirs / ours, target)
+    mib = 1 << 20
+    row("idle, MB of anonymous memory", salt["idle"] / mib, brine["idle"] / mib, salt["idle"] / brine["idle"], "10 MB")
+    theirs, ours, tls = salt["streams"], brine["streams"], brine["tls"]
+    row(f"bytes for each of {theirs['count']:,} subscribers of `/events`", theirs["each"], None, None)
+    row(f"bytes for each of {ours['count']:,} subscribers of `/events`", None, ours["each"], None, "1 kB")
+    row("... after they have received events", None, ours["each_after"], None)
+    row(f"bytes for each of {tls['count']:,} subscribers, with TLS", None, tls["each"], None)
+    row("idle, with TLS, MB", None, tls["idle"] / mib, None)
+    row(f"event to the last of {theirs['count']:,} subscribers, median, ms", theirs["median"], None, None)
+    row(f"event to the last of {ours['count']:,} subscribers, median, ms", None, ours["median"], None)
+    row("... highest, ms", None, ours["most"], None, "1 s")
+    for one in brine["calls"]:
+        row(f"after {one['calls']:,} calls, MB", None, one["memory"] / mib, None, "flat")
+        row("... open descriptors", None, one["descriptors"], None, "flat")
+    beside = brine["beside"]
+    for key, which in ("median", "median"), ("p99", "99th percentile"):
+        row(f"POST `/run` alone, {which}, ms", None, beside["quiet"][key], None)
+        with_peers = f"beside {beside['followers']:,} silent subscribers and {beside['sluggish']:,} sluggish peers"
+        row(f"... {with_peers}, {which}, ms", None, beside["beside"][key], None)
+    row("... anonymous memory, MB", None, beside["with"] / mib, None)
+    return f"""\
+Measured by `benches/vs_salt/run api`, salt-api 3008.3 (rest_cherrypy) and Brine in one run: each beside its own master \
+and one minion, by plain HTTP over the loopback interface, `local` `test.ping`, `external_auth` by `sharedsecret`. \
+Requests one after the other on one connection, {salt["run"]["count"]} of Salt and {brine["run"]["count"]:,} of Brine; the \
+rate over 8 connections with one open request each. Memory is anonymous memory of all processes of salt-api, without \
+the buffers of the kernel.
+
+{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}
+
+Salt has a thread for each stream, 100 at most (`thread_pool`). Events are published by a webhook; their time is that \
+until a process with all subscribers has read the event from its last socket. Sluggish peers send a byte of a head \
+each second: {beside["closed"]:,} of {beside["sluggish"]:,} were closed within 40 seconds (`head_timeout`, 30). \
+Subscribers, API, master, minion and the measuring client share the {os.cpu_count()} processors. For each job the \
+master waits for its disk five times and the minion three times (`strace`), the API never; Salt does not wait."""
+
+
 def in_process_part(found):
     matching = [[what, f"{time * 1e9:,.0f}", f"{rate:,.0f}"] for what, time, rate in found["entries"]]
     bus = [[what, f"{rate:,.0f}"] for what, _, rate in found["bus"]]
@@ -253,5 +306,6 @@ PARTS = {
     "soak": ("Over time", soak_part),
     "burst": ("A burst of slow reactions", burst_part),
     "hostile": ("Hostile peers and templates", hostile_part),
+    "api": ("REST API", api_part),
     "in-process": ("In process", in_process_part),
 }

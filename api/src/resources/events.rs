@@ -1,29 +1,25 @@
 //! `/events`: events of the bus as server-sent events.
 
-use std::convert::Infallible;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{self, Poll};
 
-use axum::body::Body;
 use axum::http::header;
 use brine_auth::{EventPermissions, may_see};
 use brine_text::glob::Glob;
 use brine_value::Value;
-use bytes::Bytes;
-use futures::stream;
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::Api;
 use crate::auth::Authenticated;
 use crate::context::Context;
 use crate::error::ApiError;
-use crate::hub::{Item, Start, Subscription};
+use crate::handover::Handover;
+use crate::hub::{Item, KEEP_ALIVE, Pace, Start, Subscription, TURN};
 use crate::metrics;
 use crate::routes::{Answer, typed};
 
-/// The interval of keep-alives on a silent stream, after which the token is checked again.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The maximum number of patterns of tags.
 const PATTERNS: usize = 64;
 
@@ -73,10 +69,6 @@ impl Wanted {
             }
         }
         Ok(wanted)
-    }
-
-    fn takes(&self, tag: &str) -> bool {
-        self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(tag))
     }
 }
 
@@ -132,28 +124,28 @@ pub(crate) enum Next {
 pub(crate) struct Stream {
     api: Arc<Api>,
     subscription: Subscription,
-    wanted: Wanted,
-    permissions: EventPermissions,
-    token: String,
+    patterns: Box<[Glob]>,
+    permissions: Arc<EventPermissions>,
+    token: Arc<str>,
     ended: CancellationToken,
     expires: Instant,
-    checks: Interval,
+    /// The next look at the token.
+    check: Instant,
     _counted: Counted,
 }
 
 impl Stream {
     pub fn new(api: &Arc<Api>, sender: &Authenticated, wanted: Wanted) -> Self {
-        let mut checks = tokio::time::interval_at(Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
-        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Stream {
             api: Arc::clone(api),
-            subscription: api.hub.subscribe(wanted.start.clone()),
-            wanted,
+            subscription: api.hub.subscribe(wanted.start, Pace::InTurn),
+            patterns: wanted.patterns.into(),
             permissions: api.auth.events_of(&sender.user),
-            token: sender.token.clone(),
+            token: Arc::clone(&sender.token),
             ended: sender.ended.clone(),
             expires: Instant::now() + sender.user.remaining(),
-            checks,
+            // With the next turn of the hub, which is within `KEEP_ALIVE`.
+            check: Instant::now() + 2 * TURN,
             _counted: Counted::new(),
         }
     }
@@ -161,31 +153,80 @@ impl Stream {
     /// Returns the next item. Cancel safe.
     pub async fn next(&mut self) -> Next {
         loop {
-            if self.ended.is_cancelled() || Instant::now() >= self.expires {
-                return Self::end();
-            }
-            tokio::select! {
-                biased;
-                () = self.ended.cancelled() => return Self::end(),
-                () = tokio::time::sleep_until(self.expires) => return Self::end(),
-                _ = self.checks.tick() => {
-                    // Tokens can be revoked elsewhere. If the master does not answer, the stream continues.
-                    if matches!(self.api.auth.user(&self.token).await, Ok(None)) {
-                        return Self::end();
-                    }
-                    return Next::Silence;
-                }
-                item = self.subscription.next() => {
-                    if self.wanted.takes(item.event.tag()) && may_see(&self.permissions, item.event.tag()) {
-                        return Next::Event(item);
-                    }
-                }
+            let next = match poll_fn(|context| self.poll(context)).await {
+                Some(next) => Some(next),
+                None => Box::pin(self.work()).await,
+            };
+            if let Some(next) = next {
+                return next;
             }
         }
     }
 
-    fn end() -> Next {
-        metrics::SUBSCRIBERS_CLOSED.with(&["expired"]).add(1);
+    /// Returns what comes next, or `None` if [`Self::work`] is due before.
+    pub fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Next>> {
+        loop {
+            // The hub wakes a silent stream about that often.
+            if self.is_check_due() {
+                return Poll::Ready(None);
+            }
+            let item = self.subscription.poll(context);
+            // Not before: what ends a stream wakes only tasks that have said that they wait.
+            if self.ended.is_cancelled() || Instant::now() >= self.expires {
+                return Poll::Ready(Some(Self::end("expired")));
+            }
+            if self.api.hub.is_ended() {
+                return Poll::Ready(Some(Self::end("stopped")));
+            }
+            match item {
+                Poll::Ready(Some(item)) if self.is_for_user(&item) => return Poll::Ready(Some(Next::Event(item))),
+                Poll::Ready(Some(_)) => {}
+                Poll::Ready(None) => return Poll::Ready(None),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn is_check_due(&self) -> bool {
+        Instant::now() + TURN >= self.check
+    }
+
+    /// Looks at the token, or reads events that the ring does not have. It is seldom and its future is large: box it.
+    pub async fn work(&mut self) -> Option<Next> {
+        if !self.is_check_due() {
+            self.subscription.read_past().await;
+            return None;
+        }
+        // Tokens are revoked elsewhere, too. A master that does not answer ends no stream.
+        let user = self.api.auth.user(&self.token).await;
+        self.check = Instant::now() + KEEP_ALIVE;
+        Some(if matches!(user, Ok(None)) { Self::end("expired") } else { Next::Silence })
+    }
+
+    /// Returns the next event if it need not be waited for.
+    pub fn ready(&mut self) -> Option<Arc<Item>> {
+        loop {
+            let item = self.subscription.ready()?;
+            if self.is_for_user(&item) {
+                return Some(item);
+            }
+        }
+    }
+
+    /// Returns whether the stream ends although its client does not read. The task is woken when it does.
+    pub fn is_ended(&self, context: &mut task::Context<'_>) -> bool {
+        self.subscription.wake_later(context);
+        self.ended.is_cancelled() || self.api.hub.is_ended()
+    }
+
+    fn is_for_user(&self, item: &Item) -> bool {
+        let tag = item.event.tag();
+        let is_wanted = self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(tag));
+        is_wanted && may_see(&self.permissions, tag)
+    }
+
+    fn end(reason: &'static str) -> Next {
+        metrics::SUBSCRIBERS_CLOSED.with(&[reason]).add(1);
         Next::End
     }
 }
@@ -194,18 +235,11 @@ impl Stream {
 pub(crate) async fn follow(context: Context) -> Answer {
     let wanted = Wanted::read(&context)?;
     let stream = Stream::new(&context.api, context.sender()?, wanted);
-    let chunks = stream::unfold((stream, true), |(mut stream, is_first)| async move {
-        if is_first {
-            return Some((Ok::<_, Infallible>(Bytes::from_static(b"retry: 400\n")), (stream, false)));
-        }
-        let chunk = match stream.next().await {
-            Next::Event(item) => item.server_sent(),
-            Next::Silence => Bytes::from_static(b":\n\n"),
-            Next::End => return None,
-        };
-        Some((Ok(chunk), (stream, false)))
-    });
-    let mut response = typed("text/event-stream;charset=utf-8", Body::from_stream(chunks));
+    let body = match context.parts.extensions.get::<Arc<Handover>>() {
+        Some(handover) => handover.body(stream, context.parts.version),
+        None => return Err(ApiError::internal()),
+    };
+    let mut response = typed("text/event-stream;charset=utf-8", body);
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
     // Proxies such as nginx would buffer events.
     response.headers_mut().insert("x-accel-buffering", header::HeaderValue::from_static("no"));

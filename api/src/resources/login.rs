@@ -69,8 +69,10 @@ pub(crate) async fn login(mut context: Context) -> Answer {
 pub(crate) async fn logout(context: Context) -> Answer {
     let sender = context.sender()?;
     context.api.auth.end(sender);
-    // Only the digest: the arguments of calls are published as events.
-    let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&sender.token));
+    // The streams of the session end.
+    context.api.hub.wake();
+    // The digest: the arguments of calls are events.
+    let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&*sender.token));
     if let Err(error) = context.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
         // The session has ended in any case.
         tracing::error!(%error, "revoking a token at a logout failed: it is valid until it expires");

@@ -23,7 +23,9 @@ const RECEIVED: &str = "server received message";
 const READY_TIME: Duration = Duration::from_secs(60);
 /// The maximum size of a message of a client, in bytes.
 const MESSAGE: usize = 64 << 10;
-/// The maximum number of buffered bytes for a client.
+/// The size of the buffer for what a client sends, in bytes: it sends little, and each web socket has one.
+const READ_BUFFER: usize = 1 << 10;
+/// The maximum number of bytes that wait for a client.
 const BUFFER: usize = 4 << 20;
 
 /// The format of the messages.
@@ -76,11 +78,16 @@ async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Ans
     let stream = Stream::new(&context.api, &sender, wanted);
     let (address, client) = (context.client.address, context.client);
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(BUFFER);
-    Ok(upgrade.on_upgrade(move |socket| async move {
-        if let Err(error) = serve(socket, stream, form).await {
-            tracing::debug!(%address, %error, "a web socket ended");
-        }
-        drop(client);
+    let upgrade = upgrade.read_buffer_size(READ_BUFFER);
+    // The library's task ends with the upgrade.
+    let tasks = context.api.connections.clone();
+    Ok(upgrade.on_upgrade(async move |socket| {
+        tasks.spawn("api web socket", async move {
+            if let Err(error) = serve(socket, stream, form).await {
+                tracing::debug!(%address, %error, "a web socket ended");
+            }
+            drop(client);
+        });
     }))
 }
 

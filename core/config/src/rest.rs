@@ -111,6 +111,8 @@ rest_options! {
     enable_sessions: bool = true,
     /// The maximum size of the body of a request, in bytes.
     max_request_body_size: usize = 1 << 20,
+    /// The timeout of the head of a request, also of an idle connection, in seconds.
+    head_timeout: u64 = 30,
     /// The addresses from which requests are answered; all if it is empty.
     authorized_ips: Vec<String> = Vec::new(),
     /// The addresses from which users may log in: `users`, a mapping of user to addresses, each `*` for all.

@@ -154,7 +154,17 @@ impl Background {
         });
     }
 
-    /// Aborts all tasks and waits for their end, up to this time.
+    /// Starts a task that ends by itself, also when its owner stops, of which it learns by other means: the fewest bytes
+    /// for each of many tasks. A panic is logged and counted.
+    pub fn spawn_small(&self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(AssertUnwindSafe(run).catch_unwind().map(move |ended| {
+            if ended.is_err() {
+                report_panic(name);
+            }
+        }));
+    }
+
+    /// Drops all tasks and waits until they are gone, for this long at most.
     pub async fn stop(&self, within: Duration) {
         self.stopped.cancel();
         self.tasks.close();

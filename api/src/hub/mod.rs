@@ -4,116 +4,44 @@
 //! An event is serialized once, and subscribers share it. A subscriber that lags behind the ring, or that starts in the
 //! past, reads from the journal: it misses no event, and uses no resources while it does not read.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+mod ring;
+mod subscription;
+mod waiting;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 use std::time::Duration;
 
 use brine_event::{Event, SEQ};
 use brine_function::Args;
 use brine_runtime::backoff::Backoff;
-use brine_value::{FromValue, Map, Value, json, map, msgpack};
-use bytes::Bytes;
-use parking_lot::RwLock;
-use tokio::sync::{Semaphore, watch};
+use brine_value::{FromValue, Map, Value, msgpack};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, Semaphore};
 
 use crate::error::MasterError;
 use crate::master::Master;
-use crate::metrics;
 
-/// The maximum number of events in the ring.
-const RING_EVENTS: usize = 4096;
-/// The maximum number of bytes of events in the ring.
-const RING_BYTES: usize = 4 << 20;
-/// The number of events that a subscriber takes from the ring at once.
-const TAKEN: usize = 64;
+pub(crate) use ring::Item;
+use ring::{RING_EVENTS, Ring};
+use subscription::Past;
+pub(crate) use subscription::Subscription;
+pub(crate) use waiting::Pace;
+use waiting::Waiting;
+
+/// The pause after which a silent stream shows that it lives, and its token is looked at again.
+pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// A part of the streams is woken in each of so many parts of that time.
+const TURNS: usize = 15;
+/// The length of such a part.
+pub(crate) const TURN: Duration = Duration::from_secs(1);
 /// The number of events in one request to the journal.
 const PAGE: usize = 500;
 /// The maximum number of concurrent requests to the journal.
 const READERS: usize = 2;
 
-/// An event shared by all subscribers.
-pub(crate) struct Item {
-    pub seq: u64,
-    pub event: Event,
-    text: OnceLock<Text>,
-}
-
-/// The serialized event: one buffer for all formats.
-struct Text {
-    /// `id: N`, `tag: T` and `data: JSON`, each a line, and an empty line.
-    whole: Bytes,
-    /// The offset of `data: `.
-    data: usize,
-}
-
-impl Item {
-    fn new(seq: u64, event: Event) -> Self {
-        Item { seq, event, text: OnceLock::new() }
-    }
-
-    fn text(&self) -> &Text {
-        self.text.get_or_init(|| {
-            let tag = self.event.tag();
-            let body = json::to_json(&map! {"tag" => tag, "data" => self.event.data()}.into());
-            // A carriage return also ends a line of a server-sent event.
-            let shown: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-            let head = format!("id: {}\ntag: {shown}\n", self.seq);
-            Text { data: head.len(), whole: format!("{head}data: {body}\n\n").into() }
-        })
-    }
-
-    /// Returns the server-sent event.
-    pub fn server_sent(&self) -> Bytes {
-        self.text().whole.clone()
-    }
-
-    /// Returns the frame of a web socket: `data: JSON` and an empty line.
-    pub fn data_line(&self) -> Bytes {
-        let text = self.text();
-        text.whole.slice(text.data..)
-    }
-
-    /// Returns the JSON.
-    pub fn json(&self) -> Bytes {
-        let text = self.text();
-        text.whole.slice(text.data + "data: ".len()..text.whole.len() - 2)
-    }
-}
-
-/// The last events, in the order of their sequence numbers.
-#[derive(Default)]
-struct Ring {
-    items: VecDeque<Arc<Item>>,
-    bytes: usize,
-    /// How often the sequence numbers have restarted.
-    epoch: u64,
-}
-
-impl Ring {
-    fn first(&self) -> Option<u64> {
-        self.items.front().map(|item| item.seq)
-    }
-
-    fn last(&self) -> Option<u64> {
-        self.items.back().map(|item| item.seq)
-    }
-
-    fn push(&mut self, item: Arc<Item>) {
-        self.bytes += item.event.frame().len();
-        self.items.push_back(item);
-        while self.items.len() > RING_EVENTS || (self.bytes > RING_BYTES && self.items.len() > 1) {
-            let Some(oldest) = self.items.pop_front() else { break };
-            self.bytes -= oldest.event.frame().len();
-        }
-    }
-
-    fn after(&self, cursor: u64) -> impl Iterator<Item = &Arc<Item>> {
-        let start = self.items.partition_point(|item| item.seq <= cursor);
-        self.items.range(start..)
-    }
-}
-
-/// The position at which a subscription begins.
+/// Where a subscription begins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Start {
     /// At the next event.
@@ -126,14 +54,25 @@ pub(crate) enum Start {
 pub(crate) struct Hub {
     master: Arc<Master>,
     ring: RwLock<Ring>,
-    changed: watch::Sender<()>,
+    /// Subscribers that wait, by pace.
+    waiting: [Mutex<Waiting>; 2],
+    /// Whether streams are to be woken.
+    changed: Notify,
+    is_ended: AtomicBool,
     readers: Semaphore,
 }
 
 impl Hub {
     /// Creates a hub, which is empty until [`Hub::run`].
     pub fn new(master: Arc<Master>) -> Self {
-        Hub { master, ring: RwLock::default(), changed: watch::Sender::new(()), readers: Semaphore::new(READERS) }
+        Hub {
+            master,
+            ring: RwLock::default(),
+            waiting: Default::default(),
+            changed: Notify::new(),
+            is_ended: AtomicBool::new(false),
+            readers: Semaphore::new(READERS),
+        }
     }
 
     /// Receives events for as long as the process runs. Reconnects when the connection ends.
@@ -175,7 +114,7 @@ impl Hub {
                         last = item.seq;
                         self.ring.write().push(item);
                     }
-                    self.changed.send_replace(());
+                    self.wake();
                 }
                 Err(error) => {
                     tracing::warn!(%error, "reading missed events from the journal failed");
@@ -197,7 +136,7 @@ impl Hub {
         }
         ring.push(Arc::new(Item::new(seq, event)));
         drop(ring);
-        self.changed.send_replace(());
+        self.wake();
     }
 
     fn last(&self) -> Option<u64> {
@@ -217,19 +156,72 @@ impl Hub {
         Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
     }
 
-    /// Subscribes. Events published after this function returns are received.
-    pub fn subscribe(self: &Arc<Self>, start: Start) -> Subscription {
-        let mut changed = self.changed.subscribe();
-        // Events that the ring holds already are searched first.
-        changed.mark_changed();
+    /// Subscribes. Events that are published after the return of this function are received.
+    pub fn subscribe(self: &Arc<Self>, start: Start, pace: Pace) -> Subscription {
         let past = match start {
             Start::Now => None,
-            Start::Since(since) => Some(since),
+            Start::Since(since) => Some(Box::new(Past::at(since))),
         };
         let ring = self.ring.read();
         let (cursor, epoch) = (ring.last(), ring.epoch);
         drop(ring);
-        Subscription { hub: Arc::clone(self), changed, cursor, epoch, past, taken: VecDeque::new() }
+        let place = self.waiting(pace).lock().add();
+        Subscription { hub: Arc::clone(self), pace, place, cursor, epoch, past }
+    }
+
+    fn waiting(&self, pace: Pace) -> &Mutex<Waiting> {
+        &self.waiting[pace as usize]
+    }
+
+    /// Wakes all subscribers.
+    pub fn wake(&self) {
+        self.changed.notify_one();
+        let mut next = Some(0);
+        while let Some(place) = next {
+            next = self.wake_some(Pace::AtOnce, place);
+        }
+    }
+
+    /// Wakes some subscribers from this place on. Returns the place of the next ones.
+    fn wake_some(&self, pace: Pace, place: usize) -> Option<usize> {
+        // Wakers are called without the lock: what they wake may subscribe.
+        let (woken, next) = self.waiting(pace).lock().take_from(place);
+        woken.into_iter().for_each(Waker::wake);
+        next
+    }
+
+    /// Wakes streams for as long as the process runs: some at a time, so that requests are served in between. Events that
+    /// are published meanwhile go to all of them with the next round. Beside that, each is woken every [`KEEP_ALIVE`], so
+    /// that none needs a timer of its own.
+    pub async fn pace(self: Arc<Self>) {
+        let mut timer = tokio::time::interval(TURN);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut turn = 0;
+        loop {
+            let (mut next, end) = tokio::select! {
+                () = self.changed.notified() => (Some(0), usize::MAX),
+                _ = timer.tick() => {
+                    turn = (turn + 1) % TURNS;
+                    let all = self.waiting(Pace::InTurn).lock().places.len();
+                    (Some(all * turn / TURNS), (all * (turn + 1)).div_ceil(TURNS))
+                }
+            };
+            while let Some(place) = next.filter(|place| *place < end) {
+                next = self.wake_some(Pace::InTurn, place);
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Ends all event streams, for a stop.
+    pub fn end(&self) {
+        self.is_ended.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Returns whether all event streams end.
+    pub fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Acquire)
     }
 }
 
@@ -244,89 +236,12 @@ fn seq_of(event: &Event) -> Option<u64> {
     seq
 }
 
-/// The state of a subscriber.
-pub(crate) struct Subscription {
-    hub: Arc<Hub>,
-    changed: watch::Receiver<()>,
-    /// The last event that was taken; `None` while there has been none.
-    cursor: Option<u64>,
-    /// The epoch of the cursor.
-    epoch: u64,
-    /// The position of the next events in the journal, for a subscriber behind the ring.
-    past: Option<Value>,
-    taken: VecDeque<Arc<Item>>,
-}
-
-impl Subscription {
-    /// Returns the next event. Cancel safe; a cancelled page of the journal is read again.
-    pub async fn next(&mut self) -> Arc<Item> {
-        loop {
-            if let Some(item) = self.taken.pop_front() {
-                return item;
-            }
-            if let Some(since) = self.past.clone() {
-                self.read_past(&since).await;
-                continue;
-            }
-            self.changed.borrow_and_update();
-            self.take();
-            if self.taken.is_empty() && self.past.is_none() {
-                // The hub outlives its subscribers.
-                _ = self.changed.changed().await;
-            }
-        }
-    }
-
-    /// Takes events from the ring, or switches to the journal.
-    fn take(&mut self) {
-        let ring = self.hub.ring.read();
-        let Some(first) = ring.first() else { return };
-        let cursor = self.cursor.filter(|_| self.epoch == ring.epoch).unwrap_or(first.saturating_sub(1));
-        self.epoch = ring.epoch;
-        if cursor + 1 < first {
-            self.past = Some(Value::from(cursor + 1));
-            return;
-        }
-        self.taken.extend(ring.after(cursor).take(TAKEN).cloned());
-        self.cursor = self.taken.back().map(|item| item.seq).or(Some(cursor));
-    }
-
-    async fn read_past(&mut self, since: &Value) {
-        let Ok(_turn) = self.hub.readers.acquire().await else { return };
-        let page = match self.hub.page(since).await {
-            Ok(page) => page,
-            Err(error @ MasterError::Refused(_)) => {
-                tracing::warn!(%error, "reading events from the journal failed: the subscriber continues with new events");
-                self.past = None;
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(%error, "reading events from the journal failed");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                return;
-            }
-        };
-        let Some(last) = page.last().map(|item| item.seq) else {
-            // The journal has no more: the rest is in the ring, or not yet published.
-            self.past = None;
-            let ring = self.hub.ring.read();
-            let from = u64::from_value(since).and_then(|since| since.checked_sub(1));
-            self.cursor = match (from, ring.first(), ring.last()) {
-                (Some(from), Some(first), Some(last)) if from <= last => Some(from.max(first.saturating_sub(1))),
-                (_, _, last) => last,
-            };
-            return;
-        };
-        metrics::EVENTS_REPLAYED.add(page.len() as u64);
-        self.taken.extend(page);
-        self.cursor = Some(last);
-        let is_in_ring = self.hub.ring.read().first().is_some_and(|first| first <= last + 1);
-        self.past = (!is_in_ring).then(|| Value::from(last + 1));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use brine_value::map;
+
+    use super::ring::RING_BYTES;
+    use super::waiting::WOKEN;
     use super::*;
 
     fn event(seq: u64) -> Event {
@@ -355,10 +270,10 @@ mod tests {
     #[tokio::test]
     async fn subscribers_get_each_event_once_in_order() {
         let hub = hub();
-        let mut early = hub.subscribe(Start::Now);
+        let mut early = hub.subscribe(Start::Now, Pace::AtOnce);
         fill(&hub, 5..=7);
-        let mut late = hub.subscribe(Start::Now);
-        // Duplicate events, as after a reconnect, are dropped.
+        let mut late = hub.subscribe(Start::Now, Pace::AtOnce);
+        // Events that arrive twice, as after a new connection, are dropped.
         fill(&hub, 6..=9);
         assert_eq!(take(&mut early, 5).await, [5, 6, 7, 8, 9]);
         assert_eq!(take(&mut late, 2).await, [8, 9]);
@@ -370,10 +285,30 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn streams_are_woken_in_turn_and_their_places_are_reused() {
+        let hub = hub();
+        let pace = tokio::spawn(Arc::clone(&hub).pace());
+        let count = 3 * WOKEN as u64 / 2;
+        for seq in 1..=2 {
+            let streams = (0..count).map(|_| hub.subscribe(Start::Now, Pace::InTurn));
+            let waiting: Vec<_> =
+                streams.map(|mut stream| tokio::spawn(async move { stream.next().await.seq })).collect();
+            tokio::task::yield_now().await;
+            fill(&hub, seq..=seq);
+            for one in waiting {
+                assert_eq!(one.await.unwrap(), seq);
+            }
+        }
+        let waiting = hub.waiting(Pace::InTurn).lock();
+        assert_eq!((waiting.places.len(), waiting.free.len()), (count as usize, count as usize));
+        pace.abort();
+    }
+
+    #[tokio::test]
     async fn subscribers_continue_after_sequence_numbers_restart() {
         let hub = hub();
         fill(&hub, 100..=101);
-        let mut subscription = hub.subscribe(Start::Now);
+        let mut subscription = hub.subscribe(Start::Now, Pace::AtOnce);
         for seq in 1..=2 {
             hub.push(event(seq), Some(101));
         }
@@ -384,11 +319,11 @@ mod tests {
     async fn a_subscriber_behind_the_ring_reads_the_journal() {
         let hub = hub();
         fill(&hub, 1..=1);
-        let mut subscription = hub.subscribe(Start::Now);
+        let mut subscription = hub.subscribe(Start::Now, Pace::AtOnce);
         fill(&hub, 2..=RING_EVENTS as u64 + 2);
         assert_eq!(hub.ring.read().items.len(), RING_EVENTS);
-        subscription.take();
-        assert_eq!(subscription.past, Some(2.into()));
+        assert!(subscription.take().is_none());
+        assert_eq!(subscription.past.as_ref().unwrap().since, Some(2.into()));
     }
 
     #[test]
@@ -411,5 +346,6 @@ mod tests {
         assert_eq!(item.data_line(), format!("data: {json}\n\n"));
         let whole = format!("id: 7\ntag: my/tag\u{fffd}data: {{}}\ndata: {json}\n\n");
         assert_eq!(item.server_sent(), whole);
+        assert_eq!(item.chunk(), format!("{:x}\r\n{whole}\r\n", whole.len()));
     }
 }

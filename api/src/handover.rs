@@ -1,0 +1,281 @@
+//! Server-sent events outside of hyper, whose buffers would cost each silent subscriber 16 kB.
+//!
+//! hyper writes the head of the response and the first chunk. When these are flushed, the body fails on purpose
+//! ([`Handover::body`]), hyper gives the connection back ([`Lent`]), and a small task sends events over it ([`run`]).
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::Version;
+use bytes::{Buf as _, Bytes};
+use futures::stream;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::sync::Notify;
+
+use crate::hub::Item;
+use crate::listener::Place;
+use crate::peer::Peer;
+use crate::resources::events::{Next, Stream};
+use crate::slow_peers::Bounded;
+
+/// The first lines: the pause, in milliseconds, before a browser connects again.
+const FIRST: &[u8] = b"retry: 400\n";
+/// The maximum number of events that are written at once, and of bytes after which no further event is added.
+const BATCH: usize = 32;
+const BATCH_BYTES: usize = 64 << 10;
+
+/// The end of a body in chunks.
+const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// The connection of a subscriber.
+pub(crate) type Connection = Bounded<Peer>;
+
+/// A stream of events that takes over a connection.
+pub(crate) struct Follower {
+    stream: Stream,
+    /// Whether the body is in chunks, as to all clients but those of HTTP/1.0.
+    is_chunked: bool,
+}
+
+/// Where a connection and its new user meet.
+#[derive(Default)]
+pub(crate) struct Handover {
+    connection: Mutex<Option<Connection>>,
+    follower: Mutex<Option<Follower>>,
+    /// Whether the next flush is the awaited one.
+    is_awaited: AtomicBool,
+    flushed: Notify,
+}
+
+/// The body has done its part: hyper is to let go of the connection.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection is handed over")]
+struct HandedOver;
+
+impl Handover {
+    /// Returns the body that begins a stream, and hands the connection over to it.
+    pub fn body(self: &Arc<Self>, stream: Stream, version: Version) -> Body {
+        let follower = Follower { stream, is_chunked: version != Version::HTTP_10 };
+        let handover = Arc::clone(self);
+        let first = stream::once(async { Ok(Bytes::from_static(FIRST)) });
+        let last = stream::once(async move {
+            handover.is_awaited.store(true, Ordering::Release);
+            handover.flushed.notified().await;
+            *handover.follower.lock() = Some(follower);
+            Err(HandedOver)
+        });
+        Body::from_stream(stream::StreamExt::chain(first, last))
+    }
+
+    /// Returns the connection and its follower, after hyper has ended and if there is one.
+    pub fn take(&self) -> Option<(Connection, Follower)> {
+        let follower = self.follower.lock().take()?;
+        Some((self.connection.lock().take()?, follower))
+    }
+}
+
+/// A connection that hyper uses, and that goes to the [`Handover`] when hyper drops it.
+pub(crate) struct Lent {
+    /// `None` only while it is dropped.
+    connection: Option<Connection>,
+    handover: Arc<Handover>,
+}
+
+impl Lent {
+    pub fn new(connection: Connection, handover: Arc<Handover>) -> Self {
+        Lent { connection: Some(connection), handover }
+    }
+
+    fn connection(self: Pin<&mut Self>) -> io::Result<Pin<&mut Connection>> {
+        self.get_mut().connection.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        *self.handover.connection.lock() = self.connection.take();
+    }
+}
+
+impl AsyncRead for Lent {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.connection()?.poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Lent {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.connection()?.poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.connection()?.poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.connection.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+
+    /// hyper flushes a connection when it has written all that it has.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = self.as_mut().connection()?.poll_flush(context);
+        if matches!(flushed, Poll::Ready(Ok(()))) && self.handover.is_awaited.swap(false, Ordering::AcqRel) {
+            self.handover.flushed.notify_one();
+        }
+        flushed
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.connection()?.poll_shutdown(context)
+    }
+}
+
+/// Sends events until the stream ends or the client is gone. `place` is that of the connection.
+pub(crate) fn run(
+    connection: Connection,
+    follower: Follower,
+    place: Arc<Place>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let mut parts = (connection, follower, place);
+    // By reference: what is moved within a future has room in it twice.
+    async move {
+        let (connection, Follower { stream, is_chunked }, _) = &mut parts;
+        let is_chunked = *is_chunked;
+        loop {
+            let next = poll_fn(|context| {
+                if is_closed(connection, context) {
+                    return Poll::Ready(None);
+                }
+                stream.poll(context).map(Some)
+            });
+            let next = match next.await {
+                None => return,
+                Some(Some(next)) => Some(next),
+                Some(None) => Box::pin(stream.work()).await,
+            };
+            let mut batch = match next {
+                None => continue,
+                Some(next) => batch(next, stream, is_chunked),
+            };
+            let is_last = batch.last().is_none_or(|last| last == LAST_CHUNK);
+            if write(connection, stream, &mut batch, is_last).await.is_err() || is_last {
+                _ = connection.shutdown().await;
+                return;
+            }
+        }
+    }
+}
+
+/// Returns what is to be sent: an event with those that can be sent with it, a sign of life, or the end of the body,
+/// which is an empty batch if it is not in chunks.
+fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Bytes> {
+    let mut batch = Vec::new();
+    match next {
+        Next::Event(item) => collect(item, stream, is_chunked, &mut batch),
+        Next::Silence => batch.push(Bytes::from_static(if is_chunked { b"3\r\n:\n\n\r\n" } else { b":\n\n" })),
+        Next::End => batch.extend(is_chunked.then_some(Bytes::from_static(LAST_CHUNK))),
+    }
+    batch
+}
+
+/// Adds an event, and those that can be sent with it.
+fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut Vec<Bytes>) {
+    let (mut next, mut bytes) = (Some(first), 0);
+    while let Some(item) = next {
+        let text = if is_chunked { item.chunk() } else { item.server_sent() };
+        bytes += text.len();
+        batch.push(text);
+        next = if batch.len() < BATCH && bytes < BATCH_BYTES { stream.ready() } else { None };
+    }
+}
+
+/// Returns whether the client has closed the connection. What it sends is dropped.
+fn is_closed(connection: &mut Connection, context: &mut Context<'_>) -> bool {
+    loop {
+        let mut bytes = [0; 256];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match Pin::new(&mut *connection).poll_read(context, &mut buffer) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+            Poll::Ready(_) => return true,
+        }
+    }
+}
+
+/// Writes a batch. A blocked write ends with the stream, unless the batch is its last one.
+async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Bytes>, is_last: bool) -> io::Result<()> {
+    poll_fn(|context| {
+        while !batch.is_empty() {
+            let mut slices = [IoSlice::new(&[]); BATCH];
+            let count = batch.len().min(BATCH);
+            for (slice, bytes) in slices.iter_mut().zip(batch.iter()) {
+                *slice = IoSlice::new(bytes);
+            }
+            match Pin::new(&mut *connection).poll_write_vectored(context, &slices[..count]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(written)) => advance(batch, written),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending if stream.is_ended(context) && !is_last => {
+                    return Poll::Ready(Err(io::ErrorKind::Interrupted.into()));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Pin::new(&mut *connection).poll_flush(context)
+    })
+    .await
+}
+
+/// Removes written bytes from a batch.
+fn advance(batch: &mut Vec<Bytes>, mut written: usize) {
+    let whole = batch.iter().take_while(|bytes| match written.checked_sub(bytes.len()) {
+        Some(rest) => {
+            written = rest;
+            true
+        }
+        None => false,
+    });
+    let whole = whole.count();
+    batch.drain(..whole);
+    if let Some(first) = batch.first_mut() {
+        first.advance(written);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the size of the futures that a function makes.
+    fn size<F>(_: impl Fn(Connection, Follower, Arc<Place>) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_stream_that_waits_is_small() {
+        // With its header, which has less than 136 bytes, a task takes 512.
+        assert!(size(run) <= 376, "{} {}", size(run), size_of::<Stream>());
+    }
+
+    #[test]
+    fn written_bytes_leave_a_batch() {
+        let batch = || vec![Bytes::from_static(b"abc"), Bytes::from_static(b"de"), Bytes::from_static(b"f")];
+        for (written, expected) in
+            [(0, &["abc", "de", "f"][..]), (2, &["c", "de", "f"]), (3, &["de", "f"]), (4, &["e", "f"]), (6, &[])]
+        {
+            let mut batch = batch();
+            advance(&mut batch, written);
+            assert_eq!(batch, expected, "{written}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The last events, each serialized once for all subscribers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+use brine_event::Event;
+use brine_value::{json, map};
+use bytes::Bytes;
+
+/// The maximum number of events in the ring.
+pub(super) const RING_EVENTS: usize = 4096;
+/// The maximum number of bytes of events in the ring.
+pub(super) const RING_BYTES: usize = 4 << 20;
+
+/// An event that subscribers share.
+pub(crate) struct Item {
+    pub seq: u64,
+    pub event: Event,
+    text: OnceLock<Text>,
+}
+
+/// The serialized event: one buffer for all formats.
+struct Text {
+    /// A chunk of a body with `id: N`, `tag: T` and `data: JSON`, each a line, and an empty line.
+    whole: Bytes,
+    /// Where `id: ` begins.
+    head: usize,
+    /// Where `data: ` begins.
+    data: usize,
+}
+
+/// Ends each chunk of a body.
+const CHUNK_END: &str = "\r\n";
+
+impl Item {
+    pub fn new(seq: u64, event: Event) -> Self {
+        Item { seq, event, text: OnceLock::new() }
+    }
+
+    fn text(&self) -> &Text {
+        self.text.get_or_init(|| {
+            let tag = self.event.tag();
+            let body = json::to_json(&map! {"tag" => tag, "data" => self.event.data()}.into());
+            // A line of a server-sent event ends at a carriage return, too.
+            let shown: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let head = format!("id: {}\ntag: {shown}\n", self.seq);
+            let event = format!("{head}data: {body}\n\n");
+            let size = format!("{:x}\r\n", event.len());
+            let data = size.len() + head.len();
+            Text { head: size.len(), data, whole: format!("{size}{event}{CHUNK_END}").into() }
+        })
+    }
+
+    /// Returns the server-sent event as a chunk of a body.
+    pub fn chunk(&self) -> Bytes {
+        self.text().whole.clone()
+    }
+
+    /// Returns the server-sent event.
+    pub fn server_sent(&self) -> Bytes {
+        let text = self.text();
+        text.whole.slice(text.head..text.whole.len() - CHUNK_END.len())
+    }
+
+    /// Returns the frame of a web socket: `data: JSON` and an empty line.
+    pub fn data_line(&self) -> Bytes {
+        let text = self.text();
+        text.whole.slice(text.data..text.whole.len() - CHUNK_END.len())
+    }
+
+    /// Returns the JSON.
+    pub fn json(&self) -> Bytes {
+        let line = self.data_line();
+        line.slice("data: ".len()..line.len() - 2)
+    }
+}
+
+/// The last events, in the order of their sequence numbers.
+#[derive(Default)]
+pub(super) struct Ring {
+    pub items: VecDeque<Arc<Item>>,
+    pub bytes: usize,
+    /// How often the numbers have begun anew.
+    pub epoch: u64,
+}
+
+impl Ring {
+    pub fn first(&self) -> Option<u64> {
+        self.items.front().map(|item| item.seq)
+    }
+
+    pub fn last(&self) -> Option<u64> {
+        self.items.back().map(|item| item.seq)
+    }
+
+    pub fn push(&mut self, item: Arc<Item>) {
+        self.bytes += item.event.frame().len();
+        self.items.push_back(item);
+        while self.items.len() > RING_EVENTS || (self.bytes > RING_BYTES && self.items.len() > 1) {
+            let Some(oldest) = self.items.pop_front() else { break };
+            self.bytes -= oldest.event.frame().len();
+        }
+    }
+
+    pub fn after(&self, cursor: u64) -> impl Iterator<Item = &Arc<Item>> {
+        let start = self.items.partition_point(|item| item.seq <= cursor);
+        self.items.range(start..)
+    }
+}

@@ -1,0 +1,140 @@
+//! One subscriber: its cursor in the ring, or its place in the journal.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use brine_value::{FromValue, Value};
+
+use super::{Hub, Item, Pace};
+use crate::error::MasterError;
+use crate::metrics;
+
+/// A subscriber's place.
+pub(crate) struct Subscription {
+    pub(super) hub: Arc<Hub>,
+    pub(super) pace: Pace,
+    /// The place of its waker.
+    pub(super) place: u32,
+    /// The last event that was taken; `None` while there has been none.
+    pub(super) cursor: Option<u64>,
+    /// The numbering that the cursor belongs to.
+    pub(super) epoch: u64,
+    /// Set for a subscriber behind the ring.
+    pub(super) past: Option<Box<Past>>,
+}
+
+/// Where in the journal a subscriber is.
+#[derive(Default)]
+pub(super) struct Past {
+    /// Events that have been read.
+    page: VecDeque<Arc<Item>>,
+    /// Where the next ones are; `None` if these are in the ring.
+    pub since: Option<Value>,
+}
+
+impl Past {
+    pub fn at(since: Value) -> Self {
+        Past { since: Some(since), ..Past::default() }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        // The waker is dropped without the lock.
+        let waker = self.hub.waiting(self.pace).lock().remove(self.place);
+        drop(waker);
+    }
+}
+
+impl Subscription {
+    /// Returns the next event. Cancel safe, but for a page of the journal, which is read again.
+    pub async fn next(&mut self) -> Arc<Item> {
+        loop {
+            match poll_fn(|context| self.poll(context)).await {
+                Some(item) => return item,
+                None => Box::pin(self.read_past()).await,
+            }
+        }
+    }
+
+    /// Returns the next event if it need not be waited for.
+    pub fn ready(&mut self) -> Option<Arc<Item>> {
+        if let Some(past) = &mut self.past {
+            let item = past.page.pop_front();
+            if item.is_some() || past.since.is_some() {
+                return item;
+            }
+            self.past = None;
+        }
+        self.take()
+    }
+
+    /// Returns the next event, or `None` if the journal has it: it is to be read by [`Self::read_past`].
+    pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Item>>> {
+        let mut item = self.ready();
+        if item.is_none() && self.past.is_none() {
+            self.wake_later(context);
+            // An event may have come in between.
+            item = self.take();
+        }
+        if item.is_none() && self.past.is_none() { Poll::Pending } else { Poll::Ready(item) }
+    }
+
+    /// Has the task woken by the next event, a logout, or the end of all streams.
+    pub fn wake_later(&self, context: &mut Context<'_>) {
+        self.hub.waiting(self.pace).lock().set(self.place, context.waker());
+    }
+
+    /// Takes an event of the ring, or finds out that the journal has it.
+    pub(super) fn take(&mut self) -> Option<Arc<Item>> {
+        let ring = self.hub.ring.read();
+        let first = ring.first()?;
+        let cursor = self.cursor.filter(|_| self.epoch == ring.epoch).unwrap_or(first.saturating_sub(1));
+        self.epoch = ring.epoch;
+        if cursor + 1 < first {
+            self.past = Some(Box::new(Past::at(Value::from(cursor + 1))));
+            return None;
+        }
+        let item = ring.after(cursor).next().cloned();
+        self.cursor = Some(item.as_ref().map_or(cursor, |item| item.seq));
+        item
+    }
+
+    /// Reads the next page of the journal.
+    pub async fn read_past(&mut self) {
+        let Some(since) = self.past.as_ref().and_then(|past| past.since.clone()) else { return };
+        let Ok(_turn) = self.hub.readers.acquire().await else { return };
+        let page = match self.hub.page(&since).await {
+            Ok(page) => page,
+            Err(error @ MasterError::Refused(_)) => {
+                tracing::warn!(%error, "reading events from the journal failed: the subscriber goes on with present ones");
+                self.past = None;
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, "reading events from the journal failed");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                return;
+            }
+        };
+        let Some(last) = page.last().map(|item| item.seq) else {
+            // Nothing is left there: the rest is in the ring, or comes.
+            self.past = None;
+            let ring = self.hub.ring.read();
+            let from = u64::from_value(&since).and_then(|since| since.checked_sub(1));
+            self.cursor = match (from, ring.first(), ring.last()) {
+                (Some(from), Some(first), Some(last)) if from <= last => Some(from.max(first.saturating_sub(1))),
+                (_, _, last) => last,
+            };
+            return;
+        };
+        metrics::EVENTS_REPLAYED.add(page.len() as u64);
+        self.cursor = Some(last);
+        let is_in_ring = self.hub.ring.read().first().is_some_and(|first| first <= last + 1);
+        let since = (!is_in_ring).then(|| Value::from(last + 1));
+        self.past = Some(Box::new(Past { page: page.into(), since }));
+    }
+}
