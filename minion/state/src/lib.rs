@@ -8,7 +8,7 @@
 //! | `queue.rs` | one run at a time |
 //! | `pause.rs` | runs that are held up or ended between two states |
 //! | `run/` | running steps in order as their requisites say, and listeners after them |
-//! | `beside.rs` | states with `parallel: True` |
+//! | `parallel` | states with `parallel: True` |
 //! | `requisites.rs` | what the requisites of a step come to |
 //! | `call.rs` | one call of a state function, with conditions, retries and what every result has |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
@@ -17,10 +17,10 @@
 
 #![warn(clippy::self_named_module_files)]
 
-mod beside;
 mod call;
 mod conditions;
 mod highstate;
+mod parallel;
 pub mod pause;
 mod queue;
 mod requisites;

@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use super::{Run, acting};
-use crate::beside;
+use crate::parallel;
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Acts for the states that listen to changed ones, once each, and tells what listens to nothing.
@@ -39,7 +39,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
         }
         for (tag, chunk) in &acting_chunks {
-            let result = beside::call(&mut self.caller, chunk)?;
+            let result = parallel::call(&mut self.caller, chunk)?;
             self.fire(chunk, &result);
             let ends = self.ends_run(chunk, &result);
             self.more.insert(tag.into(), result.into());

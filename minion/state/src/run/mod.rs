@@ -12,8 +12,8 @@ use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use crate::beside::Beside;
 use crate::call::{Caller, Clock, sls_of, text};
+use crate::parallel::ParallelStates;
 use crate::pause;
 use crate::requisites::{Verdict, judge};
 
@@ -48,7 +48,7 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             tried: HashMap::new(),
             done: IndexMap::new(),
             more: Map::new(),
-            beside: Beside::new(scope, settings.max_parallel),
+            parallel: ParallelStates::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
         };
         // A failure that ends the run keeps nobody from listening to what has changed before it.
@@ -77,7 +77,7 @@ struct Run<'scope, 'a> {
     /// What came of listeners, by tag.
     more: Map,
     /// States that run on threads of their own.
-    beside: Beside<'scope, 'a>,
+    parallel: ParallelStates<'scope, 'a>,
     /// Chunks that another one has taken along, and that one.
     aggregated: HashSet<usize>,
 }
@@ -98,7 +98,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 }
             }
             self.step(step)?;
-            if !self.beside.has(step.chunk) && self.ended(step.chunk) {
+            if !self.parallel.has(step.chunk) && self.ended(step.chunk) {
                 return Ok(true);
             }
         }
@@ -115,14 +115,14 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
 
     /// Waits for a state that runs beside. Says whether its failure ends the run.
     fn join(&mut self, place: usize) -> Result<bool, CallError> {
-        let Some(result) = self.beside.join(place) else { return Ok(false) };
+        let Some(result) = self.parallel.join(place) else { return Ok(false) };
         self.done.insert(place, result?);
         Ok(self.ended(place))
     }
 
     fn join_all(&mut self) -> Result<bool, CallError> {
         let mut ends = false;
-        while let Some(place) = self.beside.oldest() {
+        while let Some(place) = self.parallel.oldest() {
             ends |= self.join(place)?;
         }
         Ok(ends)
@@ -137,15 +137,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
             return self.caller.call(chunk).map(Some);
         }
-        while self.beside.is_full() {
-            let Some(oldest) = self.beside.oldest() else { break };
+        while self.parallel.is_full() {
+            let Some(oldest) = self.parallel.oldest() else { break };
             self.join(oldest)?;
         }
         // It has its place among the results from now on.
         self.done.insert(place, Map::new());
         let number = self.caller.next_number();
         let Caller { context, settings, chunks, .. } = self.caller;
-        self.beside.start(place, chunk, Caller { context, settings, chunks, number });
+        self.parallel.start(place, chunk, Caller { context, settings, chunks, number });
         Ok(None)
     }
 
@@ -166,7 +166,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 && self.may_aggregate(other)
                 // What may turn out not to be wanted is not taken along.
                 && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
-                && !step.needs.iter().any(|need| self.beside.has(need.chunk))
+                && !step.needs.iter().any(|need| self.parallel.has(need.chunk))
                 && judge(&step.needs, |need| self.result(need)) == Verdict::Met
         };
         let places: Vec<usize> = self.low.steps.iter().filter(waits).map(|step| step.chunk).collect();

@@ -58,7 +58,7 @@ fn only_what_can_run_now_is_taken_along() {
                 tried: HashMap::new(),
                 done: IndexMap::new(),
                 more: Map::new(),
-                beside: Beside::new(scope, 0),
+                parallel: ParallelStates::new(scope, 0),
                 aggregated: HashSet::new(),
             };
             let together = run.together(place);

@@ -21,7 +21,7 @@ const FIRST: [&str; 4] = ["name", "result", "changes", "comment"];
 const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
 
 /// The states that run beside the others.
-pub(super) struct Beside<'scope, 'a> {
+pub(super) struct ParallelStates<'scope, 'a> {
     scope: &'scope Scope<'scope, 'a>,
     /// By the chunk's place, oldest first.
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
@@ -29,9 +29,9 @@ pub(super) struct Beside<'scope, 'a> {
     most: usize,
 }
 
-impl<'scope, 'a> Beside<'scope, 'a> {
+impl<'scope, 'a> ParallelStates<'scope, 'a> {
     pub fn new(scope: &'scope Scope<'scope, 'a>, most: usize) -> Self {
-        Beside { scope, running: IndexMap::new(), most }
+        ParallelStates { scope, running: IndexMap::new(), most }
     }
 
     pub fn has(&self, place: usize) -> bool {
