@@ -197,11 +197,11 @@ impl Caller<'_> {
             if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
                 let good = conditions::check_cmd(self.context, commands)?;
                 // As in Salt, a parallel state's own result counts in the end.
-                let beside = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
-                if !beside {
+                let is_parallel = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
+                if !is_parallel {
                     result.insert("result".into(), good.unwrap_or(false).into());
                 }
-                if let Some(good) = good.filter(|_| !beside) {
+                if let Some(good) = good.filter(|_| !is_parallel) {
                     let word = if good { "succeeded" } else { "failed" };
                     result.insert("comment".into(), format!("check_cmd determined the state {word}").into());
                 }

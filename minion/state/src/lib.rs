@@ -8,7 +8,7 @@
 //! | `queue.rs` | one run at a time |
 //! | `pause.rs` | pausing and ending runs between two states |
 //! | `run/` | running steps in order by their requisites, and listeners after them |
-//! | `beside.rs` | states with `parallel: True` |
+//! | `parallel.rs` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |

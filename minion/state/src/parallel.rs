@@ -20,8 +20,8 @@ const FIRST: [&str; 4] = ["name", "result", "changes", "comment"];
 /// The following fields, in the order in which they are added.
 const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
 
-/// The parallel states.
-pub(super) struct Beside<'scope, 'a> {
+/// The parallel states of a run.
+pub(super) struct ParallelStates<'scope, 'a> {
     scope: &'scope Scope<'scope, 'a>,
     /// By the index of the chunk, oldest first.
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
@@ -29,9 +29,9 @@ pub(super) struct Beside<'scope, 'a> {
     most: usize,
 }
 
-impl<'scope, 'a> Beside<'scope, 'a> {
+impl<'scope, 'a> ParallelStates<'scope, 'a> {
     pub fn new(scope: &'scope Scope<'scope, 'a>, most: usize) -> Self {
-        Beside { scope, running: IndexMap::new(), most }
+        ParallelStates { scope, running: IndexMap::new(), most }
     }
 
     pub fn has(&self, place: usize) -> bool {

@@ -14,7 +14,7 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
 use crate::call::{Caller, Clock, sls_of, text};
-use crate::parallel::Beside;
+use crate::parallel::ParallelStates;
 use crate::pause;
 use crate::requisites::{Verdict, judge};
 
@@ -52,7 +52,7 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             tried: HashMap::new(),
             done: IndexMap::new(),
             more: Map::new(),
-            beside: Beside::new(scope, settings.max_parallel),
+            parallel: ParallelStates::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
         };
         // After a failure that ends the run, listeners still act on the changes before it.
@@ -81,7 +81,7 @@ struct Run<'scope, 'a> {
     /// The results of listeners, by tag.
     more: Map,
     /// Parallel states.
-    beside: Beside<'scope, 'a>,
+    parallel: ParallelStates<'scope, 'a>,
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
 }
@@ -102,7 +102,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 }
             }
             self.step(step)?;
-            if !self.beside.has(step.chunk) && self.ended(step.chunk) {
+            if !self.parallel.has(step.chunk) && self.ended(step.chunk) {
                 return Ok(true);
             }
         }
@@ -119,14 +119,14 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
 
     /// Waits for a parallel state. Returns whether its failure ends the run.
     fn join(&mut self, place: usize) -> Result<bool, CallError> {
-        let Some(result) = self.beside.join(place) else { return Ok(false) };
+        let Some(result) = self.parallel.join(place) else { return Ok(false) };
         self.done.insert(place, result?);
         Ok(self.ended(place))
     }
 
     fn join_all(&mut self) -> Result<bool, CallError> {
         let mut ends = false;
-        while let Some(place) = self.beside.oldest() {
+        while let Some(place) = self.parallel.oldest() {
             ends |= self.join(place)?;
         }
         Ok(ends)
@@ -141,15 +141,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
             return self.caller.call(chunk).map(Some);
         }
-        while self.beside.is_full() {
-            let Some(oldest) = self.beside.oldest() else { break };
+        while self.parallel.is_full() {
+            let Some(oldest) = self.parallel.oldest() else { break };
             self.join(oldest)?;
         }
         // Reserves its position among the results.
         self.done.insert(place, Map::new());
         let number = self.caller.next_number();
         let Caller { context, settings, chunks, .. } = self.caller;
-        self.beside.start(place, chunk, Caller { context, settings, chunks, number });
+        self.parallel.start(place, chunk, Caller { context, settings, chunks, number });
         Ok(None)
     }
 
@@ -170,7 +170,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 && self.may_aggregate(other)
                 // A state that its conditions may skip is not aggregated.
                 && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
-                && !step.needs.iter().any(|need| self.beside.has(need.chunk))
+                && !step.needs.iter().any(|need| self.parallel.has(need.chunk))
                 && judge(&step.needs, |need| self.result(need)) == Verdict::Met
         };
         let places: Vec<usize> = self.low.steps.iter().filter(waits).map(|step| step.chunk).collect();

@@ -58,7 +58,7 @@ fn only_states_that_can_run_now_are_aggregated() {
                 tried: HashMap::new(),
                 done: IndexMap::new(),
                 more: Map::new(),
-                beside: Beside::new(scope, 0),
+                parallel: ParallelStates::new(scope, 0),
                 aggregated: HashSet::new(),
             };
             let together = run.together(place);
