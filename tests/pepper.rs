@@ -86,6 +86,9 @@ fn pong() -> Value {
     serde_json::json!({"return": [{"m1": {"jid": "<jid>", "ret": true, "retcode": 0}}]})
 }
 
+/// Variables of the environment of pepper.
+type Variables = [(&'static str, &'static str)];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_mode_of_the_command_line_works() {
     let api = start("  disable_ssl: True\n").await;
@@ -128,7 +131,7 @@ async fn logins_come_from_options_environment_files_and_the_cache() {
     let path = api.system.write(".pepperrc", &file("file"));
     assert_eq!(printed(&pepper(&api, &ping, &[])), pong());
     assert_eq!(printed(&pepper(&api, &[&["-p", "weak"][..], &ping].concat(), &[])), pong());
-    let refused: [(&[&str], &[(&str, &str)]); 7] = [
+    let refused: [(&[&str], &Variables); 7] = [
         (&["-p", "weak", "m1", "test.version"], &[]),
         (&["--password=other", "m1", "test.ping"], &[]),
         (&["-a", "pam", "m1", "test.ping"], &[]),

@@ -40,9 +40,9 @@ async fn errors_of_a_masters_start_are_one_sentence() {
 
 /// Invalid configurations of a master, with part of the message.
 const REFUSED: &[(&str, &str)] = &[
-    ("event_return: mysql\n", "option 'event_return': unknown returner 'mysql'"),
+    ("event_return: mongo\n", "option 'event_return': unknown returner 'mongo'"),
     ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
-    ("master_job_cache: pgjsonb\n", "option 'master_job_cache': unknown returner 'pgjsonb'"),
+    ("master_job_cache: couchdb\n", "option 'master_job_cache': unknown returner 'couchdb'"),
     ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
     ("reactor: 5\n", "option 'reactor': 'reactor' is a list"),
     ("ciphers: [rot13]\n", "option 'ciphers': "),

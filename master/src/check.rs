@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_finding_is_reported_once() {
-        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mysql"]};
+        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mongo"]};
         assert_eq!(failures(options).len(), 2);
     }
 }

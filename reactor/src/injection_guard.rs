@@ -259,7 +259,9 @@ highstate_run:
             for source in [AUTH, &AUTH.replace("data['id'] }}", "data['id'] | yaml_encode }}")] {
                 match reactions(source, &pending(id)) {
                     Ok(found) => assert_eq!(found, accepts(id), "{id}"),
-                    Err(error) => assert!(error.contains("yaml_encode") || error.contains("means more"), "{error}"),
+                    Err(error) => {
+                        assert!(error.contains("yaml_encode") || error.contains("is not literal there"), "{error}")
+                    }
                 }
             }
             let error = reactions(AUTH, &pending(id)).unwrap_err();

@@ -177,7 +177,7 @@ mod tests {
             (map! {"signing_algorithm" => "none"}, Some("option 'signing_algorithm': ")),
             (map! {"startup_states" => "highstat"}, Some("option 'startup_states' is invalid")),
             (map! {"file_client" => "lokal"}, Some("option 'file_client' is invalid")),
-            (map! {"reactor" => 5}, Some("'reactor' is a list")),
+            (map! {"reactor" => 5}, Some("'reactor' is invalid: expected a list")),
             (map! {"cachedir" => "/file"}, Some("option 'cachedir': ROOT/file is invalid")),
             (
                 map! {"file_client" => "local", "ext_pillar" => list![map! {"reclass" => map! {}}]},

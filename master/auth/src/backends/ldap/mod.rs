@@ -337,7 +337,7 @@ mod tests {
             ldap.deadline = Duration::from_millis(300);
             let begun = Instant::now();
             let error = ldap.authenticate("fred", "pw").unwrap_err().to_string();
-            assert!(error.starts_with(&format!("asking {uri} failed: ")) && error.contains(reason), "{error}");
+            assert!(error.starts_with(&format!("request to {uri} failed: ")) && error.contains(reason), "{error}");
             assert!(begun.elapsed() < Duration::from_secs(10));
             // A login without a password is refused without a bind.
             assert_eq!(ldap.authenticate("fred", "").unwrap(), None);
