@@ -1,0 +1,79 @@
+//! The files that may be loaded: Python files and packages in the directories of each kind, whose owner is checked.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::Uid;
+
+/// The most files of one kind that are loaded.
+const MOST_FILES: usize = 10_000;
+
+/// The files of each kind, such as `modules`, in the order in which they take precedence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files(pub BTreeMap<&'static str, Vec<PathBuf>>);
+
+impl Files {
+    /// Finds the files in the directories of each kind. Of files of one name the first counts.
+    ///
+    /// What others than root and the user of this process can write is left out, with an error in the log.
+    pub fn find(directories: &[(&'static str, PathBuf)]) -> Self {
+        let mut files = Files::default();
+        for (kind, directory) in directories {
+            let found = files.0.entry(*kind).or_default();
+            for path in in_directory(directory) {
+                if found.len() < MOST_FILES && !found.iter().any(|other| stem(other) == stem(&path)) {
+                    found.push(path);
+                }
+            }
+        }
+        files.0.retain(|_, found| !found.is_empty());
+        files
+    }
+
+    /// Returns whether there is no file at all.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the files of a kind.
+    pub fn of(&self, kind: &str) -> &[PathBuf] {
+        self.0.get(kind).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the name of a file up to its first dot: the name of its module.
+pub(crate) fn stem(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()?.split('.').next()
+}
+
+fn in_directory(directory: &Path) -> Vec<PathBuf> {
+    let Ok(status) = directory.metadata() else { return Vec::new() };
+    if !is_safe(directory, &status) {
+        return Vec::new();
+    }
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_module(path)).collect();
+    paths.sort();
+    paths.retain(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
+    paths
+}
+
+fn is_module(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let named = |extension: &str| path.extension().is_some_and(|found| found == extension);
+    let is_package = || !name.contains('.') && path.join("__init__.py").is_file();
+    !name.starts_with(['_', '.']) && (named("py") || named("so") || is_package())
+}
+
+/// Whether only root and this user can write a file or directory.
+fn is_safe(path: &Path, status: &Metadata) -> bool {
+    let own = Uid::effective().as_raw();
+    let is_safe = (status.uid() == 0 || status.uid() == own) && status.permissions().mode() & 0o022 == 0;
+    if !is_safe {
+        let (owner, mode) = (status.uid(), format!("{:o}", status.permissions().mode() & 0o7777));
+        tracing::error!(path = %path.display(), owner, mode, "Python file not loaded: others than its user can write it");
+    }
+    is_safe
+}

@@ -1,0 +1,265 @@
+//! Calls of Python: a process is started when one is needed, and what a function asks of Brine is answered.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use brine_function::{Args, CallError, CallResult};
+use brine_value::{Map, Value, map};
+use parking_lot::Mutex;
+
+use crate::process::Process;
+use crate::{Files, PythonError, Settings};
+
+/// How often a waiting call looks whether its job was ended.
+const POLL: Duration = Duration::from_millis(50);
+/// How long a function may take to end when it is cancelled; then its process gets no more calls.
+const GRACE: Duration = Duration::from_secs(3);
+/// How many calls of Python may stand on top of each other: Python calls Brine, which calls Python.
+const MOST_NESTED: u32 = 16;
+/// How many sets of shared data a process keeps.
+const MOST_DATA: usize = 16;
+
+thread_local! {
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What Brine does for a running function.
+pub trait Services {
+    /// Calls a function of Brine of this kind: `modules`, `states` or `utils`.
+    fn call(&self, kind: &str, function: &str, args: Args) -> CallResult;
+    /// Returns whether the job of the function was ended.
+    fn is_cancelled(&self) -> bool;
+}
+
+/// What a process is told before its first call.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// The files of each kind.
+    pub files: Files,
+    /// The full names of Brine's functions, by kind.
+    pub functions: BTreeMap<&'static str, Vec<String>>,
+}
+
+/// One call.
+#[derive(Debug, Clone, Default)]
+pub struct Call<'a> {
+    /// The kind of the function: `modules`, `states`, `grains`, `py` or `describe`.
+    pub kind: &'a str,
+    /// Its full name.
+    pub function: &'a str,
+    /// Its arguments.
+    pub args: Args,
+    /// What it sees as `__opts__`, `__grains__` and `__pillar__`, by these names without underscores.
+    pub data: Vec<(&'static str, Arc<Map>)>,
+    /// When it is cancelled.
+    pub deadline: Option<Instant>,
+}
+
+/// A process, and the data that it has been sent.
+struct Running {
+    process: Arc<Process>,
+    /// Each mapping with its number. They are compared by address, so they are kept.
+    data: Vec<(i64, Arc<Map>)>,
+    next_data: i64,
+}
+
+/// The Python of a minion: it starts with the first call.
+pub struct Python {
+    settings: Settings,
+    running: Mutex<Option<Running>>,
+    next_call: AtomicU64,
+}
+
+impl Python {
+    /// Creates one without a process.
+    pub fn new(settings: Settings) -> Self {
+        Python { settings, running: Mutex::default(), next_call: AtomicU64::new(1) }
+    }
+
+    /// Lets the next call start a new process, which loads all files anew. Calls that run end in the old one.
+    pub fn restart(&self) {
+        if let Some(running) = self.running.lock().take() {
+            running.process.retire();
+        }
+    }
+
+    /// Returns whether a process runs.
+    pub fn is_running(&self) -> bool {
+        self.running.lock().as_ref().is_some_and(|running| running.process.is_open())
+    }
+
+    /// Calls a function and returns its result. `setup` is asked for if a process must be started.
+    ///
+    /// # Errors
+    ///
+    /// If there is no Python, the function raises an exception, the process ends, or the call is cancelled.
+    pub fn call(&self, call: Call, setup: impl Fn() -> Setup, services: &dyn Services) -> Result<Value, PythonError> {
+        let nested = NESTED.get();
+        if nested >= MOST_NESTED {
+            return Err(PythonError::Limit(format!("{MOST_NESTED} calls of Python stand on top of each other")));
+        }
+        NESTED.set(nested + 1);
+        let result = self.run(call, setup, services);
+        NESTED.set(nested);
+        result
+    }
+
+    fn run(&self, call: Call, setup: impl Fn() -> Setup, services: &dyn Services) -> Result<Value, PythonError> {
+        let id = self.next_call.fetch_add(1, Ordering::Relaxed);
+        let (sender, frames) = channel();
+        let mut frame = map! {
+            "op" => "call", "id" => id, "kind" => call.kind, "fun" => call.function,
+            "args" => call.args.positional, "kwargs" => call.args.keyword,
+        };
+        // Under the lock: data of other calls must not push out what this one names.
+        let mut running = self.running.lock();
+        let is_registered = match &*running {
+            Some(running) => running.process.register(id, sender.clone())?,
+            None => false,
+        };
+        if !is_registered {
+            let process = Process::start(&self.settings)?;
+            process.register(id, sender)?;
+            process.send(&setup_frame(setup()))?;
+            *running = Some(Running { process, data: Vec::new(), next_data: 0 });
+        }
+        let Some(current) = running.as_mut() else { return Err(PythonError::Ended("at its start".into())) };
+        let process = Arc::clone(&current.process);
+        let mut sent = || {
+            let mut numbers = Map::new();
+            for (name, data) in &call.data {
+                numbers.insert((*name).into(), current.share(data)?.into());
+            }
+            frame.insert("with".into(), numbers.into());
+            process.send(&frame)
+        };
+        let sent = sent();
+        drop(running);
+        let result = sent.and_then(|()| self.wait(id, &process, &frames, call.deadline, services));
+        process.remove(id);
+        result
+    }
+
+    /// Waits for the result of a call and answers what its function asks.
+    fn wait(
+        &self,
+        id: u64,
+        process: &Arc<Process>,
+        frames: &Receiver<Result<Map, String>>,
+        mut deadline: Option<Instant>,
+        services: &dyn Services,
+    ) -> Result<Value, PythonError> {
+        let mut cancelled = None;
+        loop {
+            // Before each frame: a function that asks Brine all the time is cancelled, too.
+            let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            match cancelled {
+                Some(reason) if is_over => {
+                    self.retire(process);
+                    return Err(PythonError::Cancelled(reason));
+                }
+                None if is_over || services.is_cancelled() => {
+                    cancelled = Some(if is_over { "its deadline has passed" } else { "its job was ended" });
+                    deadline = Some(Instant::now() + GRACE);
+                    process.send(&map! {"op" => "cancel", "id" => id})?;
+                }
+                Some(_) | None => {}
+            }
+            let frame = match frames.recv_timeout(POLL) {
+                Ok(Ok(frame)) => frame,
+                Ok(Err(reason)) => return Err(PythonError::Ended(reason)),
+                Err(RecvTimeoutError::Disconnected) => return Err(PythonError::Ended("without a status".into())),
+                Err(RecvTimeoutError::Timeout) => continue,
+            };
+            let field = |name: &str| frame.get(name).map(ToString::to_string).unwrap_or_default();
+            match (field("op").as_str(), cancelled) {
+                ("ask", _) => process.send(&answer(&frame, services))?,
+                (_, Some(reason)) => return Err(PythonError::Cancelled(reason)),
+                ("result", None) => return Ok(frame.get("value").cloned().unwrap_or_default()),
+                _ => {
+                    tracing::debug!(class = field("class"), "{}", field("traceback"));
+                    return Err(PythonError::Raised { class: field("class"), message: field("message") });
+                }
+            }
+        }
+    }
+
+    /// Takes no more calls to a process with a function that hangs.
+    fn retire(&self, process: &Arc<Process>) {
+        process.retire();
+        let mut running = self.running.lock();
+        if running.as_ref().is_some_and(|running| Arc::ptr_eq(&running.process, process)) {
+            *running = None;
+        }
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        self.restart();
+    }
+}
+
+impl Running {
+    /// Returns the number of a mapping, which is sent if the process does not have it.
+    fn share(&mut self, data: &Arc<Map>) -> Result<i64, PythonError> {
+        if let Some((number, _)) = self.data.iter().find(|(_, known)| Arc::ptr_eq(known, data)) {
+            return Ok(*number);
+        }
+        if self.data.len() >= MOST_DATA {
+            let (number, _) = self.data.remove(0);
+            self.process.send(&map! {"op" => "drop", "id" => number})?;
+        }
+        let number = self.next_data;
+        self.next_data += 1;
+        self.process.send(&map! {"op" => "data", "id" => number, "value" => (**data).clone()})?;
+        self.data.push((number, Arc::clone(data)));
+        Ok(number)
+    }
+}
+
+fn setup_frame(setup: Setup) -> Map {
+    let path = |path: &PathBuf| Value::from(path.to_string_lossy().into_owned());
+    let files: Map =
+        setup.files.0.iter().map(|(kind, paths)| ((*kind).into(), paths.iter().map(path).collect::<Value>())).collect();
+    let functions: Map = setup
+        .functions
+        .into_iter()
+        .map(|(kind, names)| (kind.into(), names.into_iter().map(Value::from).collect::<Value>()))
+        .collect();
+    map! {"op" => "setup", "files" => files, "functions" => functions}
+}
+
+/// Calls the function of Brine that a frame asks for.
+fn answer(frame: &Map, services: &dyn Services) -> Map {
+    let text = |name: &str| frame.get(name).map(ToString::to_string).unwrap_or_default();
+    let args = Args {
+        positional: frame.get("args").and_then(Value::as_list).unwrap_or_default().to_vec(),
+        keyword: frame.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default(),
+    };
+    let mut answer = map! {
+        "op" => "answer",
+        "id" => frame.get("id").cloned().unwrap_or_default(),
+        "seq" => frame.get("seq").cloned().unwrap_or_default(),
+    };
+    match services.call(&text("kind"), &text("fun"), args) {
+        Ok(value) => {
+            answer.insert("value".into(), value);
+        }
+        Err(error) => {
+            let class = match &error {
+                CallError::Arguments { .. } | CallError::Invocation { .. } => "SaltInvocationError",
+                CallError::NotAvailable(_) => "CommandNotFoundError",
+                CallError::Execution(_) | CallError::Exception(_) => "CommandExecutionError",
+            };
+            answer.insert("class".into(), class.into());
+            answer.insert("error".into(), error.message().into());
+        }
+    }
+    answer
+}

@@ -1,0 +1,57 @@
+//! The Python host: a child process that runs people's own Python modules.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `settings` | the option `python_host`: [`Settings`] |
+//! | `files` | the files that may be loaded, and whose they are: [`Files`] |
+//! | `host` | calls, and the process that runs them: [`Python`] |
+//! | `process` | one process: its start, its connection, its end |
+//! | `program/` | the program that it runs, in Python |
+//!
+//! No process is started before the first call. Calls run side by side, each in a thread of the process, and can call
+//! functions of Brine. A crash of the process is the error of the calls in it.
+
+#![warn(clippy::self_named_module_files)]
+
+mod files;
+mod host;
+mod process;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use files::Files;
+pub use host::{Call, Python, Services, Setup};
+pub use settings::Settings;
+
+/// Why a call of Python gave no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PythonError {
+    /// The interpreter cannot be started.
+    #[error(
+        "Python modules cannot run: '{interpreter}' {reason}; install Python 3.9 or later, or name it in 'python_host'"
+    )]
+    NoPython {
+        /// The program that was looked for.
+        interpreter: String,
+        /// Why it does not start.
+        reason: String,
+    },
+    /// The process ended during the call.
+    #[error("the Python process ended during the call: {0}")]
+    Ended(String),
+    /// The function raised an exception.
+    #[error("{class}: {message}")]
+    Raised {
+        /// The class of the exception, such as `ValueError`.
+        class: String,
+        /// Its text.
+        message: String,
+    },
+    /// The job was ended, or the deadline of the call passed.
+    #[error("the call of Python was cancelled: {0}")]
+    Cancelled(&'static str),
+    /// A bound of the host is exceeded.
+    #[error("the call of Python failed: {0}")]
+    Limit(String),
+}

@@ -1,0 +1,315 @@
+"""Loads people's own modules and gives them what Salt's loader gives: `__salt__`, `__opts__`, `__grains__`, ..."""
+
+import collections.abc
+import functools
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import sys
+import threading
+import traceback
+import types
+
+import brine_shim as shim
+
+_current = threading.local()
+_last = None
+EXTENSIONS = (".py",) + tuple(importlib.machinery.EXTENSION_SUFFIXES)
+
+
+def enter(call):
+    """Makes a call the current one of this thread."""
+    global _last
+    _current.call = _last = call
+
+
+def leave():
+    """Ends the current call of this thread."""
+    _current.call = None
+
+
+def current_call():
+    """Returns the call of this thread, or of a thread that a function started, the newest one."""
+    return getattr(_current, "call", None) or _last
+
+
+def exception(name):
+    """Returns Salt's exception of this name; unknown ones are CommandExecutionError."""
+    found = getattr(shim.exceptions, name, None)
+    return found if isinstance(found, type) and issubclass(found, Exception) else shim.exceptions.CommandExecutionError
+
+
+def describe_error(error):
+    """Returns the class, message and traceback of an exception, as fields of a frame."""
+    kinds = ("CommandExecutionError", "SaltInvocationError", "CommandNotFoundError", "SaltRenderError")
+    kind = type(error).__name__
+    for name in kinds:
+        if isinstance(error, getattr(shim.exceptions, name)):
+            kind = name
+    if isinstance(error, SystemExit):
+        message = "the function ended Python with the status %s" % (error.code,)
+    else:
+        message = str(error)
+    trace = "".join(traceback.format_exception(type(error), error, error.__traceback__, limit=-50))
+    return {"class": kind, "message": message[:65536], "traceback": trace[-65536:]}
+
+
+class Current(collections.abc.MutableMapping):
+    """A mapping of the current call, such as `__pillar__`."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def value(self):
+        call = current_call()
+        return call.data.setdefault(self.name, {}) if call is not None else {}
+
+    def __getitem__(self, key):
+        return self.value()[key]
+
+    def __setitem__(self, key, value):
+        # Calls share what Brine sent: a change is for the own call alone.
+        own = dict(self.value())
+        own[key] = value
+        current_call().data[self.name] = own
+
+    def __delitem__(self, key):
+        own = dict(self.value())
+        del own[key]
+        current_call().data[self.name] = own
+
+    def __iter__(self):
+        return iter(self.value())
+
+    def __len__(self):
+        return len(self.value())
+
+    def __repr__(self):
+        return repr(self.value())
+
+    def copy(self):
+        """Returns a dictionary with the same entries."""
+        return dict(self.value())
+
+
+class Functions(collections.abc.Mapping):
+    """The functions of a kind by full name: the own ones, and below them Brine's."""
+
+    def __init__(self, loader, kind, names):
+        self.loader, self.kind, self.names = loader, kind, names
+
+    def __getitem__(self, name):
+        own = self.loader.find(self.kind, name)
+        if own is not None:
+            return own
+        if name not in self.names:
+            raise KeyError(name)
+
+        def remote(*args, **kwargs):
+            return self.loader.ask(self.kind, name, args, kwargs)
+
+        remote.__name__ = remote.__qualname__ = name.rpartition(".")[2]
+        return remote
+
+    def __contains__(self, name):
+        return name in self.names or self.loader.find(self.kind, name) is not None
+
+    def __iter__(self):
+        own = self.loader.functions(self.kind)
+        return iter(list(own) + [name for name in sorted(self.names) if name not in own])
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def __getattr__(self, module):
+        if module.startswith("__"):
+            raise AttributeError(module)
+        return Module(self, module)
+
+
+class Module:
+    """The functions of a module as attributes: `__salt__.cmd.run`."""
+
+    def __init__(self, functions, module):
+        self._functions, self._module = functions, module
+
+    def __getattr__(self, name):
+        try:
+            return self._functions["%s.%s" % (self._module, name)]
+        except KeyError:
+            raise AttributeError("%s.%s" % (self._module, name)) from None
+
+
+class Loader:
+    """All files of the directories, loaded when a function of theirs is looked for."""
+
+    def __init__(self, setup, ask):
+        self.ask = ask
+        self.files = setup["files"]
+        self.lock = threading.RLock()
+        self.loaded = {}
+        self.errors = {}
+        self.loading = set()
+        names = setup.get("functions", {})
+        self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
+            "modules", "states", "utils", "grains", "renderers")}
+        self.contexts = {kind: {} for kind in self.spaces}
+        shim.install()
+
+    def execute(self, frame):
+        """Carries out one call of Brine."""
+        kind = frame["kind"]
+        if kind == "describe":
+            return self.describe(frame["args"][0])
+        if kind == "grains":
+            return self.grains()
+        if kind == "py":
+            return self.render(*frame["args"])
+        function = self.find(kind, frame["fun"])
+        if function is None:
+            raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])
+        value = function(*frame["args"], **frame["kwargs"])
+        return list(value) if inspect.isgenerator(value) else value
+
+    def find(self, kind, name):
+        """Returns the own function of this full name, or nothing."""
+        return self.functions(kind).get(name) if isinstance(name, str) else None
+
+    def functions(self, kind):
+        """Returns the own functions of a kind by full name."""
+        with self.lock:
+            if kind in self.loaded:
+                return self.loaded[kind]
+            found, errors = {}, self.errors.setdefault(kind, {})
+            # Modules look for each other while they are loaded: they see those before them.
+            self.loaded[kind] = found
+            for path in self.files.get(kind, ()):
+                stem = os.path.basename(path).split(".")[0]
+                try:
+                    module = self.load(kind, stem, path)
+                    for name, function in self.public(kind, stem, module).items():
+                        found.setdefault(name, function)
+                except BaseException as error:  # pylint: disable=broad-except
+                    if type(error).__name__ == "Cancelled":
+                        del self.loaded[kind]
+                        raise
+                    about = describe_error(error)
+                    errors[stem] = "%s: %s: %s" % (path, about["class"], about["message"])
+            return found
+
+    def dunders(self, kind):
+        empty = {name: {} for name in ("__ret__", "__events__", "__proxy__", "__runner__", "__jid_event__", "__sdb__")}
+        empty.update({"__%s__" % name: Current(name) for name in ("opts", "grains", "pillar")})
+        empty.update({
+            "__salt__": self.spaces["modules"], "__states__": self.spaces["states"],
+            "__utils__": self.spaces["utils"], "__context__": self.contexts[kind],
+            "__env__": "base", "__sls__": "", "__lowstate__": {}, "__instance_id__": "", "__low__": {},
+        })
+        return empty
+
+    def load(self, kind, stem, path):
+        name = "brine_custom_%s_%s" % (kind, stem)
+        package = None
+        if os.path.isdir(path):
+            package, path = [path], os.path.join(path, "__init__.py")
+        spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=package)
+        module = importlib.util.module_from_spec(spec)
+        module.__dict__.update(self.dunders(kind))
+        sys.modules[name] = module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(name, None)
+            raise
+        return module
+
+    def public(self, kind, stem, module):
+        virtual = stem
+        if inspect.isfunction(getattr(module, "__virtual__", None)):
+            answer = module.__virtual__()
+            reason = None
+            if isinstance(answer, tuple):
+                answer, reason = answer[0], answer[1] if len(answer) > 1 else None
+            if not answer:
+                raise VirtualFalse(reason)
+            virtual = answer if isinstance(answer, str) else getattr(module, "__virtualname__", stem)
+        if hasattr(module, "__init__") and inspect.isfunction(module.__init__):
+            module.__init__(module.__opts__)
+        aliases = getattr(module, "__func_alias__", {})
+        functions = {}
+        for name in getattr(module, "__load__", None) or dir(module):
+            function = getattr(module, name, None)
+            if name.startswith("_") or not (inspect.isfunction(function) or isinstance(function, functools.partial)):
+                continue
+            if kind == "grains" and getattr(function, "__module__", None) != module.__name__:
+                continue
+            functions["%s.%s" % (virtual, aliases.get(name, name))] = function
+        return functions
+
+    def describe(self, kinds):
+        """Returns the functions of these kinds with their parameters, and the errors of files."""
+        return {
+            kind: {
+                "functions": {name: signature(function) for name, function in self.functions(kind).items()},
+                "errors": dict(self.errors.get(kind, {})),
+            }
+            for kind in kinds
+        }
+
+    def grains(self):
+        """Returns the grains of all functions, and the errors of those that fail."""
+        grains, errors = {}, {}
+        for name, function in self.functions("grains").items():
+            try:
+                takes = inspect.signature(function).parameters
+                value = function(**({"grains": dict(Current("grains"))} if "grains" in takes else {}))
+                if isinstance(value, dict):
+                    grains.update(value)
+            except Exception as error:  # pylint: disable=broad-except
+                errors[name] = "%s: %s" % (type(error).__name__, error)
+        return {"grains": grains, "errors": dict(self.errors["grains"], **errors)}
+
+    def render(self, path, source, sls, saltenv):
+        """Runs the function `run` of an SLS file and returns its result."""
+        module = types.ModuleType(os.path.basename(path))
+        module.__dict__.update(self.dunders("renderers"))
+        module.__dict__.update({"__sls__": sls, "__env__": saltenv, "__file__": path, "saltenv": saltenv, "sls": sls})
+        for name in ("salt", "grains", "pillar", "opts"):
+            module.__dict__[name] = module.__dict__["__%s__" % name]
+        exec(compile(source, path, "exec"), module.__dict__)
+        return module.run()
+
+
+class VirtualFalse(Exception):
+    """A file that does not want to be loaded."""
+
+    def __init__(self, reason):
+        super().__init__("__virtual__ returned False" + (": %s" % reason if reason else ""))
+
+
+def signature(function):
+    """Returns the documentation, outputter and parameters of a function."""
+    about = {"doc": function.__doc__ or "", "args": [], "defaults": [], "varargs": False, "kwargs": False}
+    module = sys.modules.get(getattr(function, "__module__", None))
+    out = getattr(module, "__outputter__", {}).get(getattr(function, "__name__", ""))
+    if isinstance(out, str):
+        about["out"] = out
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        about["varargs"] = about["kwargs"] = True
+        return about
+    for one in parameters:
+        if one.kind is one.VAR_POSITIONAL:
+            about["varargs"] = True
+        elif one.kind is one.VAR_KEYWORD:
+            about["kwargs"] = True
+        else:
+            about["args"].append(one.name)
+            if one.default is not one.empty:
+                plain = isinstance(one.default, (str, int, float, bool, type(None)))
+                about["defaults"].append(one.default if plain else repr(one.default))
+            elif about["defaults"]:
+                about["defaults"].append(None)
+    return about

@@ -1,0 +1,406 @@
+//! Calls of a real `python3`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_function::{Args, CallError, CallResult};
+use brine_value::{Map, Value, list, map};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Brine as functions see it: `test.echo`, and `nest.again`, which calls Python.
+struct Brine<'a> {
+    fixture: Option<&'a Fixture>,
+    /// The job ends when this file is there.
+    ends_with: Option<PathBuf>,
+}
+
+impl Services for Brine<'_> {
+    fn call(&self, kind: &str, function: &str, args: Args) -> CallResult {
+        match (kind, function) {
+            ("modules", "test.echo") => Ok(args.positional.into_iter().next().unwrap_or_default()),
+            ("modules", "nest.again") => {
+                let fixture = self.fixture.ok_or_else(|| CallError::execution("no fixture"))?;
+                fixture.call("own.nested", Args::default()).map_err(CallError::execution)
+            }
+            _ => Err(CallError::Execution(format!("{function} cannot"))),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.ends_with.as_ref().is_some_and(|path| path.exists())
+    }
+}
+
+const OWN: &str = r#"
+import os, time, sys, threading, signal, subprocess
+import salt.utils.files
+from salt.exceptions import CommandExecutionError
+import salt.utils.dictupdate as dictupdate
+
+__virtualname__ = "own"
+__func_alias__ = {"list_": "list"}
+
+def __virtual__():
+    return __virtualname__
+
+def __init__(opts):
+    __context__["init"] = opts["id"]
+
+def echo(value, *args, times=1, **kwargs):
+    """Return a value."""
+    return [value, list(args), times, kwargs]
+
+def ask(value):
+    return __salt__["test.echo"](value) + __salt__.test.echo("!") + __salt__["own.list"]()[0]
+
+def list_():
+    return ("a", 2)
+
+def dunders():
+    return [__opts__["id"], __grains__.get("os"), __pillar__["a"], __context__["init"], "test.echo" in __salt__]
+
+def missing():
+    return __salt__["no.such"]()
+
+def refused():
+    return __salt__["test.refuse"]()
+
+def fails():
+    raise CommandExecutionError("no disk")
+
+def divides():
+    return 1 / 0
+
+def leaves():
+    sys.exit(3)
+
+def prints():
+    print("printed")
+    os.write(1, b"raw")
+    subprocess.run(["echo", "child"])
+    return True
+
+def unsendable():
+    return object()
+
+def loop():
+    one = []
+    one.append(one)
+    return one
+
+def recurses():
+    return recurses()
+
+def crashes():
+    os._exit(7)
+
+def dies():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def hangs(path):
+    while True:
+        try:
+            open(path, "w").close()
+            time.sleep(600)
+        except BaseException:
+            pass
+
+def spins():
+    while True:
+        pass
+
+def asks():
+    while True:
+        __salt__["test.echo"](1)
+
+def forks():
+    pid = os.fork()
+    if pid == 0:
+        return "child"
+    os.waitpid(pid, 0)
+    return "parent"
+
+def nested():
+    return __salt__["nest.again"]()
+
+def changes():
+    __pillar__["a"] = 5
+    return __pillar__["a"]
+
+def pid():
+    return os.getpid()
+
+def stdin():
+    return sys.stdin.read()
+
+def huge():
+    return "x" * (65 << 20)
+
+def waits(path):
+    open(path + ".started", "w").close()
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    return os.getpid()
+
+def generated():
+    yield 1
+    yield 2
+"#;
+
+struct Fixture {
+    python: Python,
+    directory: TempDir,
+    data: Vec<(&'static str, Arc<Map>)>,
+}
+
+fn fixture() -> Fixture {
+    with_settings(Settings::default())
+}
+
+fn with_settings(settings: Settings) -> Fixture {
+    let directory = TempDir::new().unwrap();
+    let modules = directory.path().join("modules");
+    fs::create_dir(&modules).unwrap();
+    fs::write(modules.join("own_file.py"), OWN).unwrap();
+    fs::write(modules.join("broken.py"), "import no_such_thing\n").unwrap();
+    fs::write(modules.join("unwilling.py"), "def __virtual__():\n    return False, 'no such program'\n").unwrap();
+    let data = [("opts", map! {"id" => "m1"}), ("grains", map! {"os" => "Debian"}), ("pillar", map! {"a" => 1})];
+    let data = data.into_iter().map(|(name, map)| (name, Arc::new(map))).collect();
+    Fixture { python: Python::new(settings), directory, data }
+}
+
+fn brine() -> Brine<'static> {
+    Brine { fixture: None, ends_with: None }
+}
+
+/// Waits for another process.
+fn wait_until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+impl Fixture {
+    fn call(&self, function: &str, args: Args) -> Result<Value, PythonError> {
+        self.call_in("modules", function, args, None, &Brine { fixture: Some(self), ..brine() })
+    }
+
+    fn call_in(
+        &self,
+        kind: &str,
+        function: &str,
+        args: Args,
+        deadline: Option<Instant>,
+        services: &Brine,
+    ) -> Result<Value, PythonError> {
+        let setup = || {
+            let files = Files::find(&[("modules", self.path("modules")), ("grains", self.path("grains"))]);
+            let functions = ["test.echo", "test.refuse", "nest.again"].map(ToOwned::to_owned).to_vec();
+            Setup { files, functions: [("modules", functions)].into() }
+        };
+        self.python.call(Call { kind, function, args, data: self.data.clone(), deadline }, setup, services)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn plain(&self, function: &str) -> Result<Value, PythonError> {
+        self.call(function, Args::default())
+    }
+
+    fn error(&self, function: &str) -> String {
+        self.plain(function).unwrap_err().to_string()
+    }
+}
+
+#[test]
+fn functions_are_called_with_all_that_the_loader_gives() {
+    let fixture = fixture();
+    assert!(!fixture.python.is_running());
+    let args =
+        Args { positional: list![1, "b"].as_list().unwrap().to_vec(), keyword: map! {"times" => 3, "z" => "ü"} };
+    assert_eq!(fixture.call("own.echo", args), Ok(list![1, list!["b"], 3, map! {"z" => "ü"}]));
+    for (function, value) in [
+        ("own.list", list!["a", 2]),
+        ("own.dunders", list!["m1", "Debian", 1, "m1", true]),
+        ("own.changes", 5.into()),
+        ("own.dunders", list!["m1", "Debian", 1, "m1", true]),
+        ("own.prints", true.into()),
+        ("own.stdin", "".into()),
+        ("own.generated", list![1, 2]),
+        ("own.forks", "parent".into()),
+    ] {
+        assert_eq!(fixture.plain(function), Ok(value), "{function}");
+    }
+    assert_eq!(fixture.call("own.ask", Args::positional(["x".into()])), Ok("x!a".into()));
+    for value in [Value::Nil, (-129).into(), i64::MIN.into(), u64::MAX.into(), 1.5.into(), Value::Bytes(vec![0, 255])] {
+        let echoed = fixture.call("own.echo", Args::positional([value.clone()])).unwrap();
+        assert_eq!(echoed.as_list().unwrap()[0], value);
+    }
+}
+
+#[test]
+fn exceptions_are_the_errors_of_their_calls() {
+    let fixture = fixture();
+    for (function, message) in [
+        ("own.fails", "CommandExecutionError: no disk"),
+        ("own.divides", "ZeroDivisionError: division by zero"),
+        ("own.leaves", "SystemExit: the function ended Python with the status 3"),
+        ("own.missing", "KeyError: 'no.such'"),
+        ("own.refused", "CommandExecutionError: test.refuse cannot"),
+        ("own.unsendable", "TypeError: a value of the type 'object' cannot be sent"),
+        ("own.loop", "TypeError: a value that nests deeper than 100 levels cannot be sent"),
+        ("own.recurses", "RecursionError: maximum recursion depth exceeded"),
+        ("own.huge", "TypeError: the value takes"),
+        ("own.nosuch", "CommandNotFoundError: 'own.nosuch' is not available."),
+        ("own.nested", "16 calls of Python stand on top of each other"),
+    ] {
+        let error = fixture.error(function);
+        assert!(error.contains(message), "{function}: {error}");
+    }
+    assert_eq!(fixture.plain("own.list"), Ok(list!["a", 2]));
+}
+
+#[test]
+fn a_crash_ends_the_calls_in_it_and_the_next_call_starts_again() {
+    let fixture = fixture();
+    assert_eq!(fixture.error("own.crashes"), "the Python process ended during the call: exit status: 7");
+    assert_eq!(fixture.plain("own.list"), Ok(list!["a", 2]));
+    assert_eq!(fixture.error("own.dies"), "the Python process ended during the call: signal: 9 (SIGKILL)");
+    assert_eq!(fixture.plain("own.list"), Ok(list!["a", 2]));
+}
+
+#[test]
+fn hanging_functions_are_cancelled() {
+    let fixture = fixture();
+    let pid = fixture.plain("own.pid").unwrap();
+    let deadline = || Some(Instant::now() + Duration::from_millis(200));
+    for function in ["own.spins", "own.asks"] {
+        let result = fixture.call_in("modules", function, Args::default(), deadline(), &brine());
+        assert_eq!(result, Err(PythonError::Cancelled("its deadline has passed")), "{function}");
+    }
+    assert_eq!(fixture.plain("own.pid"), Ok(pid.clone()), "a function that can be interrupted costs no process");
+    let path = fixture.path("started");
+    let ended = Brine { fixture: None, ends_with: Some(path.clone()) };
+    let args = Args::positional([path.display().to_string().into()]);
+    let hangs = fixture.call_in("modules", "own.hangs", args, None, &ended);
+    assert_eq!(hangs, Err(PythonError::Cancelled("its job was ended")));
+    assert_ne!(fixture.plain("own.pid"), Ok(pid), "a process with a function that hangs is replaced");
+}
+
+#[test]
+fn a_thousand_calls_run_at_once() {
+    let fixture = fixture();
+    std::thread::scope(|scope| {
+        let calls: Vec<_> = (0..1000)
+            .map(|n: i64| {
+                let fixture = &fixture;
+                scope.spawn(move || fixture.call("own.ask", Args::positional([n.to_string().into()])))
+            })
+            .collect();
+        for (n, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.join().unwrap(), Ok(format!("{n}!a").into()));
+        }
+    });
+}
+
+#[test]
+fn a_replaced_file_is_loaded_after_a_restart_and_running_calls_end_in_the_old_one() {
+    let fixture = fixture();
+    let pid = fixture.plain("own.pid").unwrap();
+    fs::write(
+        fixture.path("modules/own_file.py"),
+        "__virtualname__ = 'own'\ndef __virtual__():\n    return 'own'\ndef list_():\n    return 'new'\n",
+    )
+    .unwrap();
+    assert_eq!(fixture.plain("own.pid"), Ok(pid.clone()));
+    let (go, started) = (fixture.path("go"), fixture.path("go.started"));
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| fixture.call("own.waits", Args::positional([go.display().to_string().into()])));
+        wait_until(|| started.exists());
+        fixture.python.restart();
+        assert_eq!(fixture.plain("own.list_"), Ok("new".into()));
+        fs::write(&go, "").unwrap();
+        assert_eq!(waits.join().unwrap(), Ok(pid));
+    });
+}
+
+#[test]
+fn an_idle_process_ends() {
+    let fixture = with_settings(Settings { idle: Duration::from_millis(100), ..Settings::default() });
+    let pid = fixture.plain("own.pid").unwrap().to_string();
+    let process = Path::new("/proc").join(pid);
+    wait_until(|| !process.exists());
+    assert!(!fixture.python.is_running());
+    assert_eq!(fixture.plain("own.list"), Ok(list!["a", 2]));
+}
+
+#[test]
+fn functions_and_files_that_fail_are_described() {
+    let fixture = fixture();
+    let described = fixture.call_in("describe", "", Args::positional([list!["modules"]]), None, &brine()).unwrap();
+    let modules = described.get("modules").unwrap();
+    let echo = modules.get("functions").and_then(|functions| functions.get("own.echo")).unwrap();
+    let expected = map! {
+        "doc" => "Return a value.", "args" => list!["value", "times"], "defaults" => list![1],
+        "varargs" => true, "kwargs" => true,
+    };
+    assert_eq!(echo, &Value::from(expected));
+    let errors = modules.get("errors").unwrap();
+    let error = |stem: &str| errors.get(stem).unwrap().to_string();
+    assert!(error("broken").ends_with("broken.py: ModuleNotFoundError: No module named 'no_such_thing'"));
+    assert!(error("unwilling").ends_with("__virtual__ returned False: no such program"));
+}
+
+#[test]
+fn grains_are_collected() {
+    let fixture = fixture();
+    fs::create_dir(fixture.path("grains")).unwrap();
+    let own = "def rack():\n    return {'rack': 4}\ndef bad(grains):\n    return {'x': grains['os'] + 1}\n";
+    fs::write(fixture.path("grains/own.py"), own).unwrap();
+    let grains = fixture.call_in("grains", "", Args::default(), None, &brine()).unwrap();
+    assert_eq!(grains.get("grains"), Some(&Value::from(map! {"rack" => 4})));
+    assert!(
+        grains.get("errors").and_then(|errors| errors.get("own.bad")).unwrap().to_string().starts_with("TypeError")
+    );
+}
+
+#[test]
+fn missing_interpreters_are_named() {
+    let fixture = with_settings(Settings::read(&map! {"venv" => "/nonexistent"}.into()).unwrap());
+    assert_eq!(
+        fixture.error("own.list"),
+        "Python modules cannot run: '/nonexistent/bin/python3' is not installed; install Python 3.9 or later, or name it \
+         in 'python_host'"
+    );
+}
+
+#[test]
+fn files_that_others_can_write_are_not_loaded() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = fixture();
+    let find = || Files::find(&[("modules", fixture.path("modules"))]).of("modules").len();
+    assert_eq!(find(), 3);
+    fs::set_permissions(fixture.path("modules/broken.py"), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(find(), 2);
+    fs::set_permissions(fixture.path("modules"), fs::Permissions::from_mode(0o777)).unwrap();
+    assert_eq!(find(), 0);
+}
+
+#[test]
+fn the_option_is_validated() {
+    for (option, message) in [
+        (map! {"idle" => 0}, "expected 'idle' from 1 to 86400 seconds"),
+        (map! {"vnv" => "/x"}, "expected 'path', 'venv' and 'idle', got 'vnv'"),
+    ] {
+        assert!(Settings::read(&option.into()).unwrap_err().ends_with(message));
+    }
+    assert_eq!(Settings::read(&"/x".into()).unwrap().interpreter, Path::new("/x"));
+}
