@@ -260,7 +260,7 @@ highstate_run:
                 match reactions(source, &pending(id)) {
                     Ok(found) => assert_eq!(found, accepts(id), "{id}"),
                     Err(error) => {
-                        assert!(error.contains("yaml_encode") || error.contains("is not literal there"), "{error}")
+                        assert!(error.contains("yaml_encode") || error.contains("is not literal there"), "{error}");
                     }
                 }
             }

@@ -195,19 +195,17 @@ impl DatabaseServer {
     /// Returns the options of a returner for a database of this server.
     pub fn opts(&self, returner: &str, database: &str) -> Map {
         let port = i64::from(self.port);
-        match returner {
-            "mysql" => map! {
+        if returner == "mysql" {
+            return map! {
                 "mysql.host" => "127.0.0.1", "mysql.port" => port, "mysql.user" => "salt", "mysql.pass" => "secret",
                 "mysql.db" => database, "id" => "boss",
-            },
-            _ => {
-                let password = if returner == "postgres" { "passwd" } else { "pass" };
-                let option = |name: &str| format!("returner.{returner}.{name}");
-                map! {
-                    option("host") => "127.0.0.1", option("port") => port, option("user") => "salt",
-                    option(password) => "secret", option("db") => database, "id" => "boss",
-                }
-            }
+            };
+        }
+        let password = if returner == "postgres" { "passwd" } else { "pass" };
+        let option = |name: &str| format!("returner.{returner}.{name}");
+        map! {
+            option("host") => "127.0.0.1", option("port") => port, option("user") => "salt",
+            option(password) => "secret", option("db") => database, "id" => "boss",
         }
     }
 }
