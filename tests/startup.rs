@@ -44,7 +44,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
     ("master_job_cache: couchdb\n", "option 'master_job_cache': unknown returner 'couchdb'"),
     ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
-    ("reactor: 5\n", "option 'reactor': 'reactor' is a list"),
+    ("reactor: 5\n", "option 'reactor': 'reactor' is invalid: expected a list"),
     ("ciphers: [rot13]\n", "option 'ciphers': "),
     ("keys.cache_driver: redis\n", "option 'keys.cache_driver': "),
     ("key_pass: sdb://vault/pass\n", "option 'key_pass': "),
