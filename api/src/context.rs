@@ -18,9 +18,6 @@ use crate::error::ApiError;
 use crate::format::{Format, Payload};
 use crate::listener::Client;
 
-/// The timeout of receiving a body.
-const BODY_TIME: Duration = Duration::from_secs(60);
-
 /// A request.
 pub(crate) struct Context {
     pub api: Arc<Api>,
@@ -94,7 +91,8 @@ impl Context {
             Ok(body.freeze())
         };
         let timed_out = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "Receiving the body timed out");
-        tokio::time::timeout(BODY_TIME, receiving).await.map_err(timed_out)?
+        let timeout = Duration::from_secs(self.api.options.body_timeout.max(1));
+        tokio::time::timeout(timeout, receiving).await.map_err(timed_out)?
     }
 
     /// Receives and parses the body.

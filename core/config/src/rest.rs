@@ -113,6 +113,8 @@ rest_options! {
     max_request_body_size: usize = 1 << 20,
     /// The timeout of the head of a request, also of an idle connection, in seconds.
     head_timeout: u64 = 30,
+    /// The timeout of the whole body of a request, in seconds.
+    body_timeout: u64 = 60,
     /// The addresses from which requests are answered; all if it is empty.
     authorized_ips: Vec<String> = Vec::new(),
     /// The addresses from which users may log in: `users`, a mapping of user to addresses, each `*` for all.
