@@ -133,6 +133,8 @@ async fn every_client_answers_in_salts_form() {
     assert_eq!(local("local", map! {"tgt" => "nobody"}).first(), Value::map());
     let batch = local("local_batch", map! {"batch" => "100%"}).data();
     assert_eq!(batch.get("return").unwrap().as_list().unwrap().len(), 2, "{batch}");
+    let parts = local("local_batch", map! {"batch" => "1", "batch_wait" => 1}).data();
+    assert_eq!(parts.get("return").unwrap().as_list().unwrap().len(), 2, "{parts}");
     let subset = local("local_subset", map! {"sub" => "1"}).first();
     assert_eq!(subset.as_map().unwrap().len(), 1);
     let missing = local("local", map! {"tgt" => list!["web1", "web9"], "tgt_type" => "list"}).first();

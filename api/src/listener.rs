@@ -51,11 +51,11 @@ impl Client {
     }
 }
 
-/// The counts of open connections.
+/// The counts of open connections; those of an IPv6 network count together, as one host can use all of its addresses.
 #[derive(Default)]
 struct Counts {
     all: usize,
-    by_address: HashMap<IpAddr, usize>,
+    by_network: HashMap<IpAddr, usize>,
 }
 
 /// The slots for connections.
@@ -69,14 +69,14 @@ impl Places {
     /// Takes a slot; `None` if there are too many connections.
     fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
         let mut counts = self.counts.lock();
-        let of_address = counts.by_address.get(&address).copied().unwrap_or(0);
+        let of_address = counts.by_network.get(&address).copied().unwrap_or(0);
         // A proxy on this host has one address for all its clients.
         let is_full = counts.all >= self.most || (of_address >= self.most_of_address && !address.is_loopback());
         if is_full {
             return None;
         }
         counts.all += 1;
-        counts.by_address.insert(address, of_address + 1);
+        counts.by_network.insert(address, of_address + 1);
         metrics::CONNECTIONS.add(1);
         Some(Place { places: Arc::clone(self), address })
     }
@@ -93,10 +93,10 @@ impl Drop for Place {
         metrics::CONNECTIONS.sub(1);
         let mut counts = self.places.counts.lock();
         counts.all -= 1;
-        if let Some(count) = counts.by_address.get_mut(&self.address) {
+        if let Some(count) = counts.by_network.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
-                counts.by_address.remove(&self.address);
+                counts.by_network.remove(&self.address);
             }
         }
     }
@@ -180,7 +180,7 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>) {
             }
         };
         let address = peer.ip().to_canonical();
-        let Some(place) = places.take(address) else {
+        let Some(place) = places.take(brine_auth::network(address)) else {
             metrics::CONNECTIONS_REFUSED.add(1);
             tracing::debug!(%address, "a connection of the API is refused: there are too many");
             continue;
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_are_limited_in_total_and_by_address() {
+    fn connections_are_limited_in_total_and_by_network() {
         let places = Arc::new(Places { counts: Mutex::default(), most: 5, most_of_address: 2 });
         let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
         let own = IpAddr::from([127, 0, 0, 1]);
@@ -269,6 +269,6 @@ mod tests {
         taken.remove(0);
         assert!(places.take(one).is_some());
         drop(taken);
-        assert!(places.counts.lock().by_address.is_empty());
+        assert!(places.counts.lock().by_network.is_empty());
     }
 }

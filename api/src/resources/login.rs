@@ -143,7 +143,7 @@ impl Context {
 
     /// Returns the address that failures count for. Addresses of this host belong to a proxy, or to the user.
     fn counted_address(&self) -> Option<IpAddr> {
-        Some(self.client.address).filter(|address| !address.is_loopback())
+        Some(brine_auth::network(self.client.address)).filter(|address| !address.is_loopback())
     }
 
     fn check_pause(&self) -> Result<(), ApiError> {

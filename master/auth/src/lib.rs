@@ -16,5 +16,5 @@ pub use acl::{Acl, CallKind, FIND_JOB, JobRequest};
 pub use blacklist::Blacklist;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};
-pub use throttle::Throttle;
+pub use throttle::{Throttle, network};
 pub use tokens::{NewToken, Token, TokenStore};

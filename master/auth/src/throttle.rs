@@ -48,11 +48,11 @@ impl Failures {
     }
 }
 
-/// Returns the address that failures count for: for IPv6 the /64 network, as one host can use all of its addresses.
-fn network(address: IpAddr) -> IpAddr {
+/// Returns the address that limits count for: for IPv6 the /64 network, as one host can use all of its addresses.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
-        v4 @ IpAddr::V4(_) => v4,
+        IpAddr::V6(address) if !address.is_loopback() => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+        own_or_v4 => own_or_v4,
     }
 }
 
@@ -158,6 +158,18 @@ mod tests {
         throttle.record(address("2001:db8::4"), "ldap", "ann", false, begun);
         assert_eq!(throttle.remaining(address("2001:db8::9"), "ldap", "bob", begun).as_secs(), 1);
         assert_eq!(throttle.remaining(address("2001:db8:0:1::9"), "ldap", "bob", begun).as_secs(), 0);
+    }
+
+    #[test]
+    fn networks_keep_loopback_addresses() {
+        for (address, expected) in [
+            ("::1", "::1"),
+            ("127.0.0.1", "127.0.0.1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("2001:db8::1:2", "2001:db8::"),
+        ] {
+            assert_eq!(network(address.parse().unwrap()), expected.parse::<IpAddr>().unwrap());
+        }
     }
 
     #[test]
