@@ -7,7 +7,7 @@ mod support;
 
 use std::process::{Child, Command, Stdio};
 
-use browser::Browser;
+use browser::{Browser, click, enter, go, log_in, sees};
 use support::{BRINE, System, free_port, stdout, until};
 
 const CONFIG: &str = "auto_accept: False
@@ -75,44 +75,6 @@ async fn start() -> (System, Api, String) {
     })
     .await;
     (system, Api(child), format!("http://127.0.0.1:{port}/console"))
-}
-
-/// Logs in with a password.
-fn log_in(browser: &Browser, password: &str) {
-    browser.until("document.querySelector('form.login')");
-    browser.run(&format!(
-        "const form = document.querySelector('form.login'); form.elements.eauth.value = 'sharedsecret'; \
-         form.elements.username.value = 'admin'; form.elements.password.value = '{password}'; form.requestSubmit();"
-    ));
-}
-
-/// Shows a view.
-fn go(browser: &Browser, view: &str) {
-    browser.run(&format!("location.hash = '#/{view}';"));
-    browser.until(&format!("document.querySelector('.view.{}')", view.split(['/', '?']).next().unwrap()));
-}
-
-/// Clicks on the first element of a selector with this text.
-fn click(browser: &Browser, selector: &str, text: &str) {
-    browser.until(&format!(
-        "(() => {{ const found = [...document.querySelectorAll('{selector}')].find((one) => !one.disabled && !one.hidden \
-         && one.innerText.includes({text:?})); found?.click(); return Boolean(found); }})()"
-    ));
-}
-
-/// Waits for a text in the page.
-fn sees(browser: &Browser, text: &str) {
-    browser.until(&format!("document.body.innerText.includes({text:?})"));
-}
-
-/// Sets the value of an input by its label.
-fn enter(browser: &Browser, label: &str, value: &str) {
-    browser.until(&format!(
-        "(() => {{ const label = [...document.querySelectorAll('.field label')].find((one) => one.innerText === {label:?}); \
-         const input = label && document.getElementById(label.htmlFor); if (!input) return false; input.value = {value:?}; \
-         input.dispatchEvent(new Event('input', {{ bubbles: true }})); input.dispatchEvent(new Event('change', {{ bubbles: true }})); \
-         return true; }})()"
-    ));
 }
 
 async fn publish(system: &System, tag: &str, data: &str) -> String {

@@ -31,6 +31,10 @@ use crate::wheel::{self, WheelContext, WheelHost};
 /// Functions that return events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
 
+/// Functions that local tools call once for each page of the journal. Their calls publish no events, or each page would
+/// append two events to the journal that is read.
+const PAGED: &[&str] = &["event_bus.since"];
+
 /// Internal functions of the tools, which are not listed as jobs.
 const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
 
@@ -173,10 +177,24 @@ impl RunnerCalls {
     pub async fn start(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str, cause: &Map) -> Started {
         let call = NewCall::new(kind, function, args, user, Jid::new());
         let call = self.publish_new(NewCall { cause: cause.clone(), ..call }, cause).await;
-        let (jid, tag, calls) = (call.jid.clone(), call.tag.clone(), Arc::clone(self));
+        self.start_call(call, true)
+    }
+
+    /// Starts a call of a client with the master's key. Reads of the journal publish no events.
+    pub async fn start_for_tool(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str) -> Started {
+        if kind == Kind::Runner && PAGED.contains(&function) {
+            return self.start_call(NewCall::new(kind, function, args, user, Jid::new()), false);
+        }
+        self.start(kind, function, args, user, &Map::new()).await
+    }
+
+    fn start_call(self: &Arc<Self>, call: NewCall, has_events: bool) -> Started {
+        let (jid, tag, function, calls) = (call.jid.clone(), call.tag.clone(), call.function.clone(), Arc::clone(self));
         let outcome = self.services.executors.jobs.start(move |may_block| {
             let mut body = calls.call(&call, may_block);
-            may_block.wait(calls.publish_return(&call, &body));
+            if has_events {
+                may_block.wait(calls.publish_return(&call, &body));
+            }
             // The answer to a client has a stamp, as the event has.
             body.insert(STAMP.into(), stamp().into());
             body

@@ -1,4 +1,5 @@
-//! Chromium for tests, driven over WebDriver's HTTP.
+//! Chromium for tests, driven over WebDriver's HTTP, and the elements of the console.
+#![allow(dead_code)]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -133,4 +134,42 @@ impl Drop for Browser {
         _ = self.driver.wait();
         _ = self.folder.path();
     }
+}
+
+/// Logs in to the console as the user admin of sharedsecret.
+pub fn log_in(browser: &Browser, password: &str) {
+    browser.until("document.querySelector('form.login')");
+    browser.run(&format!(
+        "const form = document.querySelector('form.login'); form.elements.eauth.value = 'sharedsecret'; \
+         form.elements.username.value = 'admin'; form.elements.password.value = '{password}'; form.requestSubmit();"
+    ));
+}
+
+/// Shows a view of the console.
+pub fn go(browser: &Browser, view: &str) {
+    browser.run(&format!("location.hash = '#/{view}';"));
+    browser.until(&format!("document.querySelector('.view.{}')", view.split(['/', '?']).next().unwrap()));
+}
+
+/// Clicks on the first element of a selector with this text.
+pub fn click(browser: &Browser, selector: &str, text: &str) {
+    browser.until(&format!(
+        "(() => {{ const found = [...document.querySelectorAll('{selector}')].find((one) => !one.disabled && !one.hidden \
+         && one.innerText.includes({text:?})); found?.click(); return Boolean(found); }})()"
+    ));
+}
+
+/// Waits for a text in the page.
+pub fn sees(browser: &Browser, text: &str) {
+    browser.until(&format!("document.body.innerText.includes({text:?})"));
+}
+
+/// Sets the value of an input by its label.
+pub fn enter(browser: &Browser, label: &str, value: &str) {
+    browser.until(&format!(
+        "(() => {{ const label = [...document.querySelectorAll('.field label')].find((one) => one.innerText === {label:?}); \
+         const input = label && document.getElementById(label.htmlFor); if (!input) return false; input.value = {value:?}; \
+         input.dispatchEvent(new Event('input', {{ bubbles: true }})); input.dispatchEvent(new Event('change', {{ bubbles: true }})); \
+         return true; }})()"
+    ));
 }

@@ -47,8 +47,14 @@ struct Watched {
 impl Watched {
     fn new(directory: PathBuf, started: Map) -> Self {
         let stamps = stamps(&directory, &started);
-        let known = read(&directory).ok();
-        Watched { directory, started, stamps, known }
+        match read(&directory) {
+            // Changed since the master read them: the first poll finds it. Options that the files do not set have their
+            // defaults here, and may come from elsewhere.
+            Ok(known) if known.iter().any(|(name, value)| value.is_truthy() && started.get(name) != Some(value)) => {
+                Watched { directory, started, stamps: Stamps::default(), known: None }
+            }
+            known => Watched { directory, started, stamps, known: known.ok() },
+        }
     }
 
     fn poll(&mut self) -> Found {
@@ -166,4 +172,27 @@ fn stamps(directory: &Path, opts: &Map) -> Stamps {
         Some((path, (status.mtime(), status.mtime_nsec(), status.size(), status.ino())))
     };
     paths.into_iter().filter_map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_since_the_master_read_its_files_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(folder.path().join("master"), text).unwrap();
+        write("reactor:\n  - 'one': [/one.sls]\n");
+        let started = read(folder.path()).unwrap();
+        let watched = |started: &Map| Watched::new(folder.path().to_owned(), started.clone());
+        assert!(matches!(watched(&started).poll(), Found::Unchanged));
+        write("reactor:\n  - 'one': [/one.sls]\n  - 'two': [/two.sls]\n");
+        let mut late = watched(&started);
+        let found = late.poll();
+        assert!(matches!(&found, Found::Options { entries, .. } if entries.all().len() == 2));
+        assert!(matches!(late.poll(), Found::Unchanged));
+        // Options from elsewhere stay.
+        write("id: m\n");
+        assert!(matches!(watched(&started).poll(), Found::Unchanged));
+    }
 }

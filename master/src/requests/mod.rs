@@ -258,7 +258,10 @@ impl Requests {
             Ok(caller) => caller,
             Err(refusal) => return clear(refusal.of_call()),
         };
-        let started = self.calls.start(kind, &fun, args, caller.name(), &Map::new()).await;
+        let started = match &caller {
+            User::Master(name) if !asynchronous => self.calls.start_for_tool(kind, &fun, args, name).await,
+            caller => self.calls.start(kind, &fun, args, caller.name(), &Map::new()).await,
+        };
         if asynchronous {
             return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }

@@ -1,0 +1,112 @@
+//! The console in Chromium beside 1,000 minions and 100,000 events.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/browser.rs"]
+mod browser;
+mod support;
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use brine_bus::SocketNames;
+use brine_event::Event;
+use brine_value::map;
+use brine_zmtp::Push;
+use browser::{Browser, click, enter, go, log_in, sees};
+use support::BRINE;
+use support::api::Api;
+
+const CONFIG: &str = "api_pidfile: api.pid
+api_logfile: ''
+sharedsecret: 0123456789abcdef
+external_auth:
+  sharedsecret:
+    admin: ['.*', '@runner', '@wheel', '@jobs']
+netapi_enable_clients: [local, local_async, runner, wheel]
+rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
+";
+const MINIONS: usize = 1_000;
+const EVENTS: usize = 100_000;
+/// The elements of a page with long lists: only rows in view exist.
+const MOST_ELEMENTS: u64 = 3_000;
+
+/// Simulated minions, killed on drop.
+struct Swarm(Child);
+
+impl Swarm {
+    fn start(api: &Api) -> Self {
+        let (port, count) = (api.system.ret_port.to_string(), MINIONS.to_string());
+        let mut child = Command::new(BRINE)
+            .args(["swarm", "--port", &port, "--minions", &count, "--prefix", "sim", "--json", "--dir"])
+            .arg(api.system.path("swarm"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with(&format!("{{\"minions\": {MINIONS},")), "{line}");
+        Swarm(child)
+    }
+}
+
+impl Drop for Swarm {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Asserts that the page is small, whatever its lists have.
+fn is_small(browser: &Browser) {
+    let elements = browser.run("return document.querySelectorAll('*').length;").as_u64().unwrap();
+    assert!(elements < MOST_ELEMENTS, "{elements} elements");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
+    let api = Api::start(CONFIG, &[], &[]).await;
+    let _swarm = Swarm::start(&api);
+    let browser = Browser::start(1280);
+    browser.open(&format!("{}/console", api.url));
+    log_in(&browser, "0123456789abcdef");
+
+    go(&browser, "minions");
+    sees(&browser, "1,000 of 1,000 minions, 1,000 connected");
+    is_small(&browser);
+    browser.shoot("minions-1000");
+
+    // All return to one job.
+    go(&browser, "run");
+    sees(&browser, "1,000 minions match.");
+    click(&browser, "form button", "Run");
+    sees(&browser, "1,000 done, 0 failed, 0 waiting of 1,000 minions");
+    is_small(&browser);
+    browser.shoot("run-1000");
+
+    // The bus live, at the pace of the publisher.
+    go(&browser, "bus");
+    sees(&browser, "live");
+    click(&browser, "button", "Clear");
+    let mut push = Push::connect(&SocketNames::master().pull_endpoint(&api.system.path("run"))).await.unwrap();
+    for number in 0..EVENTS {
+        let event = Event::from_map(&format!("load/{number}"), &map! {"id" => "web1", "number" => number}).unwrap();
+        push.send(event.frame()).await.unwrap();
+    }
+    sees(&browser, "load/99999");
+    let shown = browser.run("return document.querySelector('.view.bus').innerText.match(/([\\d,]+) events/)[1];");
+    let shown: usize = shown.as_str().unwrap().replace(',', "").parse().unwrap();
+    assert!(shown > 0 && shown <= EVENTS, "{shown} events");
+    is_small(&browser);
+    browser.shoot("bus-100000");
+    enter(&browser, "Tag", "load/4242?");
+    sees(&browser, "load/42420");
+    // Replay reads the journal, which has all.
+    enter(&browser, "Replay from", "30m");
+    enter(&browser, "Tag", "load/777*");
+    click(&browser, "button", "Replay");
+    sees(&browser, "load/77799");
+    browser.until("document.querySelector('.view.bus').innerText.includes('111 events')");
+    go(&browser, "jobs");
+    sees(&browser, "test.ping");
+    assert_eq!(browser.errors(), Vec::<String>::new());
+}
