@@ -177,9 +177,9 @@ shared_options! {
     state_events: bool = false,
     /// The state modules whose states minions aggregate; `True` for all.
     state_aggregate: Value = Value::Bool(false),
-    /// Options of the Jinja environment of templates.
+    /// Options of the Jinja environment of templates: `trim_blocks`, `lstrip_blocks`.
     jinja_env: Map = Map::new(),
-    /// Options of the Jinja environment of SLS files.
+    /// Options of the Jinja environment of SLS files: `trim_blocks`, `lstrip_blocks`.
     jinja_sls_env: Map = Map::new(),
     /// Whether whitespace before a Jinja block is removed.
     jinja_lstrip_blocks: bool = false,

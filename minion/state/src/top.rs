@@ -26,22 +26,25 @@ pub struct Top {
 type Sections = IndexMap<String, IndexMap<Value, Value>>;
 
 impl Top {
-    /// Reads the top files of all environments, or of one, and matches their targets with this minion.
+    /// Reads the top files of all environments, or of one, and matches their targets with this minion. `known` are all
+    /// environments; `None` if the master must be asked for them.
     pub fn read(
         context: &Context,
         source: &Source,
         state_top: &str,
         saltenv: Option<&str>,
+        known: Option<&[String]>,
         facts: &impl Facts,
     ) -> Self {
         let files = &context.minion.files;
-        let opts = &context.config().opts;
+        let opts = &*context.opts();
         // Listed once: it is a request to the master.
-        let all = LazyCell::new(|| {
-            files.environments().unwrap_or_else(|error| {
+        let all = LazyCell::new(|| match known {
+            Some(known) => known.to_vec(),
+            None => files.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "listing the environments failed");
                 Vec::new()
-            })
+            }),
         });
         let environments = match saltenv.map(str::to_owned).or_else(|| shared::state_top_saltenv(opts)) {
             Some(saltenv) => vec![saltenv],
@@ -78,7 +81,7 @@ impl Top {
         verify(&sections, &mut top.errors);
         let known = |environment: &str| all.iter().any(|one| one == environment);
         tracing::debug!(state_top, ?environments, "top files read");
-        let told = top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        let told = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
         }
