@@ -168,17 +168,17 @@ fn options_of_an_importer_apply_only_to_its_imports() {
 
 #[test]
 fn whitespace_around_blocks_follows_the_cache_and_the_line_of_options() {
-    let source = "  {% if true %}\n a\n  {% endif %}\nb\n";
+    let source = "x\n  {% if true %}\n a\n  {% endif %}\nb\n";
     for (trim, lstrip, line, text) in [
-        (false, false, "", "  \n a\n  \nb\n"),
-        (true, false, "", "   a\n  b\n"),
-        (false, true, "", "\n a\n\nb\n"),
-        (true, true, "", " a\nb\n"),
-        (true, true, "#jinja2: {\"trim_blocks\": false}\n", "\n a\n\nb\n"),
-        (false, false, "#jinja2: {\"lstrip_blocks\": true}\n", "\n a\n\nb\n"),
+        (false, false, "", "x\n  \n a\n  \nb\n"),
+        (true, false, "", "x\n   a\n  b\n"),
+        (false, true, "", "x\n\n a\n\nb\n"),
+        (true, true, "", "x\n a\nb\n"),
+        (true, true, "#jinja2: {\"trim_blocks\": false}\n", "x\n\n a\n\nb\n"),
+        (false, false, "#jinja2: {\"lstrip_blocks\": true}\n", "x\n\n a\n\nb\n"),
     ] {
         let cache = ImportCache::with_blocks(Blocks { trim, lstrip });
-        let host = Host::new().with_files(Changing(Arc::new(Mutex::new("  {% if true %}\n a\n  {% endif %}\nb\n"))));
+        let host = Host::new().with_files(Changing(Arc::new(Mutex::new("x\n  {% if true %}\n a\n  {% endif %}\nb\n"))));
         // Imports have the options of their importer.
         for source in [format!("{line}{source}"), format!("{line}{{% include 'f' %}}\n")] {
             let rendered = Template::compile_sharing(&cache, "t", &source).unwrap().render(&context(), &host).unwrap();
