@@ -91,8 +91,6 @@ pub struct StateRun {
     /// The options of the run.
     pub options: Options,
     source: Source,
-    /// The environments of the master, if it sent them with its options.
-    environments: Option<Vec<String>>,
 }
 
 impl StateRun {
@@ -131,8 +129,9 @@ impl StateRun {
         seen.insert("grains".into(), Value::Map((*context.grains()).clone()));
         seen.insert("pillar".into(), Value::Map((*pillar).clone()));
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
-        let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar);
-        StateRun { context, options, source, environments }
+        let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar)
+            .with_environments(environments);
+        StateRun { context, options, source }
     }
 
     /// Returns the environment of SLS files without an explicit one.
@@ -150,9 +149,7 @@ impl StateRun {
         let of_opts = shared::state_top(&self.context.opts());
         let state_top = self.options.state_top.as_deref().unwrap_or(&of_opts);
         let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top);
-        let environments = self.environments.as_deref();
-        let facts = OwnFacts::of(&self.context);
-        Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), environments, &facts)
+        Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &OwnFacts::of(&self.context))
     }
 
     /// Returns the SLS files of an environment, sorted.

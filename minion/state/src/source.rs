@@ -29,6 +29,8 @@ pub struct Source {
     imports: ImportCache,
     /// The templates that its other templates import.
     template_imports: ImportCache,
+    /// The environments, if the master sent them with its options.
+    environments: Option<Vec<String>>,
     /// The files of an environment, listed once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
@@ -48,7 +50,29 @@ impl Source {
             ("pillar", pillar_tree(&context, pillar)),
             ("opts", Tree::new(opts)),
         ];
-        Source { context, trees, host, renderer, auto_order, gpg, imports, template_imports, files: Mutex::default() }
+        Source {
+            context,
+            trees,
+            host,
+            renderer,
+            auto_order,
+            gpg,
+            imports,
+            template_imports,
+            environments: None,
+            files: Mutex::default(),
+        }
+    }
+
+    /// Sets the environments, if they are known already.
+    #[must_use]
+    pub(crate) fn with_environments(self, environments: Option<Vec<String>>) -> Self {
+        Source { environments, ..self }
+    }
+
+    /// Returns all environments.
+    pub(crate) fn environments(&self) -> Result<Vec<String>, String> {
+        self.environments.clone().map_or_else(|| self.context.minion.files.environments(), Ok)
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
@@ -139,7 +163,7 @@ impl SlsSource for Source {
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        Ok(self.context.minion.files.environments()?.iter().any(|known| known == saltenv))
+        Ok(self.environments()?.iter().any(|known| known == saltenv))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {

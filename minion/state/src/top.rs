@@ -26,25 +26,21 @@ pub struct Top {
 type Sections = IndexMap<String, IndexMap<Value, Value>>;
 
 impl Top {
-    /// Reads the top files of all environments, or of one, and matches their targets with this minion. `known` are all
-    /// environments; `None` if the master must be asked for them.
+    /// Reads the top files of all environments, or of one, and matches their targets with this minion.
     pub fn read(
         context: &Context,
         source: &Source,
         state_top: &str,
         saltenv: Option<&str>,
-        known: Option<&[String]>,
         facts: &impl Facts,
     ) -> Self {
-        let files = &context.minion.files;
         let opts = &*context.opts();
-        // Listed once: it is a request to the master.
-        let all = LazyCell::new(|| match known {
-            Some(known) => known.to_vec(),
-            None => files.environments().unwrap_or_else(|error| {
+        // Listed once: it may be a request to the master.
+        let all = LazyCell::new(|| {
+            source.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "listing the environments failed");
                 Vec::new()
-            }),
+            })
         });
         let environments = match saltenv.map(str::to_owned).or_else(|| shared::state_top_saltenv(opts)) {
             Some(saltenv) => vec![saltenv],
