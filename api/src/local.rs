@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_auth::{LIST_FUNCTIONS, PING};
 use brine_client::Published;
 use brine_client::job::{Link, Occurrence, Outcome, Run, able, pinged, subset};
 use brine_event::Event;
@@ -112,7 +113,7 @@ impl LocalJob<'_> {
 
     /// Runs the job on this many random minions of its target that have its function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
-        let able = able(&mut self.link(), &self.request, self.times).await?;
+        let able = able(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
         if !able.matched {
             return Ok(Value::map());
         }
@@ -124,7 +125,7 @@ impl LocalJob<'_> {
     pub async fn batch(self, size: &str, wait_time: Duration, failhard: bool) -> Result<Vec<(Value, Value)>, ApiError> {
         batch_size(size, 1).map_err(ApiError::bad_request)?;
         let mut link = self.link();
-        let minions = pinged(&mut link, &self.request, self.times).await?.minions;
+        let minions = pinged(&mut link, &self.request, PING, self.times).await?.minions;
         if minions.is_empty() {
             return Ok(Vec::new());
         }

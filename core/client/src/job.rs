@@ -191,19 +191,29 @@ async fn present<L: Link>(
     Ok(present)
 }
 
-/// Pings the minions of a job's target, as before a job in batches.
+/// Pings the minions of a job's target with a function that all of them have, as before a job in batches.
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
-pub async fn pinged<L: Link>(link: &mut L, request: &PublishRequest, times: Times) -> Result<Present, L::Error> {
-    present(link, request, "test.ping", times, |_| true).await
+pub async fn pinged<L: Link>(
+    link: &mut L,
+    request: &PublishRequest,
+    ping: &str,
+    times: Times,
+) -> Result<Present, L::Error> {
+    present(link, request, ping, times, |_| true).await
 }
 
-/// Finds the minions of a job's target that have all of its functions.
+/// Finds the minions of a job's target that have all of its functions, by the function that lists those of a minion.
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
-pub async fn able<L: Link>(link: &mut L, request: &PublishRequest, times: Times) -> Result<Present, L::Error> {
+pub async fn able<L: Link>(
+    link: &mut L,
+    request: &PublishRequest,
+    list: &str,
+    times: Times,
+) -> Result<Present, L::Error> {
     let wanted: Vec<Value> = match &request.fun {
         Value::List(all) => all.clone(),
         one => vec![one.clone()],
@@ -212,7 +222,7 @@ pub async fn able<L: Link>(link: &mut L, request: &PublishRequest, times: Times)
         let functions = functions.as_list().unwrap_or_default();
         wanted.iter().all(|fun| functions.contains(fun))
     };
-    present(link, request, "sys.list_functions", times, has_all).await
+    present(link, request, list, times, has_all).await
 }
 
 /// Returns the job for this many random ones of these minions.
@@ -290,12 +300,12 @@ mod tests {
     #[tokio::test]
     async fn minions_that_answer_a_ping_are_present() {
         let mut master = Master::new(map! {"b" => true, "a" => true});
-        let present = pinged(&mut master, &request("f".into()), TIMES).await.unwrap();
+        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
         assert_eq!((present.minions, present.down), (vec!["a".to_owned(), "b".to_owned()], vec!["gone".to_owned()]));
         assert!(present.matched && !present.interrupted);
         let asked = &master.published[0];
         assert_eq!((&asked.fun, asked.arg.len(), asked.ret.as_str()), (&"test.ping".into(), 0, ""));
-        let present = pinged(&mut Master::new(map! {}), &request("f".into()), TIMES).await.unwrap();
+        let present = pinged(&mut Master::new(map! {}), &request("f".into()), "test.ping", TIMES).await.unwrap();
         assert!(!present.matched && present.minions.is_empty());
     }
 
@@ -303,7 +313,7 @@ mod tests {
     async fn an_interrupt_ends_the_question() {
         let mut master = Master::new(map! {"a" => true});
         master.events.push_back(None);
-        let present = pinged(&mut master, &request("f".into()), TIMES).await.unwrap();
+        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
         assert!(present.interrupted && present.minions.is_empty());
     }
 
@@ -312,7 +322,8 @@ mod tests {
         let returns = map! {"a" => list!["f", "g"], "b" => list!["f"], "c" => "error", "d" => list!["g", "f"]};
         for (fun, able_ones) in [(Value::from("f"), vec!["a", "b", "d"]), (list!["f", "g"], vec!["a", "d"])] {
             let request = request(fun);
-            let found = able(&mut Master::new(returns.clone()), &request, TIMES).await.unwrap().minions;
+            let found =
+                able(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES).await.unwrap().minions;
             assert_eq!(found, able_ones);
             let job = subset(&request, found, 1);
             assert_eq!((job.tgt_type.as_str(), job.tgt.as_list().unwrap().len()), ("list", 1));

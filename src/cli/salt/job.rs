@@ -2,6 +2,7 @@
 
 use brine_client::job::{Present, able, pinged};
 use brine_job::Times;
+use brine_master::{LIST_FUNCTIONS, PING};
 use brine_wire::PublishRequest;
 
 use super::super::client::{ClientError, MasterClient};
@@ -15,11 +16,11 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Pings the minions of a job's target.
     pub async fn pinged(&self, request: &PublishRequest) -> Result<Present, ClientError> {
-        pinged(&mut self.client.link(&[]).await?, request, self.times).await
+        pinged(&mut self.client.link(&[]).await?, request, PING, self.times).await
     }
 
     /// Finds the minions of a job's target that have its functions.
     pub async fn able(&self, request: &PublishRequest) -> Result<Present, ClientError> {
-        able(&mut self.client.link(&[]).await?, request, self.times).await
+        able(&mut self.client.link(&[]).await?, request, LIST_FUNCTIONS, self.times).await
     }
 }
