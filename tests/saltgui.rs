@@ -18,6 +18,7 @@ api_pidfile: api.pid
 api_logfile: ''
 sharedsecret: hush
 nodegroups: {web: 'L@m1'}
+state_events: True
 saltgui_templates: {ping: {command: test.ping, target: '*'}}
 netapi_enable_clients: [local, local_async, runner, wheel]
 external_auth:
@@ -181,12 +182,19 @@ async fn the_event_stream_shows_jobs_live() {
     assert_eq!(first.as_deref(), Some("retry: 400"));
     let output = api.system.tool_async("salt", &["--async", "m1", "state.apply", "one"]).await;
     let jid = support::stdout(&output).split_whitespace().last().unwrap().to_owned();
+    let mut progress = 0;
     loop {
         let line = tokio::time::timeout(LONG, lines.next_line()).await.unwrap().unwrap().unwrap();
         let Some(text) = line.strip_prefix("data: ") else { continue };
         let event: Value = serde_json::from_str(text).unwrap();
         let (tag, data) = (event["tag"].as_str().unwrap(), &event["data"]);
+        if tag == format!("salt/job/{jid}/prog/m1/{progress}") {
+            // The page counts finished states by them, as the master has `state_events`.
+            assert!(data["data"]["ret"].is_object() && data["data"]["len"] == 1, "{data}");
+            progress += 1;
+        }
         if tag == format!("salt/job/{jid}/ret/m1") {
+            assert_eq!(progress, 1, "{text}");
             for name in ["jid", "id", "fun", "fun_args", "return", "retcode", "success", "_stamp"] {
                 assert!(!data[name].is_null(), "{name} {data}");
             }

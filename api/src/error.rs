@@ -1,6 +1,7 @@
 //! Error responses: a status and a message in the format that the client accepts.
 
 use axum::http::StatusCode;
+use brine_client::ClientError;
 use brine_zmtp::TransportError;
 
 /// The error of a request.
@@ -45,7 +46,7 @@ impl ApiError {
 pub enum MasterError {
     /// The master does not answer.
     #[error("reaching the master failed: {0}")]
-    Unreachable(#[from] TransportError),
+    Unreachable(TransportError),
     /// The user is unknown or not permitted. The message is the master's.
     #[error("{0}")]
     Denied(String),
@@ -61,6 +62,17 @@ pub enum MasterError {
     /// The key for the API's own calls cannot be read.
     #[error("reading the root key failed: {0}; run salt-api as the user that the master runs as")]
     NoKey(String),
+}
+
+impl From<ClientError> for MasterError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Unreachable(error) => MasterError::Unreachable(error),
+            ClientError::WrongKey(message) | ClientError::Denied(message) => MasterError::Denied(message),
+            ClientError::Refused(message) | ClientError::BadLoad(message) => MasterError::Refused(message),
+            ClientError::Reply(reply) => MasterError::Reply(reply),
+        }
+    }
 }
 
 impl From<MasterError> for ApiError {

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
+use brine_auth::{LIST_FUNCTIONS, PING};
+use brine_client::Published;
+use brine_client::job::{Link, Occurrence, Outcome, Run, able, pinged, subset};
+use brine_event::Event;
 use brine_ids::Jid;
 use brine_job::{Batch, Driver, Return, Step, Times, batch_size};
-use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
-use brine_wire::PublishRequest;
-use rand::seq::SliceRandom;
+use brine_wire::{Proof, PublishRequest};
 use tokio::time::Instant;
 
 use crate::Api;
 use crate::error::{ApiError, MasterError};
 use crate::hub::{Pace, Start, Subscription};
-use crate::master::Published;
 
 /// A job of one chunk.
 pub(crate) struct LocalJob<'a> {
@@ -24,10 +25,24 @@ pub(crate) struct LocalJob<'a> {
     pub is_full: bool,
 }
 
-/// The outcome of one minion.
-enum Outcome {
-    Returned(Box<Return>),
-    Missing(String),
+/// The connection of a job.
+struct JobLink<'a> {
+    api: &'a Api,
+    proof: Option<Proof>,
+    events: Subscription,
+}
+
+impl Link for JobLink<'_> {
+    type Error = MasterError;
+
+    async fn publish(&mut self, request: PublishRequest) -> Result<Published, MasterError> {
+        // Also the questions to silent minions are in the user's name.
+        self.api.master.publish(&PublishRequest { proof: self.proof.clone(), ..request }).await
+    }
+
+    async fn event(&mut self) -> Result<Option<Event>, MasterError> {
+        Ok(Some(self.events.next().await.event.clone()))
+    }
 }
 
 /// Returns Salt's message about a minion that did not return.
@@ -42,17 +57,15 @@ fn no_return(jid: &Jid) -> String {
 }
 
 impl LocalJob<'_> {
-    fn subscribe(&self) -> Subscription {
-        self.api.hub.subscribe(Start::Now, Pace::AtOnce)
-    }
-
-    async fn publish(&self, request: &PublishRequest) -> Result<Published, MasterError> {
-        self.api.master.publish(request).await
+    /// Subscribes to events, before a publish: no return is missed.
+    fn link(&self) -> JobLink<'_> {
+        let events = self.api.hub.subscribe(Start::Now, Pace::AtOnce);
+        JobLink { api: self.api, proof: self.request.proof.clone(), events }
     }
 
     /// Publishes the job and returns its id and minions; an empty mapping if no minion matches.
     pub async fn publish_only(self) -> Result<Value, ApiError> {
-        let published = self.publish(&self.request).await?;
+        let published = self.api.master.publish(&self.request).await?;
         Ok(match published.jid {
             Some(jid) => map! {"jid" => &jid, "minions" => published.minions}.into(),
             None => Value::map(),
@@ -61,165 +74,79 @@ impl LocalJob<'_> {
 
     /// Publishes the job and returns the returns by minion.
     pub async fn run(self) -> Result<Value, ApiError> {
-        // Subscribed before the publish: no return is missed.
-        let mut events = self.subscribe();
-        let published = self.publish(&self.request).await?;
+        let mut link = self.link();
+        let published = link.publish(self.request.clone()).await?;
         let Some(jid) = published.jid else { return Ok(Value::map()) };
+        let mut run = Run::of_published(&mut link, &jid, "", &published.minions, self.times);
         let mut returned = Map::new();
-        for outcome in self.collect(&mut events, &jid, published.minions).await? {
-            let (id, value) = self.shown(&jid, outcome);
-            returned.insert(id.into(), value);
+        while let Some(outcome) = run.next().await? {
+            returned.extend(self.shown(&jid, outcome));
         }
-        for id in published.missing {
-            let (id, value) = self.shown(&jid, Outcome::Missing(id));
-            returned.insert(id.into(), value);
-        }
+        returned.extend(published.missing.into_iter().map(|id| self.missing(&jid, id)));
         Ok(returned.into())
     }
 
-    fn shown(&self, jid: &Jid, outcome: Outcome) -> (String, Value) {
+    fn shown(&self, jid: &Jid, outcome: Outcome) -> Option<(Value, Value)> {
         match outcome {
-            Outcome::Returned(one) if self.is_full => {
-                let retcode = one.map().get("retcode").cloned().unwrap_or_else(|| 0.into());
-                let mut full = map! {"ret" => one.value().clone(), "retcode" => retcode, "jid" => one.jid()};
-                full.extend(one.out().map(|out| ("out".into(), out.into())));
-                (one.id().to_string(), full.into())
-            }
-            Outcome::Returned(one) => (one.id().to_string(), one.value().clone()),
-            Outcome::Missing(id) if self.is_full => {
-                (id, map! {"out" => "no_return", "ret" => no_return(jid), "retcode" => 1}.into())
-            }
-            Outcome::Missing(id) => (id, no_return(jid).into()),
+            Outcome::Returned(one) => Some(self.returned(&one)),
+            Outcome::Missing(id) => Some(self.missing(jid, id)),
+            Outcome::Interrupted => None,
         }
     }
 
-    /// Waits for the outcomes of all minions of a published job.
-    async fn collect(
-        &self,
-        events: &mut Subscription,
-        jid: &Jid,
-        minions: Vec<String>,
-    ) -> Result<Vec<Outcome>, ApiError> {
-        let mut driver = Driver::of_published(jid.clone(), "", minions, self.times, Instant::now());
-        let mut outcomes = Vec::new();
-        loop {
-            match driver.next(Instant::now()) {
-                Step::Ask(request) => self.ask(&mut driver, *request).await?,
-                Step::Missing(ids) => outcomes.extend(ids.into_iter().map(Outcome::Missing)),
-                Step::Wait(until) => outcomes.extend(wait(&mut driver, events, until).await),
-                Step::Publish(_) | Step::End => return Ok(outcomes),
-            }
+    fn returned(&self, one: &Return) -> (Value, Value) {
+        let id = one.id().as_str().into();
+        if !self.is_full {
+            return (id, one.value().clone());
         }
+        let retcode = one.map().get("retcode").cloned().unwrap_or_else(|| 0.into());
+        let mut full = map! {"ret" => one.value().clone(), "retcode" => retcode, "jid" => one.jid()};
+        full.extend(one.out().map(|out| ("out".into(), out.into())));
+        (id, full.into())
     }
 
-    /// Asks silent minions whether they still run the job.
-    async fn ask(&self, driver: &mut Driver, request: PublishRequest) -> Result<(), ApiError> {
-        let request = PublishRequest { proof: self.request.proof.clone(), ..request };
-        let asked = self.publish(&request).await?;
-        driver.asked(asked.jid, Instant::now());
-        Ok(())
+    fn missing(&self, jid: &Jid, id: String) -> (Value, Value) {
+        let message = no_return(jid);
+        let full = |message| map! {"out" => "no_return", "ret" => message, "retcode" => 1}.into();
+        (id.into(), if self.is_full { full(message) } else { message.into() })
     }
 
     /// Runs the job on this many random minions of its target that have its function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
-        let list = PublishRequest {
-            fun: "sys.list_functions".into(),
-            arg: Vec::new(),
-            ret: String::new(),
-            jid: None,
-            ..self.request.clone()
-        };
-        let functions: Vec<Value> = match &self.request.fun {
-            Value::List(all) => all.clone(),
-            one => vec![one.clone()],
-        };
-        let mut events = self.subscribe();
-        let published = self.publish(&list).await?;
-        let Some(jid) = published.jid else { return Ok(Value::map()) };
-        let mut able: Vec<String> = Vec::new();
-        for outcome in self.collect(&mut events, &jid, published.minions).await? {
-            if let Outcome::Returned(one) = outcome {
-                let known = one.value().as_list().unwrap_or_default();
-                if functions.iter().all(|fun| known.contains(fun)) {
-                    able.push(one.id().to_string());
-                }
-            }
+        let able = able(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
+        if !able.matched {
+            return Ok(Value::map());
         }
-        able.shuffle(&mut rand::rng());
-        able.truncate(count);
-        self.request.tgt = able.into();
-        TargetKind::List.name().clone_into(&mut self.request.tgt_type);
+        self.request = subset(&self.request, able.minions, count);
         self.run().await
     }
 
     /// Runs the job in batches, on the minions that answer a ping. Returns the results in order of arrival.
-    pub async fn batch(
-        self,
-        size: &str,
-        wait_time: Duration,
-        failhard: bool,
-    ) -> Result<Vec<(String, Value)>, ApiError> {
+    pub async fn batch(self, size: &str, wait_time: Duration, failhard: bool) -> Result<Vec<(Value, Value)>, ApiError> {
         batch_size(size, 1).map_err(ApiError::bad_request)?;
-        let ping = PublishRequest {
-            fun: "test.ping".into(),
-            arg: Vec::new(),
-            ret: String::new(),
-            jid: None,
-            ..self.request.clone()
-        };
-        let mut events = self.subscribe();
-        let published = self.publish(&ping).await?;
-        let Some(jid) = published.jid else { return Ok(Vec::new()) };
-        let mut minions: Vec<String> = Vec::new();
-        for outcome in self.collect(&mut events, &jid, published.minions).await? {
-            if let Outcome::Returned(one) = outcome {
-                minions.push(one.id().to_string());
-            }
-        }
-        minions.sort();
+        let mut link = self.link();
+        let minions = pinged(&mut link, &self.request, PING, self.times).await?.minions;
         if minions.is_empty() {
             return Ok(Vec::new());
         }
         let size = batch_size(size, minions.len()).map_err(ApiError::bad_request)?;
         let jid = self.request.jid.clone().unwrap_or_default();
         let batch = Batch { size, wait: wait_time, failhard };
-        let mut driver = Driver::in_batches(jid.clone(), "", minions, batch, self.times, Instant::now());
+        let driver = Driver::in_batches(jid.clone(), "", minions, batch, self.times, Instant::now());
+        let mut run = Run::new(&mut link, driver, None);
         let mut returned = Vec::new();
         loop {
-            match driver.next(Instant::now()) {
-                Step::Publish(ids) => {
-                    let request = PublishRequest {
-                        tgt: ids.into(),
-                        tgt_type: TargetKind::List.name().to_owned(),
-                        jid: Some(jid.clone()),
-                        ..self.request.clone()
-                    };
-                    let published = self.publish(&request).await?;
-                    driver.published(&published.minions, Instant::now());
-                }
-                Step::Ask(request) => self.ask(&mut driver, *request).await?,
-                Step::Missing(ids) => {
-                    returned.extend(ids.into_iter().map(|id| self.shown(&jid, Outcome::Missing(id))));
-                }
+            match run.driver.next(Instant::now()) {
+                Step::Publish(ids) => _ = run.publish(&self.request, ids).await?,
+                Step::Ask(request) => run.ask(*request).await?,
+                Step::Missing(ids) => returned.extend(ids.into_iter().map(|id| self.missing(&jid, id))),
                 Step::Wait(until) => {
-                    let outcome = wait(&mut driver, &mut events, until).await;
-                    returned.extend(outcome.map(|outcome| self.shown(&jid, outcome)));
+                    if let Occurrence::Returned(one) = run.wait(until).await? {
+                        returned.push(self.returned(&one));
+                    }
                 }
                 Step::End => return Ok(returned),
             }
-        }
-    }
-}
-
-/// Waits for the next event, until this time at the latest. Returns the minion's return, if it is one.
-async fn wait(driver: &mut Driver, events: &mut Subscription, until: Instant) -> Option<Outcome> {
-    let item = tokio::time::timeout_at(until, events.next()).await.ok()?;
-    let (id, data) = driver.take(&item.event, Instant::now())?;
-    match Return::from_map(data) {
-        Ok(one) => Some(Outcome::Returned(Box::new(one))),
-        Err(error) => {
-            tracing::error!(minion = id, %error, "return is invalid");
-            None
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
+use brine_client::Registry;
 use brine_event::STAMP;
 use brine_function::Args;
 use brine_function::arguments::parse;
@@ -14,7 +15,6 @@ use crate::Api;
 use crate::auth::is_hex;
 use crate::error::ApiError;
 use crate::local::LocalJob;
-use crate::master::Registry;
 
 /// The master's retcode of an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
@@ -256,9 +256,7 @@ impl Api {
                 let failhard = chunk.field("failhard").is_some_and(Value::is_truthy);
                 let wait = chunk.seconds("batch_wait")?.unwrap_or_default();
                 let returned = self.local(chunk)?.batch(&size, wait, failhard).await?;
-                answers.extend(
-                    returned.into_iter().map(|(id, value)| Value::Map([(id.into(), value)].into_iter().collect())),
-                );
+                answers.extend(returned.into_iter().map(|(id, value)| Value::Map([(id, value)].into_iter().collect())));
                 return Ok(());
             }
             Client::Runner => self.call(Registry::Runner, chunk).await?,

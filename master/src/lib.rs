@@ -65,7 +65,7 @@ use brine_zmtp::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull,
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use brine_auth::FIND_JOB;
+pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
 pub use check::check;
 pub use host_functions::{HostFunctions, Orchestrated};
 pub use maintenance::ROTATE_FILE;

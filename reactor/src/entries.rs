@@ -69,7 +69,7 @@ impl Entries {
 
     /// Parses `reactor` and the limits of its entries from the options of a configuration.
     pub fn from_opts(opts: &Map) -> Result<Self, EntryError> {
-        Self::with_limits(opts.get("reactor").unwrap_or(&Value::Nil), opts)
+        Self::with_limits(&brine_config::opts::master::reactor(opts), opts)
     }
 
     fn with_limits(option: &Value, opts: &Map) -> Result<Self, EntryError> {

@@ -1,12 +1,10 @@
 //! The options of returners: from the command line, an alternative set in the configuration, or the configuration.
 
 use brine_bus::store::BlockingStore;
+use brine_config::BadOption;
 use brine_value::{FromValue, Map, Value};
 
 use crate::ReturnerError;
-
-/// The default of `keep_jobs_seconds`: one day.
-const KEEP_JOBS: u64 = 86_400;
 
 /// The sources of a returner's options, and the store of the master.
 #[derive(Debug, Clone, Default)]
@@ -60,16 +58,15 @@ impl Options {
 
     /// Returns `keep_jobs_seconds`, or `keep_jobs` converted from hours; 0 means forever.
     pub(crate) fn keep_jobs_seconds(&self) -> Result<u64, ReturnerError> {
-        if let Some(seconds) = set(self.opts.get("keep_jobs_seconds")) {
-            return read("keep_jobs_seconds", seconds);
-        }
-        let hours: Option<u64> = set(self.opts.get("keep_jobs")).map(|hours| read("keep_jobs", hours)).transpose()?;
-        Ok(hours.map_or(KEEP_JOBS, |hours| hours.saturating_mul(3600)))
+        let lifetime = brine_config::job_lifetime(&self.opts).map_err(|BadOption { name, error }| {
+            ReturnerError::Option { option: name.to_owned(), reason: error.to_string() }
+        })?;
+        Ok(lifetime.as_secs())
     }
 
     /// Returns the id of this master or minion.
-    pub(crate) fn own_id(&self) -> Option<&str> {
-        self.opts.get("id").and_then(Value::as_str)
+    pub(crate) fn own_id(&self) -> Option<String> {
+        brine_config::opts::master::id(&self.opts)
     }
 }
 

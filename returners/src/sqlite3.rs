@@ -99,7 +99,7 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
             connected => break connected.map_err(|source| ReturnerError::Sqlite { path: path.clone(), source })?,
         }
     };
-    let master = options.own_id().unwrap_or_default().to_owned();
+    let master = options.own_id().unwrap_or_default();
     Ok(Box::new(Sqlite { connection: Mutex::new(connection), path, master }))
 }
 

@@ -1,20 +1,18 @@
-//! The client of the local master: requests with a key, a password or a token, and subscriptions to its events.
+//! The client of the local master with the credentials of the tools: a key, a password or a token.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_bus::SocketNames;
+use brine_client::job::Link;
+use brine_client::{Published, REQUEST_TIME, Registry, result};
 use brine_config::MasterConfig;
 use brine_event::Event;
 use brine_function::Args;
-use brine_ids::Jid;
 use brine_system::files;
-use brine_value::{Map, Value, msgpack};
-use brine_wire::{Call, ClientCommand, Envelope, Proof, PublishRequest, TokenRequest};
-use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
+use brine_value::{Map, Value};
+use brine_wire::{Call, Proof, PublishRequest, TokenRequest};
+use brine_zmtp::TransportError;
 
-/// The timeout of publishing a job.
-const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The timeout of a runner function.
 const CALL_TIME: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,22 +41,22 @@ pub enum ClientError {
     Answer(String),
 }
 
-/// A published job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
-    /// Its id; `None` if no minion matches the target.
-    pub jid: Option<Jid>,
-    /// The minions that are expected to return.
-    pub minions: Vec<String>,
-    /// Unknown minions that the target names.
-    pub missing: Vec<String>,
+impl From<brine_client::ClientError> for ClientError {
+    fn from(error: brine_client::ClientError) -> Self {
+        use brine_client::ClientError as Error;
+        match error {
+            Error::Unreachable(error) => ClientError::NoMaster(error),
+            Error::WrongKey(_) => ClientError::Unauthorised,
+            Error::Denied(message) => ClientError::Denied(message),
+            Error::Refused(message) => ClientError::Refused(message),
+            Error::BadLoad(reply) | Error::Reply(reply) => ClientError::Answer(reply),
+        }
+    }
 }
 
-/// A client of the local master.
+/// A client of the local master in the name of one user.
 pub struct MasterClient {
-    requests: RequestClient,
-    events: Endpoint,
-    fire: Endpoint,
+    master: brine_client::MasterClient,
     key: Option<String>,
     proof: Option<Proof>,
 }
@@ -98,55 +96,21 @@ impl MasterClient {
     }
 
     fn of(config: &MasterConfig, key: Option<String>, proof: Option<Proof>) -> Self {
-        let host = match config.interface.as_str() {
-            "0.0.0.0" => "127.0.0.1",
-            "::" => "::1",
-            host => host,
-        };
-        let limits = Limits { message: config.max_message_size, ..Limits::default() };
-        let requests = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits);
-        let events = SocketNames::master().publish_endpoint(&config.sock_dir);
-        let fire = SocketNames::master().pull_endpoint(&config.sock_dir);
-        MasterClient { requests, events, fire, key, proof }
-    }
-
-    async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
-        let answer = self.requests.request(Envelope::clear(load), time).await.map_err(ClientError::NoMaster)?;
-        let answer = msgpack::unpack(&answer).map_err(|error| ClientError::Answer(error.to_string()))?;
-        let Some(load) = answer.get("load") else { return Err(ClientError::Answer(answer.to_string())) };
-        if let Some(error) = load.get("error") {
-            let text = |name| error.get(name).map(ToString::to_string);
-            return Err(match text("name").as_deref() {
-                Some("UserAuthenticationError") => ClientError::Unauthorised,
-                Some(
-                    "AuthenticationError"
-                    | "AuthorizationError"
-                    | "EauthAuthenticationError"
-                    | "TokenAuthenticationError",
-                ) => ClientError::Denied(text("message").unwrap_or_default()),
-                _ => ClientError::Refused(text("message").unwrap_or_else(|| error.to_string())),
-            });
-        }
-        Ok(load.clone())
+        MasterClient { master: brine_client::MasterClient::new(config), key, proof }
     }
 
     /// Publishes a job.
     pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, ClientError> {
         request.key.clone_from(&self.key);
         request.proof.clone_from(&self.proof);
-        let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
-        let list = |name| -> Vec<String> {
-            answer.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
-        };
-        let jid = answer.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
-        Ok(Published { jid, minions: list("minions"), missing: list("missing") })
+        Ok(self.master.publish(&request).await?)
     }
 
     /// Calls a runner function and returns the data of its reply.
-    pub async fn runner(&self, mut call: Call) -> Result<Value, ClientError> {
+    pub async fn runner(&self, mut call: Call) -> Result<Map, ClientError> {
         call.key.clone_from(&self.key);
         call.proof.clone_from(&self.proof);
-        self.ask(ClientCommand::call_map("runner", &call), CALL_TIME).await
+        Ok(self.master.call(Registry::Runner, &call, CALL_TIME).await?)
     }
 
     /// Calls a wheel function and returns its result.
@@ -155,7 +119,7 @@ impl MasterClient {
     /// The master cannot be reached, the user is not permitted, or the function failed.
     pub async fn ask_wheel(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
         let call = self.with_credentials(fun, args);
-        result(&self.ask(ClientCommand::call_map("wheel", &call), REQUEST_TIME).await?)
+        Ok(result(&self.master.call(Registry::Wheel, &call, REQUEST_TIME).await?)?)
     }
 
     fn with_credentials(&self, fun: &str, args: Args) -> Call {
@@ -165,8 +129,8 @@ impl MasterClient {
 
     /// Returns a token for a user with a password.
     pub async fn token(&self, request: TokenRequest) -> Result<String, ClientError> {
-        let answer = self.ask(request.to_map(), REQUEST_TIME).await?;
-        match answer.get("token").and_then(Value::as_str) {
+        let token = self.master.make_token(&request).await?;
+        match token.as_ref().and_then(|token| token.get("token")).and_then(Value::as_str) {
             Some(token) => Ok(token.to_owned()),
             None => Err(ClientError::Denied("Authentication error occurred.".to_owned())),
         }
@@ -177,13 +141,12 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or the function failed.
     pub async fn ask_runner(&self, fun: &str, args: Args) -> Result<Value, ClientError> {
-        result(&self.runner(self.with_credentials(fun, args)).await?)
+        Ok(result(&self.runner(self.with_credentials(fun, args)).await?)?)
     }
 
     /// Publishes an event through the pull socket.
     pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
-        let mut push = Push::connect(&self.fire).await.map_err(ClientError::NoMaster)?;
-        push.send(event.frame()).await.map_err(ClientError::NoMaster)
+        Ok(self.master.fire(event).await?)
     }
 
     /// Subscribes to events with this prefix of their tags. Events published after this function returns are received.
@@ -193,35 +156,43 @@ impl MasterClient {
 
     /// As [`MasterClient::events`], for several prefixes.
     pub async fn events_of(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
-        let limits = Limits::default();
-        let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
-        let subscriber = Subscriber::connect(&self.events, &prefixes, limits).await;
-        Ok(Events(subscriber.map_err(ClientError::NoMaster)?))
+        Ok(Events(self.master.events(prefixes).await?))
     }
-}
 
-/// Returns the result of a call, or the error of the function.
-fn result(answer: &Value) -> Result<Value, ClientError> {
-    let data = answer.get("data");
-    let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
-    if field("success").is_truthy() {
-        Ok(field("return"))
-    } else {
-        Err(ClientError::Refused(field("return").to_string()))
+    /// Returns the connection of a job that is published after this, with events of these prefixes beside its own.
+    pub async fn link(&self, prefixes: &[&str]) -> Result<JobLink<'_>, ClientError> {
+        let events = self.events_of(&[&["salt/job/"], prefixes].concat()).await?;
+        Ok(JobLink { client: self, events })
     }
 }
 
 /// A subscription to the master's events.
-pub struct Events(Subscriber);
+pub struct Events(brine_client::Events);
 
 impl Events {
     /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> Result<Event, ClientError> {
-        loop {
-            let frames = self.0.recv().await.map_err(ClientError::NoMaster)?;
-            if let Some(Ok(event)) = frames.into_iter().next().map(Event::from_frame) {
-                return Ok(event);
-            }
+        Ok(self.0.next().await?)
+    }
+}
+
+/// The connection of a job. Ctrl-C interrupts the job.
+pub struct JobLink<'a> {
+    client: &'a MasterClient,
+    events: Events,
+}
+
+impl Link for JobLink<'_> {
+    type Error = ClientError;
+
+    async fn publish(&mut self, request: PublishRequest) -> Result<Published, ClientError> {
+        self.client.publish(request).await
+    }
+
+    async fn event(&mut self) -> Result<Option<Event>, ClientError> {
+        tokio::select! {
+            event = self.events.next() => event.map(Some),
+            _ = tokio::signal::ctrl_c() => Ok(None),
         }
     }
 }

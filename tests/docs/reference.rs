@@ -142,8 +142,8 @@ fn options(title: &str, introduction: &str, docs: &[OptionDoc], defaults: &Map) 
     let sections = [
         format!("## Used\n\n{}", table(&OPTION_COLUMNS, used)),
         format!(
-            "## Used by modules\n\nOptions that modules read on master and minion. Options with a dot in their name belong \
-             to [returners](returners.md).\n\n{}",
+            "## Used by modules\n\nOptions that modules read on master and minion. Further options with a dot in their name \
+             belong to [returners](returners.md).\n\n{}",
             table(&OPTION_COLUMNS, read)
         ),
         format!(

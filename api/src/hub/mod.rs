@@ -95,12 +95,8 @@ impl Hub {
             self.catch_up(last).await;
         }
         loop {
-            let frames = events.recv().await?;
-            let Some(frame) = frames.into_iter().next() else { continue };
-            match Event::from_frame(frame) {
-                Ok(event) => self.push(event, before),
-                Err(error) => tracing::warn!(%error, "an event of the master is invalid"),
-            }
+            let event = events.next().await.map_err(MasterError::from)?;
+            self.push(event, before);
         }
     }
 

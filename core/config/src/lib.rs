@@ -19,10 +19,10 @@ mod template_opts;
 
 pub use known::{FIXED_OPTIONS, Status, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
-pub use master::MasterConfig;
+pub use master::{MasterConfig, job_lifetime};
 pub use minion::MinionConfig;
 pub use module_options::{ModuleOption, module_options};
-pub use options::{OptionDoc, Roots};
+pub use options::{BadOption, OptionDoc, Roots};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
 

@@ -1,11 +1,12 @@
 //! The options of the master.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brine_value::{Map, Value};
 
 use super::Roots;
-use super::options::{below_root, log_below_root};
+use super::options::{BadOption, below_root, checked, log_below_root};
 use super::shared::shared_options;
 
 shared_options! {
@@ -177,9 +178,9 @@ shared_options! {
     state_events: bool = false,
     /// The state modules whose states minions aggregate; `True` for all.
     state_aggregate: Value = Value::Bool(false),
-    /// Options of the Jinja environment of templates.
+    /// Options of the Jinja environment of templates: `trim_blocks`, `lstrip_blocks`.
     jinja_env: Map = Map::new(),
-    /// Options of the Jinja environment of SLS files.
+    /// Options of the Jinja environment of SLS files: `trim_blocks`, `lstrip_blocks`.
     jinja_sls_env: Map = Map::new(),
     /// Whether whitespace before a Jinja block is removed.
     jinja_lstrip_blocks: bool = false,
@@ -288,7 +289,21 @@ impl MasterConfig {
     }
 
     /// Returns how long jobs are kept.
-    pub fn job_lifetime(&self) -> std::time::Duration {
-        std::time::Duration::from_secs(self.keep_jobs_seconds.unwrap_or(self.keep_jobs * 3600))
+    pub fn job_lifetime(&self) -> Duration {
+        lifetime(self.keep_jobs_seconds, self.keep_jobs)
     }
+}
+
+/// Returns how long jobs are kept, by `keep_jobs_seconds` or `keep_jobs` in `opts`; zero means forever.
+///
+/// # Errors
+///
+/// A value that is no number of seconds or hours.
+pub fn job_lifetime(opts: &Map) -> Result<Duration, BadOption> {
+    let hours = checked(opts, "keep_jobs")?;
+    Ok(lifetime(checked(opts, "keep_jobs_seconds")?, hours.unwrap_or_else(|| opts::keep_jobs(&Map::new()))))
+}
+
+fn lifetime(seconds: Option<u64>, hours: u64) -> Duration {
+    Duration::from_secs(seconds.unwrap_or(hours.saturating_mul(3600)))
 }

@@ -28,13 +28,14 @@ pub(super) fn find(name: &str) -> Option<&'static ModuleOption> {
 }
 
 /// Declares options by owner, each with the type of its value in words and in Rust, and its default in YAML and in Rust.
+/// A name that is no identifier follows `as`.
 macro_rules! module_options {
     ($($owner:literal {
-        $($(#[doc = $doc:literal])* $option:ident: $expected:literal $type:ty = $text:literal $default:expr,)*
+        $($(#[doc = $doc:literal])* $option:ident $(as $name:literal)?: $expected:literal $type:ty = $text:literal $default:expr,)*
     })*) => {
         /// The options that are read by [`opts`].
         const OPTIONS: &[ModuleOption] = &[$($(ModuleOption {
-            name: stringify!($option),
+            name: $crate::options::name!($option $($name)?),
             owner: $owner,
             expected: $expected,
             default: $text,
@@ -47,7 +48,7 @@ macro_rules! module_options {
 
             use brine_value::{Map, Value};
 
-            $crate::options::readers! { $($($(#[doc = $doc])* $option: $type = $default,)*)* }
+            $crate::options::readers! { $($($(#[doc = $doc])* $option $(as $name)?: $type = $default,)*)* }
         }
     };
 }
@@ -89,6 +90,22 @@ module_options! {
         pillar_mask_output: "a boolean" bool = "True" true,
         /// Whether the pillar environment follows the environment of a state run.
         pillarenv_from_saltenv: "a boolean" bool = "False" false,
+    }
+    "aliases" {
+        /// The file with the mail aliases.
+        aliases_file as "aliases.file": "a path" PathBuf = "/etc/aliases" "/etc/aliases".into(),
+    }
+    "hosts" {
+        /// The file with the host names.
+        hosts_file as "hosts.file": "a path" PathBuf = "/etc/hosts" "/etc/hosts".into(),
+    }
+    "service" {
+        /// Whether `systemctl` runs in a scope of its own, which does not end with the minion's service.
+        systemd_scope as "systemd.scope": "a boolean" Value = "True" Value::Bool(true),
+    }
+    "test" {
+        /// The value that `test.conf_test` returns.
+        test_foo as "test.foo": "any value" Value = "unconfigured" "unconfigured".into(),
     }
     "mine" {
         /// The functions whose results are sent to the mine.
@@ -172,6 +189,8 @@ const GIT_PILLAR: &[ModuleOption] = git_options! {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use brine_value::{Value, list, map};
 
     use super::*;
@@ -191,5 +210,7 @@ mod tests {
         ] {
             assert_eq!(opts::hash_type(&given), expected, "{given:?}");
         }
+        assert_eq!(opts::hosts_file(&map! {"hosts.file" => "/a"}), PathBuf::from("/a"));
+        assert!(find("hosts.file").is_some());
     }
 }

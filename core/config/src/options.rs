@@ -37,10 +37,20 @@ pub(super) fn read<T: FromValue>(opts: &Map, name: &str, default: impl FnOnce() 
     opts.get(name).filter(|value| !value.is_nil()).and_then(T::from_value).unwrap_or_else(default)
 }
 
-/// The error of one option.
-pub(super) struct BadOption {
+/// The error of one option: its value has another type.
+#[derive(Debug, thiserror::Error)]
+#[error("option '{name}': {error}")]
+pub struct BadOption {
+    /// Its name.
     pub name: &'static str,
+    /// The expected type, and that of the value.
     pub error: brine_value::WrongType,
+}
+
+/// Reads an option from `opts` that must have its type; `None` if it is not set, or to an empty string.
+pub(super) fn checked<T: FromValue>(opts: &Map, name: &'static str) -> Result<Option<T>, BadOption> {
+    let value = opts.get(name).filter(|value| !value.is_nil() && value.as_str() != Some(""));
+    value.map(|value| T::try_from_value(value).map_err(|error| BadOption { name, error })).transpose()
 }
 
 /// The interface of a configuration to the loader, implemented by `options!`.
@@ -137,17 +147,27 @@ macro_rules! options {
 
 /// Declares functions that each read one option from `opts`, typed and with its default.
 macro_rules! readers {
-    ($($(#[doc = $doc:literal])* $option:ident: $type:ty = $default:expr,)*) => {
+    ($($(#[doc = $doc:literal])* $option:ident $(as $name:literal)?: $type:ty = $default:expr,)*) => {
         $(
             $(#[doc = $doc])*
             pub fn $option(opts: &brine_value::Map) -> $type {
-                $crate::options::read(opts, stringify!($option), || $default)
+                $crate::options::read(opts, $crate::options::name!($option $($name)?), || $default)
             }
         )*
     };
 }
 
-pub(super) use {options, readers};
+/// The name of an option: that of its function, or another one, such as one with a dot.
+macro_rules! name {
+    ($option:ident) => {
+        stringify!($option)
+    };
+    ($option:ident $name:literal) => {
+        $name
+    };
+}
+
+pub(super) use {name, options, readers};
 
 #[cfg(test)]
 mod tests {

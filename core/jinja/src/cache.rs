@@ -17,7 +17,19 @@ const MAX_BYTES: usize = 16 << 20;
 /// Imported templates, compiled once for all renders that share the cache, such as those of a state run. A template whose
 /// text has changed is compiled again. Clones share the cache.
 #[derive(Clone, Default)]
-pub struct ImportCache(Arc<Mutex<Cached>>);
+pub struct ImportCache {
+    cached: Arc<Mutex<Cached>>,
+    blocks: Blocks,
+}
+
+/// The whitespace around blocks that templates lose: `trim_blocks` and `lstrip_blocks` of Jinja.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Blocks {
+    /// Whether the newline after a block is removed.
+    pub trim: bool,
+    /// Whether the spaces before a block are removed.
+    pub lstrip: bool,
+}
 
 #[derive(Default)]
 struct Cached {
@@ -57,9 +69,19 @@ impl ImportCache {
         Self::default()
     }
 
+    /// Creates an empty cache for templates that lose this whitespace unless their line `#jinja2:` has other options.
+    pub fn with_blocks(blocks: Blocks) -> Self {
+        ImportCache { blocks, ..Self::default() }
+    }
+
+    /// Returns the whitespace that templates lose by default.
+    pub(super) fn blocks(&self) -> Blocks {
+        self.blocks
+    }
+
     /// Returns the number of templates that were compiled so far.
     pub fn compilations(&self) -> u64 {
-        self.0.lock().compiled
+        self.cached.lock().compiled
     }
 
     /// Returns the template with this text, parsed once.
@@ -71,7 +93,7 @@ impl ImportCache {
         guarded: Option<Variables>,
     ) -> Result<Arc<Imported>, String> {
         let key = (saltenv.to_owned(), path.to_owned(), guarded.is_some());
-        let known = self.0.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
+        let known = self.cached.lock().templates.get(&key).filter(|known| known.document.source() == source).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
@@ -83,7 +105,7 @@ impl ImportCache {
             (emit(&document, Purpose::Render), None)
         };
         let Emitted { text, map } = emitted;
-        let mut cached = self.0.lock();
+        let mut cached = self.cached.lock();
         cached.next += 1;
         cached.bytes = cached.bytes.saturating_add(source.len());
         let imported = Arc::new(Imported { id: cached.next, document, text: text.into(), map, facts });
@@ -93,25 +115,25 @@ impl ImportCache {
 
     /// Counts a template that the engine is about to compile; `is_whole` if it is more than the prologue of an import.
     pub(super) fn count(&self, is_whole: bool) {
-        let mut cached = self.0.lock();
+        let mut cached = self.cached.lock();
         cached.held += 1;
         cached.compiled += u64::from(is_whole);
     }
 
     /// Returns the engine's environment with the compiled templates, if there are any.
     pub(super) fn environment(&self) -> Option<Environment<'static>> {
-        self.0.lock().environment.clone()
+        self.cached.lock().environment.clone()
     }
 
     /// Returns how often the cache was emptied.
     pub(super) fn generation(&self) -> u64 {
-        self.0.lock().generation
+        self.cached.lock().generation
     }
 
     /// Keeps the environment of a render that has compiled templates, if others can use it. A cache that is full is
     /// emptied instead.
     pub(super) fn keep(&self, environment: Option<Environment<'static>>) {
-        let mut cached = self.0.lock();
+        let mut cached = self.cached.lock();
         if cached.held > MAX_TEMPLATES || cached.bytes > MAX_BYTES {
             let (next, compiled, generation) = (cached.next, cached.compiled, cached.generation + 1);
             *cached = Cached { next, generation, compiled, ..Cached::default() };
@@ -149,7 +171,7 @@ mod tests {
         }
         cache.keep(Some(Environment::new()));
         assert_eq!(cache.generation(), 1);
-        assert!(cache.environment().is_none() && cache.0.lock().templates.is_empty());
+        assert!(cache.environment().is_none() && cache.cached.lock().templates.is_empty());
         cache.keep(Some(Environment::new()));
         assert!(cache.environment().is_some());
         (0..=MAX_TEMPLATES).for_each(|_| cache.count(true));

@@ -48,7 +48,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 
 pub use behaviour::{Behaviour, MayBeUndefined, Origin, Role};
-pub use cache::ImportCache;
+pub use cache::{Blocks, ImportCache};
 pub use containers::Tree;
 pub use context::Context;
 pub use error::JinjaError;

@@ -8,7 +8,7 @@ use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error, ErrorKind};
 use parking_lot::Mutex;
 
-use super::cache::ImportCache;
+use super::cache::{Blocks, ImportCache};
 use super::context::Context;
 use super::diagnose::{Answers, Lookups, Missing};
 use super::error::{JinjaError, is_undefined};
@@ -37,7 +37,7 @@ pub struct Template {
     name: String,
     document: Arc<Document>,
     map: Arc<SourceMap>,
-    options: Options,
+    options: Blocks,
     /// The engine's environment with the compiled template.
     environment: Environment<'static>,
     /// The same with the imports that renders have compiled, and the generation of the cache.
@@ -100,7 +100,7 @@ impl Template {
         source: &str,
         guard: Option<Variables>,
     ) -> Result<Self, JinjaError> {
-        let (options, line) = Options::of(source);
+        let (options, line) = options_of(source, imports.blocks());
         let document = Document::parse(source, line);
         let mut guarded = None;
         let Emitted { text, map } = match guard {
@@ -114,7 +114,7 @@ impl Template {
             }
             None => emit(&document, Purpose::Render),
         };
-        let shared = if options == Options::default() { imports.environment() } else { None };
+        let shared = if options == imports.blocks() { imports.environment() } else { None };
         let mut environment = shared.unwrap_or_else(|| options.environment());
         unbroken(|| environment.add_template_owned(name.to_owned(), text))
             .map_err(|error| JinjaError::new(name, &document, &map, &error, None, &[]))?;
@@ -206,7 +206,7 @@ impl Template {
     fn keep_imports(&self, mut environment: Environment<'static>) {
         Imports::remove_from(&mut environment);
         let generation = self.imports.generation();
-        let shared = (self.options == Options::default()).then(|| {
+        let shared = (self.options == self.imports.blocks()).then(|| {
             let mut shared = environment.clone();
             shared.remove_template(&self.name);
             shared
@@ -277,35 +277,28 @@ pub(super) fn unbroken<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, E
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked")))
 }
 
-/// The options in a line `#jinja2: {"trim_blocks": true}`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Options {
-    trim_blocks: bool,
-    lstrip_blocks: bool,
+/// Returns the options of a template: from a line `#jinja2: {"trim_blocks": true}`, its first one or the second one
+/// after `#!`, or the defaults. Returns the range of the line as well, which is not rendered.
+fn options_of(source: &str, defaults: Blocks) -> (Blocks, Option<(usize, usize)>) {
+    let first = source.split_inclusive('\n').next().unwrap_or_default();
+    let start = if first.starts_with("#!") { first.len() } else { 0 };
+    let line = source[start..].split_inclusive('\n').next().unwrap_or_default();
+    let options = line.strip_prefix("#jinja2:").and_then(|options| json::from_json(options.trim()).ok());
+    let Some(Value::Map(options)) = options else { return (defaults, None) };
+    let is_on = |name: &str, default: bool| options.get(name).map_or(default, Value::is_truthy);
+    let options = Blocks { trim: is_on("trim_blocks", defaults.trim), lstrip: is_on("lstrip_blocks", defaults.lstrip) };
+    (options, Some((start, start + line.len())))
 }
 
-impl Options {
-    /// Parses the options of a template from its first line, or from the second one after `#!`. Returns the range of
-    /// the line as well, which is not rendered.
-    fn of(source: &str) -> (Self, Option<(usize, usize)>) {
-        let first = source.split_inclusive('\n').next().unwrap_or_default();
-        let start = if first.starts_with("#!") { first.len() } else { 0 };
-        let line = source[start..].split_inclusive('\n').next().unwrap_or_default();
-        let options = line.strip_prefix("#jinja2:").and_then(|options| json::from_json(options.trim()).ok());
-        let Some(Value::Map(options)) = options else { return (Options::default(), None) };
-        let is_on = |name: &str| options.get(name).is_some_and(Value::is_truthy);
-        let options = Options { trim_blocks: is_on("trim_blocks"), lstrip_blocks: is_on("lstrip_blocks") };
-        (options, Some((start, start + line.len())))
-    }
-
+impl Blocks {
     fn syntax(self) -> minijinja::syntax::SyntaxConfig {
-        syntax_config(self.trim_blocks, self.lstrip_blocks)
+        syntax_config(self.trim, self.lstrip)
     }
 
     /// Returns an environment of the engine with these options.
     fn environment(self) -> Environment<'static> {
         let mut environment = ENVIRONMENT.clone();
-        if self != Options::default() {
+        if self != Blocks::default() {
             environment.set_syntax(self.syntax());
         }
         environment

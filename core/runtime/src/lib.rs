@@ -4,11 +4,13 @@
 //! |---|---|
 //! | [`executors`] | named, bounded thread pools for work that blocks |
 //! | [`supervisor`] | the tasks of a daemon: panics, restarts, the order of stopping |
+//! | [`polling`] | polling at an interval |
 //! | [`backoff`] | pauses between the tries of one operation |
 //! | [`seconds`] | durations from configured numbers |
 
 pub mod backoff;
 pub mod executors;
 pub mod metrics;
+pub mod polling;
 pub mod seconds;
 pub mod supervisor;

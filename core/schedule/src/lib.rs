@@ -1,13 +1,15 @@
-//! When scheduled jobs run. Pure: time is passed in, and jobs are run by who asks.
+//! When scheduled jobs run, as a function of the time, and the runner of the jobs that are due.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `job` | what the configuration says of a job |
 //! | `cron`, [`dates`] | times by crontab entries, and as people write them |
+//! | `runner` | running due jobs on a [`Host`]: a minion or a master |
 
 mod cron;
 pub mod dates;
 mod job;
+mod runner;
 
 use std::collections::HashMap;
 
@@ -17,6 +19,7 @@ use jiff::civil::DateTime;
 
 pub use cron::Cron;
 pub use job::{Job, Range, ReturnJob, Timing};
+pub use runner::{FAILED, Host, RETURN, Run, run, start};
 
 /// Options of the whole schedule beside its jobs.
 const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];

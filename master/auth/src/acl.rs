@@ -22,6 +22,10 @@ use crate::events::EventPermissions;
 const EVENTS: &str = "events";
 /// The function by which clients ask silent minions for a job: permitted to everyone who may call anything.
 pub const FIND_JOB: &str = "saltutil.find_job";
+/// The function by which clients find the minions that answer, before a job in batches.
+pub const PING: &str = "test.ping";
+/// The function by which clients find the minions that have a function, for a job on some of them.
+pub const LIST_FUNCTIONS: &str = "sys.list_functions";
 
 /// The entries of one user.
 #[derive(Debug, Default)]

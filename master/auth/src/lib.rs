@@ -12,7 +12,7 @@ mod events;
 mod throttle;
 mod tokens;
 
-pub use acl::{Acl, CallKind, FIND_JOB, JobRequest};
+pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING};
 pub use blacklist::Blacklist;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};

@@ -125,21 +125,12 @@ impl TokenStore {
 
     /// Revokes all tokens of a user, or those of one backend. Returns their number.
     pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, StoreError> {
-        let mut batch = Batch::new();
-        let mut count = 0;
-        self.each(|digest, token| {
+        self.delete_where(|token| {
             let is_meant = |token: &Token| {
                 token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth)
             };
-            if token.as_ref().is_some_and(is_meant) {
-                batch.delete(TOKENS, digest);
-                count += 1;
-            }
-        })?;
-        if count > 0 {
-            self.store.write_blocking(batch).durable_blocking()?;
-        }
-        Ok(count)
+            token.is_some_and(is_meant)
+        })
     }
 
     /// Returns all valid tokens, each with its digest.
@@ -155,10 +146,16 @@ impl TokenStore {
 
     /// Removes tokens that have expired. Returns how many.
     pub fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
+        self.delete_where(|token| token.is_none_or(|token| token.expire <= now))
+    }
+
+    /// Deletes the tokens that `is_meant` returns true for; it gets `None` for one that does not decode. Returns their
+    /// number.
+    fn delete_where(&self, is_meant: impl Fn(Option<&Token>) -> bool) -> Result<usize, StoreError> {
         let mut batch = Batch::new();
         let mut count = 0;
         self.each(|digest, token| {
-            if token.is_none_or(|token| token.expire <= now) {
+            if is_meant(token.as_ref()) {
                 batch.delete(TOKENS, digest);
                 count += 1;
             }

@@ -93,7 +93,8 @@ impl Jobs {
             return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await;
         }
         // Minions that do not answer a ping are left out.
-        let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+        let ping =
+            PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
         let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
         let mut ids: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         if let Some(subset) = subset {

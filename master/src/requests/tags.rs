@@ -7,7 +7,7 @@
 use brine_ids::{Jid, MinionId};
 
 /// The master's tags outside of `salt/` that match exactly.
-const EXACT: &[&str] = &["brine", "salt", "key", "minion", "resource", "syndic", crate::schedule::RETURN];
+const EXACT: &[&str] = &["brine", "salt", "key", "minion", "resource", "syndic", brine_schedule::RETURN];
 /// The master's name spaces outside of `salt/`.
 const PREFIXES: &[&str] = &["brine/", "key/", "minion/refresh/", "resource/", "syndic/"];
 

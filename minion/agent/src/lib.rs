@@ -29,7 +29,6 @@ mod master_link;
 pub mod metrics;
 mod outbox;
 mod ping;
-mod polling;
 pub mod pool;
 pub mod reactions;
 mod schedule;

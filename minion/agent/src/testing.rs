@@ -23,7 +23,7 @@ pub fn answering(config_dir: &Path) -> Arc<Minion> {
     }
     let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
     let answering = Arc::clone(&minion);
-    let pool = JobPool::new(&answering.config);
+    let pool = Arc::new(JobPool::new(&answering.config));
     tokio::spawn(async move {
         while let Some(event) = questions.recv().await {
             crate::events::manage(&answering, &pool, &bus, &event).await.unwrap();

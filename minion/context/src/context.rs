@@ -342,7 +342,7 @@ impl Context {
     /// Whether changes are only reported: by the configuration or the state run.
     pub fn is_test(&self) -> bool {
         match &self.run_opts {
-            Some(opts) => opts.get("test").is_some_and(Value::is_truthy),
+            Some(opts) => brine_config::opts::minion::test(opts),
             None => self.config().test,
         }
     }

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use brine_config::opts::{minion as of_minion, shared};
 use brine_config::template_opts;
 use brine_context::{Context, OwnFacts, masterless};
 use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_value::{Map, Value};
 
-use super::{Queue, Settings, Source, Top};
+use super::{Queue, Settings, Source, Top, master_options};
 
 /// The retcode of a run whose pillar could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
@@ -44,6 +45,8 @@ pub struct Options {
     pub state_top: Option<String>,
     /// A file with options that override those of the minion.
     pub localconfig: Option<PathBuf>,
+    /// Whether the master's options do not apply, as for runs without SLS files.
+    pub local_state: bool,
 }
 
 /// The reason why a pillar cannot be used.
@@ -116,15 +119,18 @@ impl StateRun {
         Ok(Self::with_pillar(context, options, pillar))
     }
 
-    /// Creates a run with this pillar.
+    /// Creates a run with this pillar, and with the options of the master, which is asked for them once.
     pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
-        let opts = Arc::new(own_opts(context, &options));
+        let mut opts = own_opts(context, &options);
+        let environments = if options.local_state { None } else { master_options::take(context, &mut opts) };
+        let opts = Arc::new(opts);
         // Only templates see grains and pillar in `opts`: functions may return the options to users.
         let mut seen = (*opts).clone();
         seen.insert("grains".into(), Value::Map((*context.grains()).clone()));
         seen.insert("pillar".into(), Value::Map((*pillar).clone()));
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
-        let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar);
+        let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar)
+            .with_environments(environments);
         StateRun { context, options, source }
     }
 
@@ -140,7 +146,9 @@ impl StateRun {
 
     /// Returns the SLS files that the top files assign to this minion.
     pub fn top(&self) -> Top {
-        let state_top = self.options.state_top.as_ref().unwrap_or(&self.context.config().state_top);
+        let of_opts = shared::state_top(&self.context.opts());
+        let state_top = self.options.state_top.as_deref().unwrap_or(&of_opts);
+        let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top);
         Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &OwnFacts::of(&self.context))
     }
 
@@ -234,13 +242,13 @@ impl StateRun {
 
     /// Returns the settings of the run.
     pub fn settings(&self) -> Settings {
-        let config = self.context.config();
+        let (config, opts) = (self.context.config(), self.context.opts());
         Settings {
             test: self.options.test.unwrap_or(config.test),
-            failhard: config.failhard,
+            failhard: of_minion::failhard(&opts),
             mock: self.options.mock,
-            state_events: self.options.state_events || config.state_events,
-            aggregate: config.state_aggregate.clone(),
+            state_events: self.options.state_events || of_minion::state_events(&opts),
+            aggregate: of_minion::state_aggregate(&opts),
             max_parallel: config.state_max_parallel,
         }
     }

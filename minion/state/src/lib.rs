@@ -5,6 +5,7 @@
 //! | `top.rs` | the SLS files assigned to this minion |
 //! | `source.rs` | rendering of SLS files for the compiler in `brine_sls::compile` |
 //! | `highstate.rs` | the options of a run, its pillar, compilation |
+//! | `master_options.rs` | the options that the master decides |
 //! | `queue.rs` | one run at a time |
 //! | `pause.rs` | pausing and ending runs between two states |
 //! | `run/` | running steps in order by their requisites, and listeners after them |
@@ -20,6 +21,7 @@
 mod call;
 mod conditions;
 mod highstate;
+mod master_options;
 mod parallel;
 pub mod pause;
 mod queue;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use brine_config::opts::{master, shared};
 use brine_context::Context;
 use brine_context::files::read_text;
 use brine_context::redact::Redactor;
@@ -10,7 +11,7 @@ use brine_context::template_host::{MinionHost, pillar_tree};
 use brine_jinja::{Context as Variables, Host, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
 use brine_sls::gpg::Gpg;
-use brine_sls::render::{Sls, sls_variables};
+use brine_sls::render::{Sls, sls_imports, sls_variables, template_imports};
 use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -22,9 +23,14 @@ pub struct Source {
     trees: [(&'static str, Tree); 3],
     host: Host,
     renderer: String,
+    auto_order: bool,
     gpg: Arc<Gpg>,
-    /// The templates that the files of the run import.
+    /// The templates that the SLS files of the run import.
     imports: ImportCache,
+    /// The templates that its other templates import.
+    template_imports: ImportCache,
+    /// The environments, if the master sent them with its options.
+    environments: Option<Vec<String>>,
     /// The files of an environment, listed once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
@@ -33,16 +39,40 @@ impl Source {
     /// Creates a source with this pillar.
     pub fn new(context: &Context, pillar: Arc<Map>) -> Self {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
-        let renderer = context.config().renderer.clone();
         let host = MinionHost::sharing(context.clone()).host();
         let opts = context.opts();
+        let renderer = shared::renderer(&opts);
+        let auto_order = master::state_auto_order(&opts);
         let gpg = Arc::new(Gpg::of(&opts));
+        let (imports, template_imports) = (sls_imports(&opts), template_imports(&opts));
         let trees = [
             ("grains", Tree::new(context.grains())),
             ("pillar", pillar_tree(&context, pillar)),
             ("opts", Tree::new(opts)),
         ];
-        Source { context, trees, host, renderer, gpg, imports: ImportCache::new(), files: Mutex::default() }
+        Source {
+            context,
+            trees,
+            host,
+            renderer,
+            auto_order,
+            gpg,
+            imports,
+            template_imports,
+            environments: None,
+            files: Mutex::default(),
+        }
+    }
+
+    /// Sets the environments, if they are known already.
+    #[must_use]
+    pub(crate) fn with_environments(self, environments: Option<Vec<String>>) -> Self {
+        Source { environments, ..self }
+    }
+
+    /// Returns all environments.
+    pub(crate) fn environments(&self) -> Result<Vec<String>, String> {
+        self.environments.clone().map_or_else(|| self.context.minion.files.environments(), Ok)
     }
 
     fn variables(&self, saltenv: &str) -> Variables {
@@ -110,14 +140,16 @@ impl Source {
 
     /// Renders a string as an SLS.
     pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
-        let compiled = Sls::compile("template", text, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer);
+        let compiled = compiled.map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
     }
 
     /// Renders a file's content as a template, with additional variables.
     pub fn render_template(&self, name: &str, content: &str, more: &Map, saltenv: &str) -> Result<String, String> {
-        let template = Template::compile_sharing(&self.imports, name, content).map_err(|error| error.to_string())?;
+        let compiled = Template::compile_sharing(&self.template_imports, name, content);
+        let template = compiled.map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
         template.render(&variables, &self.host).map_err(|error| error.to_string())
@@ -131,7 +163,7 @@ impl SlsSource for Source {
     }
 
     fn has_environment(&self, saltenv: &str) -> Result<bool, String> {
-        Ok(self.context.minion.files.environments()?.iter().any(|known| known == saltenv))
+        Ok(self.environments()?.iter().any(|known| known == saltenv))
     }
 
     fn available(&self, saltenv: &str) -> Vec<String> {
@@ -142,6 +174,10 @@ impl SlsSource for Source {
             (!path.contains('.')).then(|| path.replace('/', "."))
         });
         names.collect()
+    }
+
+    fn auto_order(&self) -> bool {
+        self.auto_order
     }
 
     fn is_init(&self, sls: &str, saltenv: &str) -> bool {

@@ -34,11 +34,10 @@ impl Top {
         saltenv: Option<&str>,
         facts: &impl Facts,
     ) -> Self {
-        let files = &context.minion.files;
-        let opts = &context.config().opts;
-        // Listed once: it is a request to the master.
+        let opts = &*context.opts();
+        // Listed once: it may be a request to the master.
         let all = LazyCell::new(|| {
-            files.environments().unwrap_or_else(|error| {
+            source.environments().unwrap_or_else(|error| {
                 tracing::error!(error, "listing the environments failed");
                 Vec::new()
             })
@@ -78,7 +77,7 @@ impl Top {
         verify(&sections, &mut top.errors);
         let known = |environment: &str| all.iter().any(|one| one == environment);
         tracing::debug!(state_top, ?environments, "top files read");
-        let told = top.matching(&sections, saltenv, facts, &context.config().nodegroups, known);
+        let told = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
         }

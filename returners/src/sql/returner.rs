@@ -78,7 +78,7 @@ pub(super) fn create(
     address: String,
     connect: Connect,
 ) -> Box<dyn Returner> {
-    let master = options.own_id().unwrap_or_default().to_owned();
+    let master = options.own_id().unwrap_or_default();
     Box::new(Sql { layout, connect, connection: Connection::new(), address, master })
 }
 

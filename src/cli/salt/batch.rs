@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use brine_client::job::{Occurrence, Present, Run};
 use brine_function::Args;
 use brine_job::{Batch, Driver, Return, Step, batch_size};
 use brine_value::{Map, Value, map};
@@ -12,7 +13,7 @@ use super::super::client::user;
 use super::super::common::Shower;
 use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
-use super::job::{Job, Occurrence, Outcome};
+use super::job::Job;
 use super::shown::show_together;
 use super::{NO_MATCH, NOBODY, NOTHING_RETURNED};
 use crate::ui::{print_plain, print_plain_error};
@@ -30,8 +31,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let mut output = Output { shower, fixed: arguments.fixed, returns: Map::new() };
-    let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-    let Present { minions, down, matched } = present(job, ping).await?;
+    let Present { minions, down, matched, .. } = job.pinged(&request).await?;
     if minions.is_empty() {
         if !matched {
             print_plain(NO_MATCH);
@@ -44,7 +44,7 @@ pub(super) async fn run(
     let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, LONGEST_WAIT);
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times);
     let jid = state.jid().clone();
-    let mut events = job.client.events_of(&["salt/job/", &state.tag("stop")]).await?;
+    let mut link = job.client.link(&[&state.tag("stop")]).await?;
     state.tell(job.client, Stage::New).await;
     for id in &down {
         output.line(format_args!("Minion {id} did not respond. No job will be sent."));
@@ -52,7 +52,7 @@ pub(super) async fn run(
     let batch =
         Batch { size, wait: brine_runtime::seconds::within(0.0..=LONGEST_WAIT, wait), failhard: arguments.failhard };
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
-    let mut run = job.run(&mut events, driver, Some(state.tag("stop")));
+    let mut run = Run::new(&mut link, driver, Some(state.tag("stop")));
     let mut worst = 0;
     // As in Salt, the next publish is shown before the return that made room for it.
     let mut unshown: Option<Box<Return>> = None;
@@ -60,19 +60,12 @@ pub(super) async fn run(
         match run.driver.next(Instant::now()) {
             Step::Publish(ids) => {
                 output.line(format_args!("\nExecuting run on {}\n", Value::from(ids.clone())));
-                let request = PublishRequest {
-                    tgt: ids.iter().map(String::as_str).collect(),
-                    tgt_type: "list".into(),
-                    jid: Some(jid.clone()),
-                    user: user(),
-                    ..request.clone()
-                };
-                let published = job.client.publish(request).await?;
+                let (published, gone) = run.publish(&request, ids).await?;
                 state.asked(&published.minions);
                 state.tell(job.client, Stage::Progress).await;
                 // Their keys have been deleted in the meantime.
-                for id in run.driver.published(&published.minions, Instant::now()) {
-                    not_returned(&mut state, &id);
+                for id in &gone {
+                    not_returned(&mut state, id);
                 }
                 if let Some(one) = unshown.take() {
                     output.show(&one)?;
@@ -195,34 +188,4 @@ impl Output {
         show_together(&mut self.shower, self.returns, is_state)?;
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The minions of a target.
-struct Present {
-    /// The minions that answer a ping, sorted.
-    minions: Vec<String>,
-    /// The minions that do not answer.
-    down: Vec<String>,
-    /// Whether the target matches any.
-    matched: bool,
-}
-
-async fn present(job: &Job<'_>, ping: PublishRequest) -> anyhow::Result<Present> {
-    let mut events = job.client.events("salt/job/").await?;
-    let published = job.client.publish(ping).await?;
-    let (mut minions, mut down) = (Vec::new(), published.missing);
-    let matched = published.jid.is_some();
-    if let Some(jid) = published.jid {
-        let mut run = job.collect(&mut events, &jid, &published.minions);
-        while let Some(outcome) = run.next().await? {
-            match outcome {
-                Outcome::Returned(one) => minions.push(one.id().to_string()),
-                Outcome::Missing(id) => down.push(id),
-                Outcome::Interrupted => break,
-            }
-        }
-    }
-    minions.sort();
-    down.sort();
-    Ok(Present { minions, down, matched })
 }

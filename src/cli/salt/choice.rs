@@ -6,12 +6,10 @@ use std::process::ExitCode;
 use brine_function::Args;
 use brine_target::TargetKind;
 use brine_text::nearest::nearest;
-use brine_value::Value;
 use brine_wire::PublishRequest;
-use rand::seq::SliceRandom;
 
 use super::super::common::Shower;
-use super::job::{Job, Outcome};
+use super::job::Job;
 use super::{NOBODY, NOTHING_RETURNED};
 use crate::ui::print_plain_error;
 
@@ -36,33 +34,11 @@ pub(super) async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: 
 
 /// Returns the job for this many random minions of its target that have its functions.
 pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize) -> anyhow::Result<PublishRequest> {
-    let wanted: Vec<Value> = match &request.fun {
-        Value::List(all) => all.clone(),
-        one => vec![one.clone()],
-    };
-    let list =
-        PublishRequest { fun: "sys.list_functions".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-    let mut events = job.client.events("salt/job/").await?;
-    let published = job.client.publish(list).await?;
-    let mut able = Vec::new();
-    if let Some(jid) = &published.jid {
-        let mut run = job.collect(&mut events, jid, &published.minions);
-        while let Some(outcome) = run.next().await? {
-            match outcome {
-                Outcome::Returned(one) => {
-                    let functions = one.value().as_list().unwrap_or_default();
-                    if wanted.iter().all(|fun| functions.contains(fun)) {
-                        able.push(one.id().to_string());
-                    }
-                }
-                Outcome::Interrupted => anyhow::bail!("interrupted before the job was published"),
-                Outcome::Missing(_) => {}
-            }
-        }
+    let able = job.able(&request).await?;
+    if able.interrupted {
+        anyhow::bail!("interrupted before the job was published");
     }
-    able.shuffle(&mut rand::rng());
-    able.truncate(count);
-    Ok(PublishRequest { tgt: able.into(), tgt_type: TargetKind::List.name().to_owned(), ..request })
+    Ok(brine_client::job::subset(&request, able.minions, count))
 }
 
 /// Suggests on stderr a similar target for one without matches. Failures are ignored.

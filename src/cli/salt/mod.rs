@@ -1,6 +1,6 @@
 //! `salt`: publishes jobs to minions and shows their returns.
 //!
-//! `arguments.rs` parses the command line, `job.rs` publishes and waits, `shown.rs` shows and counts returns, `docs.rs`
+//! `arguments.rs` parses the command line, `job.rs` asks the minions of a target, `shown.rs` shows and counts returns, `docs.rs`
 //! shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
 
 mod arguments;
@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::Arguments;
+use brine_client::job::{Outcome, Run};
 use brine_config::MasterConfig;
 use brine_function::arguments::{parse, parse_value};
 use brine_ids::Jid;
@@ -25,7 +26,7 @@ use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use clap::CommandFactory;
-use job::{Job, Outcome};
+use job::Job;
 use shown::Shown;
 
 use super::client::{ClientError, user};
@@ -201,7 +202,7 @@ async fn one_job(
     shower: Shower,
 ) -> anyhow::Result<ExitCode> {
     // Subscribed before the publish: no event of the job is missed.
-    let mut events = job.client.events("salt/job/").await?;
+    let mut link = job.client.link(&[]).await?;
     let published = match job.client.publish(request.clone()).await {
         Ok(published) => published,
         // For example an invalid target: as in Salt it matches no minion.
@@ -235,7 +236,7 @@ async fn one_job(
         print_plain(format_args!("jid: {jid}"));
     }
     shown.targeted = published.minions.len() + published.missing.len();
-    let mut run = job.collect(&mut events, &jid, &published.minions);
+    let mut run = Run::of_published(&mut link, &jid, &user(), &published.minions, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {
             Outcome::Returned(one) => shown.returned(&one)?,

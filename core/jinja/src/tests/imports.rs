@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{check, check_errors, context, host, render};
-use crate::{Files, Host, ImportCache, Template};
+use crate::{Blocks, Files, Host, ImportCache, Template};
 
 /// The files below `salt://`.
 pub(super) const FILES: [(&str, &str); 11] = [
@@ -163,5 +163,26 @@ fn options_of_an_importer_apply_only_to_its_imports() {
         let source = format!("{options}{{% include 'f' %}}");
         let template = Template::compile_sharing(&cache, "t", &source).unwrap();
         assert_eq!(template.render(&context(), &host).unwrap(), text, "{options}");
+    }
+}
+
+#[test]
+fn whitespace_around_blocks_follows_the_cache_and_the_line_of_options() {
+    let source = "x\n  {% if true %}\n a\n  {% endif %}\nb\n";
+    for (trim, lstrip, line, text) in [
+        (false, false, "", "x\n  \n a\n  \nb\n"),
+        (true, false, "", "x\n   a\n  b\n"),
+        (false, true, "", "x\n\n a\n\nb\n"),
+        (true, true, "", "x\n a\nb\n"),
+        (true, true, "#jinja2: {\"trim_blocks\": false}\n", "x\n\n a\n\nb\n"),
+        (false, false, "#jinja2: {\"lstrip_blocks\": true}\n", "x\n\n a\n\nb\n"),
+    ] {
+        let cache = ImportCache::with_blocks(Blocks { trim, lstrip });
+        let host = Host::new().with_files(Changing(Arc::new(Mutex::new("x\n  {% if true %}\n a\n  {% endif %}\nb\n"))));
+        // Imports have the options of their importer.
+        for source in [format!("{line}{source}"), format!("{line}{{% include 'f' %}}\n")] {
+            let rendered = Template::compile_sharing(&cache, "t", &source).unwrap().render(&context(), &host).unwrap();
+            assert_eq!(rendered.trim_end_matches('\n'), text.trim_end_matches('\n'), "{trim} {lstrip} {source:?}");
+        }
     }
 }

@@ -24,6 +24,11 @@ pub trait SlsSource {
     /// thousands.
     fn available(&self, saltenv: &str) -> Vec<String>;
 
+    /// Whether states without an `order` run in the order of their definition: the option `state_auto_order`.
+    fn auto_order(&self) -> bool {
+        true
+    }
+
     /// Whether an SLS is the `init.sls` of a directory: relative includes start there.
     fn is_init(&self, sls: &str, saltenv: &str) -> bool;
 }
@@ -164,7 +169,9 @@ impl<S: SlsSource> Loader<'_, S> {
                 Err(error) => self.errors.push(error),
             }
         }
-        self.high.number(&mut part.states);
+        if self.source.auto_order() {
+            self.high.number(&mut part.states);
+        }
         Some(part)
     }
 

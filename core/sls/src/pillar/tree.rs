@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
-use crate::render::{Sls, sls_variables};
+use crate::render::{Sls, sls_imports, sls_variables};
 use crate::top;
 
 /// One rendering of all files of a minion.
@@ -49,7 +49,7 @@ impl<'a> Tree<'a> {
             request,
             opts: Arc::clone(opts),
             pillar: Arc::new(pillar.clone()),
-            imports: ImportCache::new(),
+            imports: sls_imports(opts),
             errors: Vec::new(),
         }
     }

@@ -8,7 +8,8 @@ mod tests;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use brine_jinja::{Context, Host, ImportCache, JinjaError, SourceLines, Template, Variables};
+use brine_config::opts::master;
+use brine_jinja::{Blocks, Context, Host, ImportCache, JinjaError, SourceLines, Template, Variables};
 use brine_value::{Map, Value, json, map};
 use brine_yaml::untrusted::Words;
 use brine_yaml::{GuardedError, Located};
@@ -17,6 +18,29 @@ pub use error::RenderError;
 
 use super::gpg::Gpg;
 use super::toml;
+
+/// Returns an empty cache for the SLS files of a run, with the options `jinja_sls_env`, `jinja_trim_blocks` and
+/// `jinja_lstrip_blocks`.
+pub fn sls_imports(opts: &Map) -> ImportCache {
+    imports(opts, &master::jinja_sls_env(opts))
+}
+
+/// Returns an empty cache for templates that are not SLS files: with `jinja_env` in the place of `jinja_sls_env`.
+pub fn template_imports(opts: &Map) -> ImportCache {
+    imports(opts, &master::jinja_env(opts))
+}
+
+fn imports(opts: &Map, env: &Map) -> ImportCache {
+    // As in Salt, the names of Jinja's options are not case-sensitive.
+    let is_on = |name: &str| {
+        let is = |key: &Value| key.as_str().is_some_and(|key| key.eq_ignore_ascii_case(name));
+        env.iter().any(|(key, value)| is(key) && value.is_truthy())
+    };
+    ImportCache::with_blocks(Blocks {
+        trim: master::jinja_trim_blocks(opts) || is_on("trim_blocks"),
+        lstrip: master::jinja_lstrip_blocks(opts) || is_on("lstrip_blocks"),
+    })
+}
 
 /// One step of the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -103,7 +103,8 @@ impl Jobs {
     ) -> Result<(Option<Jid>, Vec<String>, Vec<String>), String> {
         batch_size(&wanted.size, 1)?;
         let request = &wanted.request;
-        let ping = PublishRequest { fun: "test.ping".into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
+        let ping =
+            PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
         let timeout = Duration::from_secs(wanted.timeout.max(1));
         let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
         let mut minions: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();

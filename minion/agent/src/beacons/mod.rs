@@ -31,6 +31,7 @@ use brine_context::{Context, Job, Minion};
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_runtime::executors::Executor;
+use brine_runtime::polling::Ticks;
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use tokio::sync::watch;
@@ -40,7 +41,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::manage::answer;
 pub use self::settings::COMMON_OPTIONS;
 use self::settings::Settings;
-use crate::polling::Ticks;
 
 /// The tag of the event that carries the events of one poll over the minion's own bus, in its field `beacons`.
 pub(crate) const RETURN: &str = "__beacons_return";

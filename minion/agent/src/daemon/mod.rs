@@ -117,7 +117,9 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     });
     let (this, own) = (Arc::clone(connected), bus.clone());
     tasks.start_restarting("schedule", move |stopping| {
-        schedule::run(Arc::clone(&this.minion), Arc::clone(&this.pool), own.clone(), this.ready.subscribe(), stopping)
+        let (minion, pool) = (Arc::clone(&this.minion), Arc::clone(&this.pool));
+        let host = Arc::new(schedule::MinionSchedule { minion, pool, bus: own.clone() });
+        schedule::run(host, this.ready.subscribe(), stopping)
     });
     if let Some(every) = crate::ping::interval(&connected.minion.config) {
         let this = Arc::clone(connected);

@@ -79,7 +79,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
 }
 
 /// Answers a query about beacons or the schedule, and applies its changes.
-pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, event: &Event) -> Result<(), String> {
+pub(crate) async fn manage(minion: &Arc<Minion>, pool: &Arc<JobPool>, bus: &Bus, event: &Event) -> Result<(), String> {
     let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
     let this = Arc::clone(minion);
     // Both may write a file.
@@ -93,7 +93,8 @@ pub(crate) async fn manage(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, even
     });
     let (question, answer) = answered.await.map_err(|error| error.to_string())?;
     if let Some(job) = answer.run {
-        schedule::start(minion, pool, bus, job);
+        let (minion, pool, bus) = (Arc::clone(minion), Arc::clone(pool), bus.clone());
+        brine_schedule::start(&Arc::new(schedule::MinionSchedule { minion, pool, bus }), job);
     }
     reply(bus, &question, answer.reply).await
 }

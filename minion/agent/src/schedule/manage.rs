@@ -7,7 +7,7 @@ use brine_context::schedule::write;
 use brine_schedule::Schedule;
 use brine_value::{Map, Value, list, map};
 
-use super::around;
+use super::with_schedule;
 
 /// The result of an event `manage_schedule`.
 #[derive(Debug, Default)]
@@ -110,7 +110,8 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             return complete("job_status_complete", "data", data.into());
         }
         "run_job" => {
-            let asked = around(minion, |around| schedule.asked_for(name, around));
+            drop(schedule);
+            let asked = with_schedule(minion, |schedule, around| schedule.asked_for(name, around));
             let run = match asked {
                 Some(Ok(job)) => Some(job),
                 Some(Err(error)) => {
@@ -222,10 +223,10 @@ mod tests {
         let time = |time: &str| list![map! {"time" => time, "time_fmt" => "%Y-%m-%dT%H:%M:%S"}];
         assert_eq!((own.get("skip_explicit"), own.get("run_explicit")), (Some(&time(from)), Some(&time(to))));
         let now = "2026-11-21T12:00:00".parse().unwrap();
-        assert!(super::super::due(&minion, now, jiff::SignedDuration::from_secs(1)).is_empty());
+        assert!(super::super::tests::due(&minion, now, jiff::SignedDuration::from_secs(1)).is_empty());
         // Jobs of the pillar are unchanged, and the time of their next run is kept.
         *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => map! {"function" => "f", "when" => "6pm"}}});
-        super::super::due(&minion, now, jiff::SignedDuration::from_secs(1));
+        super::super::tests::due(&minion, now, jiff::SignedDuration::from_secs(1));
         answer(&minion, &map! {"func" => "delete", "name" => "p"});
         let (_, fields) = answer(&minion, &map! {"func" => "get_next_fire_time", "name" => "p"}).reply.unwrap();
         assert_eq!(fields.get("next_fire_time"), Some(&to.into()));

@@ -1,7 +1,8 @@
 //! The minion's schedule.
 //!
-//! [`brine_schedule`] decides which jobs are due. The return of a job is published on the minion's own bus as
-//! `__schedule_return`, and forwarded to the master. `manage.rs` answers the execution module `schedule`.
+//! [`brine_schedule`] decides which jobs are due, and runs them with [`MinionSchedule`]. The return of a job is published
+//! on the minion's own bus as `__schedule_return`, and forwarded to the master. `manage.rs` answers the execution module
+//! `schedule`.
 
 mod manage;
 
@@ -13,26 +14,21 @@ use brine_context::jobs::ProcFile;
 use brine_context::schedule::MINE;
 use brine_context::{Job, Minion};
 use brine_function::Args;
-use brine_ids::Jid;
 use brine_returners::store_in;
-use brine_schedule::{ReturnJob, Surroundings};
+use brine_runtime::polling::Ticks;
+use brine_schedule::{Host, Run, Schedule, Surroundings};
 use brine_value::{Map, Value, map};
-use jiff::civil::DateTime;
-use jiff::{SignedDuration, Zoned};
+use jiff::Zoned;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Answer, answer};
 use crate::jobs;
-use crate::polling::Ticks;
 use crate::pool::JobPool;
+pub(crate) use brine_schedule::RETURN;
 
-/// The tag of the event with the return of a scheduled job on the minion's own bus.
-pub(crate) const RETURN: &str = "__schedule_return";
 /// The maximum number of concurrent updates of the mine, as in Salt.
 const MINE_MAX_RUNNING: u64 = 2;
-/// The retcode of a job that did not complete.
-const FAILED: i64 = 254;
 
 /// Schedules updates of the mine, now and every `mine_interval`.
 pub(crate) fn add_mine(minion: &Minion) {
@@ -50,115 +46,93 @@ pub(crate) fn add_mine(minion: &Minion) {
     }
 }
 
+/// The schedule of a minion, as a host of [`brine_schedule::run`].
+pub(crate) struct MinionSchedule {
+    pub minion: Arc<Minion>,
+    /// The threads of jobs.
+    pub pool: Arc<JobPool>,
+    /// The minion's own bus.
+    pub bus: Bus,
+}
+
 /// Runs due jobs every `loop_interval`, once the minion is ready, or at once with `scheduler_before_connect`.
-pub(crate) async fn run(
-    minion: Arc<Minion>,
-    pool: Arc<JobPool>,
-    bus: Bus,
-    ready: watch::Receiver<bool>,
-    shutdown: CancellationToken,
-) {
-    let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
-    let Some(mut ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await else { return };
-    while ticks.next().await {
-        let tick = SignedDuration::try_from(every).unwrap_or(SignedDuration::from_secs(1));
-        for job in due(&minion, brine_clock::now().datetime(), tick) {
-            start(&minion, &pool, &bus, job);
-        }
+pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
+    let config = &host.minion.config;
+    let every = Duration::from_secs(config.loop_interval.max(1));
+    if let Some(ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await {
+        brine_schedule::run(host, ticks).await;
     }
 }
 
-fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<brine_schedule::Job> {
-    around(minion, |around| minion.schedule.lock().turn(now, tick, around))
-}
-
-/// Calls a function with the data of this minion that the schedule needs.
-fn around<T>(minion: &Minion, ask: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+/// Calls a function with the schedule, and with the data of this minion that it needs.
+fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
     let (pillar, grains) = (Arc::clone(&minion.pillar.read()), Arc::clone(&minion.grains.read()));
     let running = |name: &str| {
         let is = |job: &&Arc<Job>| job.load.get("schedule").and_then(Value::as_str) == Some(name);
         minion.jobs.lock().values().filter(is).count() as u64
     };
-    ask(&Surroundings { pillar: &pillar, grains: &grains, running: &running })
+    ask(&mut minion.schedule.lock(), &Surroundings { pillar: &pillar, grains: &grains, running: &running })
 }
 
-/// Runs a job on a thread of its own, and publishes its return.
-pub(crate) fn start(minion: &Arc<Minion>, pool: &JobPool, bus: &Bus, scheduled: brine_schedule::Job) {
-    let (name, function) = (scheduled.name.as_str(), scheduled.function.as_str());
-    if scheduled.dry_run {
-        tracing::info!(job = name, fun = function, "a scheduled job would run, but has 'dry_run'");
-        return;
+impl Host for MinionSchedule {
+    fn now(&self) -> Zoned {
+        brine_clock::now()
     }
-    let jid = Jid::new();
-    tracing::info!(job = name, fun = function, %jid, "a scheduled job");
-    let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
-    let load = map! {"fun" => function, "jid" => &jid, "schedule" => name, "pid" => std::process::id()};
-    let job = Arc::new(Job { load, ..Job::local(&jid, function, &args) });
-    // Recorded before it has a thread: the next poll of the schedule counts it.
-    minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
-    let (minion, bus) = (Arc::clone(minion), bus.clone());
-    let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
-    let started = pool.start(&job.fun, move || {
-        let _proc_file = ProcFile::write(&on_thread, &running);
-        let load = told(jobs::run(&on_thread, &running), &scheduled, &brine_clock::now());
-        if scheduled.return_job == ReturnJob::No && load.get("success") == Some(&Value::Bool(false)) {
-            let error = load.get("return").map(ToString::to_string);
-            tracing::warn!(job = scheduled.name, fun = scheduled.function, error, "a scheduled job failed");
-        }
-        let returners =
-            scheduled.returners_with(&brine_config::opts::modules::schedule_returner(&on_thread.config.opts));
-        if !returners.is_empty() && load.get("success").is_some_and(Value::is_truthy) {
-            store_in(&returners.join(","), &on_thread.config.opts, load.clone());
-        }
-        scheduled.told_return(load, !returners.is_empty())
-    });
-    pool.spawn(async move {
-        let ran = match started {
-            Ok(running) => running.result().await,
-            Err(error) => Err(error),
-        };
-        let load = match ran {
-            Ok(load) => load,
-            Err(error) => {
+
+    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+        with_schedule(&self.minion, ask)
+    }
+
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
+        let (jid, scheduled) = (&run.jid, &run.job);
+        let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
+        let pid = std::process::id();
+        let load = map! {"fun" => &scheduled.function, "jid" => jid, "schedule" => &scheduled.name, "pid" => pid};
+        let job = Arc::new(Job { load, ..Job::local(jid, &scheduled.function, &args) });
+        // Recorded before it has a thread: the next poll of the schedule counts it.
+        self.minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
+        let minion = Arc::clone(&self.minion);
+        let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
+        let started = self.pool.start(&job.fun, move || {
+            let _proc_file = ProcFile::write(&on_thread, &running);
+            let load = jobs::run(&on_thread, &running);
+            let opts = &on_thread.config.opts;
+            let returners = brine_config::opts::modules::schedule_returner(opts);
+            run.complete(load, &brine_clock::now(), &returners, |names, load| {
+                store_in(&names.join(","), opts, load.clone());
+            })
+        });
+        async move {
+            let ended = match started {
+                Ok(running) => running.result().await,
+                Err(error) => Err(error),
+            };
+            ended.map_err(|error| {
                 minion.jobs.lock().shift_remove(&job.jid);
-                tracing::error!(jid = job.jid, fun = job.fun, %error, "scheduled job failed");
-                return;
-            }
-        };
-        if let Some(load) = load
-            && let Err(error) = bus.fire(RETURN, &load).await
-        {
-            tracing::error!(jid = job.jid, %error, "publishing the return of a scheduled job failed");
+                error.to_string()
+            })
         }
-    });
-}
+    }
 
-/// Converts the return of a published job to that of a scheduled one.
-fn told(mut load: Map, job: &brine_schedule::Job, now: &Zoned) -> Map {
-    load.shift_remove("out");
-    load.insert("fun_args".into(), job.fun_args().into());
-    load.insert("schedule".into(), job.name.as_str().into());
-    load.insert("pid".into(), std::process::id().into());
-    if load.get("success") == Some(&Value::Bool(false)) {
-        load.insert("retcode".into(), FAILED.into());
+    async fn publish(&self, event: Map) {
+        if let Err(error) = self.bus.fire(RETURN, &event).await {
+            tracing::error!(%error, "publishing the return of a scheduled job failed");
+        }
     }
-    if let Some(metadata) = job.metadata_at(now) {
-        load.insert("metadata".into(), metadata.into());
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.pool.spawn(task);
     }
-    if let Some(config) = &job.return_config {
-        load.insert("ret_config".into(), config.into());
-    }
-    if !job.return_kwargs.is_empty() {
-        load.insert("ret_kwargs".into(), job.return_kwargs.clone().into());
-    }
-    load
 }
 
 #[cfg(test)]
 mod tests {
     use brine_bus::{BusLimits, Filter, Start};
     use brine_config::MinionConfig;
+    use brine_schedule::FAILED;
     use brine_value::list;
+    use jiff::SignedDuration;
+    use jiff::civil::DateTime;
     use parking_lot::Mutex;
 
     use super::*;
@@ -168,14 +142,19 @@ mod tests {
         brine_schedule::Job::read("mine", &options.into()).unwrap()
     }
 
+    pub(super) fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<brine_schedule::Job> {
+        with_schedule(minion, |schedule, around| schedule.turn(now, tick, around))
+    }
+
     /// Runs a job and returns its event on the minion's own bus.
     async fn ran(options: Map) -> Map {
         let minion = testing::minion(&[]);
         let bus = Bus::in_memory(BusLimits::default());
         let mut events = bus.subscribe(Filter::prefix(RETURN), Start::Now).unwrap();
-        let pool = JobPool::new(&minion.config);
-        start(&minion, &pool, &bus, job(options));
-        assert_eq!(around(&minion, |around| (around.running)("mine")), 1);
+        let pool = Arc::new(JobPool::new(&minion.config));
+        let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, bus });
+        brine_schedule::start(&host, job(options));
+        assert_eq!(with_schedule(&minion, |_, around| (around.running)("mine")), 1);
         let mut told = events.recv().await.unwrap().data();
         assert!(minion.jobs.lock().is_empty());
         told.retain(|name, _| !matches!(name.as_str(), Some("_seq" | "_stamp" | "pid")));
@@ -197,23 +176,6 @@ mod tests {
         let (value, retcode) = ("'no.such' is not available.", FAILED);
         assert_eq!((told.get("return"), told.get("retcode")), (Some(&value.into()), Some(&retcode.into())));
         assert_eq!((told.get("jid"), told.get("success")), (Some(&"nocache".into()), Some(&false.into())));
-    }
-
-    #[test]
-    fn the_return_for_the_master_follows_the_options() {
-        let load = || map! {"jid" => "1", "out" => "nested", "success" => true, "retcode" => 0};
-        let now: Zoned = "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap();
-        let options = map! {"function" => "f", "metadata" => map! {"who" => "me"}, "return_config" => "alt"};
-        let told = told(load(), &job(options), &now);
-        let metadata = map! {"who" => "me", "_TOS" => "+0100", "_TS" => "Sat Nov 21 12:00:00 2026", "_TT" => "2026 November 21 Sat 11 11"};
-        assert_eq!((told.get("metadata"), told.get("out")), (Some(&metadata.into()), None));
-        assert_eq!(told.get("ret_config"), Some(&"alt".into()));
-        for (return_job, is_returned, jid) in
-            [(Value::Bool(true), false, Some("req")), (true.into(), true, Some("1")), (false.into(), false, None)]
-        {
-            let load = job(map! {"function" => "f", "return_job" => return_job}).told_return(load(), is_returned);
-            assert_eq!(load.and_then(|load| load.get("jid").map(ToString::to_string)).as_deref(), jid);
-        }
     }
 
     /// A minion with these options and the default schedule.
@@ -276,7 +238,7 @@ mod tests {
         let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
         assert!(!without.schedule.lock().own().contains_key(MINE));
         let saved = minion.schedule.lock().own().clone();
-        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(brine_schedule::Schedule::new(saved));
+        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(Schedule::new(saved));
         add_mine(&without);
         assert!(!without.schedule.lock().own().contains_key(MINE));
     }

@@ -132,8 +132,7 @@ fn joined(target: &Value) -> String {
 }
 
 fn file(context: &Context) -> PathBuf {
-    let named = context.config().opts.get("aliases.file").and_then(Value::as_str);
-    named.filter(|path| !path.is_empty()).unwrap_or("/etc/aliases").into()
+    brine_config::opts::modules::aliases_file(&context.config().opts)
 }
 
 fn read(context: &Context) -> Result<String, CallError> {

@@ -200,8 +200,7 @@ impl Hosts {
 }
 
 fn file(context: &Context) -> PathBuf {
-    let named = context.config().opts.get("hosts.file").and_then(Value::as_str);
-    named.filter(|path| !path.is_empty()).unwrap_or("/etc/hosts").into()
+    brine_config::opts::modules::hosts_file(&context.config().opts)
 }
 
 /// Edits the file's text; False if it is not a file. The file is written in place: in containers it is often a

@@ -147,7 +147,7 @@ pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool
 /// Returns the prefix that runs a program in its own scope, so that it does not end with the service that started
 /// it.
 fn scope(context: &Context) -> &'static [&'static str] {
-    let wanted = context.config().opts.get("systemd.scope").is_none_or(Value::is_truthy);
+    let wanted = brine_config::opts::modules::systemd_scope(&context.config().opts).is_truthy();
     if wanted && Init::of_host() == Init::Systemd && which("systemd-run").is_some() {
         &["systemd-run", "--scope"]
     } else {

@@ -141,7 +141,7 @@ pub fn single(
     // A single state is always called: `mock` is rejected as an unknown argument.
     let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
     let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
-    let run = match started(context, own)? {
+    let run = match started_with(context, local(own)?) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -163,7 +163,8 @@ pub fn high(
     #[default] queue: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    applied(context, with(kwargs, [("test", test), ("queue", queue)]), |run| run.data(&data))
+    let options = local(with(kwargs, [("test", test), ("queue", queue)]))?;
+    applied_with(context, options, |run| run.data(&data))
 }
 
 /// Run one low chunk, and return its result.
@@ -173,7 +174,7 @@ pub fn high(
 ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
 #[function]
 pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
-    let results = match started(context, with(kwargs, [("queue", queue)]))? {
+    let results = match started_with(context, local(with(kwargs, [("queue", queue)]))?) {
         Ok(run) => one(context, &run, &data)?,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -200,7 +201,7 @@ pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywo
 ///     salt '*' state.template_str 'a: test.nop'
 #[function(out = "highstate")]
 pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
-    applied(context, with(kwargs, [("queue", queue)]), |run| run.text(&tem))
+    applied_with(context, local(with(kwargs, [("queue", queue)]))?, |run| run.text(&tem))
 }
 
 /// Apply one id of SLS files, with its requisites.
@@ -220,7 +221,7 @@ pub fn sls_id(
 ) -> CallResult {
     let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
     // As in Salt, `exclude` is ignored for an explicit id.
-    let run = match started(context, in_environment(context, kwargs))? {
+    let run = match started_with(context, options(in_environment(context, kwargs))?) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -326,16 +327,18 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
         mock,
         state_events,
         state_top: None,
+        local_state: false,
         // As in Salt, a missing file is ignored.
         localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
     })
 }
 
-/// Starts a run, which excludes other runs.
-fn started(context: &Context, kwargs: Map) -> Result<Result<StateRun, Vec<String>>, CallError> {
-    Ok(started_with(context, options(kwargs)?))
+/// Returns the options of a run without SLS files, which the master's options do not apply to.
+fn local(kwargs: Map) -> Result<Options, CallError> {
+    Ok(Options { local_state: true, ..options(kwargs)? })
 }
 
+/// Starts a run, which excludes other runs.
 fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
     if options.queue == Queue::Refuse {
         options.queue = Queue::of(&brine_config::opts::modules::state_queue(&context.config().opts));
@@ -350,7 +353,15 @@ fn applied(
     kwargs: Map,
     high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
 ) -> Result<Value, CallError> {
-    match started(context, kwargs)? {
+    applied_with(context, options(kwargs)?, high)
+}
+
+fn applied_with(
+    context: &Context,
+    options: Options,
+    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
+) -> Result<Value, CallError> {
+    match started_with(context, options) {
         Ok(run) => ran(context, &run, high(&run).and_then(|high| run.compile(high))),
         Err(errors) => brine_state::errors(context, errors),
     }

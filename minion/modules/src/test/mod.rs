@@ -156,7 +156,7 @@ pub fn attr_call(context: &Context) -> CallResult {
 ///     salt '*' test.conf_test
 #[function]
 pub fn conf_test(context: &Context) -> CallResult {
-    Ok(context.opts().get("test.foo").cloned().unwrap_or_else(|| "unconfigured".into()))
+    Ok(brine_config::opts::modules::test_foo(&context.opts()))
 }
 
 /// Return the Collatz sequence from a number down to 1, and the seconds it took.

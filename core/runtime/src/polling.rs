@@ -1,4 +1,4 @@
-//! The polling of beacons and the schedule.
+//! Polling at an interval.
 
 use std::time::Duration;
 
@@ -6,14 +6,21 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Polls at an interval as long as the minion runs. A slow poll delays the next one.
-pub(crate) struct Ticks {
+/// Ticks at an interval as long as a daemon runs, the first one at once. A slow poll delays the next one.
+pub struct Ticks {
     interval: Interval,
     shutdown: CancellationToken,
 }
 
 impl Ticks {
-    /// Begins once the minion is ready, or at once. Returns `None` if the minion ends before.
+    /// Begins at once. It must be called within a runtime; `every` must not be zero.
+    pub fn new(every: Duration, shutdown: CancellationToken) -> Self {
+        let mut interval = tokio::time::interval(every);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ticks { interval, shutdown }
+    }
+
+    /// Begins once `ready` is true, or at once. Returns `None` if the daemon ends before.
     pub async fn begin(
         at_once: bool,
         mut ready: watch::Receiver<bool>,
@@ -29,12 +36,15 @@ impl Ticks {
                 return None;
             }
         }
-        let mut interval = tokio::time::interval(every);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Some(Ticks { interval, shutdown })
+        Some(Ticks::new(every, shutdown))
     }
 
-    /// Waits until the next poll is due. Returns false when the minion ends.
+    /// Returns the interval.
+    pub fn interval(&self) -> Duration {
+        self.interval.period()
+    }
+
+    /// Waits until the next poll is due. Returns false when the daemon ends.
     pub async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.interval.tick() => true,

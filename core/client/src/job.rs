@@ -1,0 +1,333 @@
+//! A job from its publish to its last return: the driver of `brine_job` with a connection to the master.
+
+use std::collections::VecDeque;
+
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_job::{Driver, Return, Step, Times};
+use brine_target::TargetKind;
+use brine_value::Value;
+use brine_wire::PublishRequest;
+use rand::seq::SliceRandom;
+use tokio::time::Instant;
+
+use super::Published;
+
+/// The connection of a job: publishes in the name of its user, and the master's events. They are subscribed before the
+/// job is published, so that no return is missed.
+pub trait Link: Send {
+    /// The error of the connection.
+    type Error: Send;
+
+    /// Publishes a job.
+    fn publish(&mut self, request: PublishRequest) -> impl Future<Output = Result<Published, Self::Error>> + Send;
+
+    /// Returns the next event, or `None` if the user interrupts the job. Cancel safe.
+    fn event(&mut self) -> impl Future<Output = Result<Option<Event>, Self::Error>> + Send;
+}
+
+/// The outcome of one minion.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It returned.
+    Returned(Box<Return>),
+    /// It neither returned nor runs the job.
+    Missing(String),
+    /// The user interrupts the job.
+    Interrupted,
+}
+
+/// An event while a job runs.
+#[derive(Debug)]
+pub enum Occurrence {
+    /// A minion returned.
+    Returned(Box<Return>),
+    /// The event that stops the job was received.
+    Stopped,
+    /// The user interrupts the job.
+    Interrupted,
+    /// The timeout has expired, or an event may have changed the next step.
+    Wake,
+}
+
+/// A running job.
+pub struct Run<'a, L> {
+    /// Its connection.
+    pub link: &'a mut L,
+    /// Its state.
+    pub driver: Driver,
+    missing: VecDeque<String>,
+    /// The tag of the event that stops the job.
+    stop: Option<String>,
+}
+
+impl<'a, L: Link> Run<'a, L> {
+    /// Runs a job by its driver. The event with the tag `stop` ends it.
+    pub fn new(link: &'a mut L, driver: Driver, stop: Option<String>) -> Self {
+        Run { link, driver, missing: VecDeque::new(), stop }
+    }
+
+    /// Collects the returns of a job that has been published to these minions. `user` asks silent minions whether they
+    /// still run it.
+    pub fn of_published(link: &'a mut L, jid: &Jid, user: &str, minions: &[String], times: Times) -> Self {
+        tracing::debug!(%jid, minions = minions.join(","), "job published");
+        Self::new(link, Driver::of_published(jid.clone(), user, minions.to_vec(), times, Instant::now()), None)
+    }
+
+    /// Waits for the outcome of the next minion; `None` when the job has ended. Only for jobs without batches.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn next(&mut self) -> Result<Option<Outcome>, L::Error> {
+        loop {
+            if let Some(id) = self.missing.pop_front() {
+                return Ok(Some(Outcome::Missing(id)));
+            }
+            match self.driver.next(Instant::now()) {
+                Step::Ask(request) => self.ask(*request).await?,
+                Step::Missing(ids) => self.missing.extend(ids),
+                Step::Wait(until) => match self.wait(until).await? {
+                    Occurrence::Returned(one) => return Ok(Some(Outcome::Returned(one))),
+                    Occurrence::Interrupted => return Ok(Some(Outcome::Interrupted)),
+                    Occurrence::Wake | Occurrence::Stopped => {}
+                },
+                Step::Publish(_) | Step::End => return Ok(None),
+            }
+        }
+    }
+
+    /// Carries out [`Step::Publish`]: publishes the job to these minions. Returns the published job, and the minions that
+    /// are not there any more.
+    ///
+    /// # Errors
+    /// The connection ended, or the master refuses the job.
+    pub async fn publish(
+        &mut self,
+        request: &PublishRequest,
+        ids: Vec<String>,
+    ) -> Result<(Published, Vec<String>), L::Error> {
+        let jid = Some(self.driver.jid().clone());
+        let published = self.link.publish(PublishRequest { jid, ..for_minions(request, ids) }).await?;
+        let gone = self.driver.published(&published.minions, Instant::now());
+        Ok((published, gone))
+    }
+
+    /// Carries out [`Step::Ask`].
+    ///
+    /// # Errors
+    /// The connection ended, or the master refuses the job.
+    pub async fn ask(&mut self, request: PublishRequest) -> Result<(), L::Error> {
+        let asked = self.link.publish(request).await?;
+        self.driver.asked(asked.jid, Instant::now());
+        Ok(())
+    }
+
+    /// Carries out [`Step::Wait`].
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn wait(&mut self, until: Instant) -> Result<Occurrence, L::Error> {
+        let Ok(event) = tokio::time::timeout_at(until, self.link.event()).await else { return Ok(Occurrence::Wake) };
+        let Some(event) = event? else { return Ok(Occurrence::Interrupted) };
+        if self.stop.as_deref() == Some(event.tag()) {
+            return Ok(Occurrence::Stopped);
+        }
+        let Some((id, data)) = self.driver.take(&event, Instant::now()) else { return Ok(Occurrence::Wake) };
+        match Return::from_map(data) {
+            Ok(one) => {
+                tracing::debug!(minion = %one.id(), jid = %one.jid(), retcode = one.retcode(), "return received");
+                Ok(Occurrence::Returned(Box::new(one)))
+            }
+            Err(error) => {
+                tracing::error!(minion = id, %error, "return is invalid");
+                Ok(Occurrence::Wake)
+            }
+        }
+    }
+}
+
+/// The minions of a target, by their answers to a question.
+#[derive(Debug, Default)]
+pub struct Present {
+    /// The minions whose answers fit, sorted.
+    pub minions: Vec<String>,
+    /// The minions that do not answer, sorted.
+    pub down: Vec<String>,
+    /// Whether the target matches any.
+    pub matched: bool,
+    /// Whether the user interrupted the question.
+    pub interrupted: bool,
+}
+
+/// Asks the minions of a job's target by another function, and returns those whose return fits.
+async fn present<L: Link>(
+    link: &mut L,
+    request: &PublishRequest,
+    fun: &str,
+    times: Times,
+    fits: impl Fn(&Value) -> bool,
+) -> Result<Present, L::Error> {
+    let user = request.user.clone();
+    let question =
+        PublishRequest { fun: fun.into(), arg: Vec::new(), ret: String::new(), jid: None, ..request.clone() };
+    let published = link.publish(question).await?;
+    let mut present = Present { down: published.missing, matched: published.jid.is_some(), ..Present::default() };
+    if let Some(jid) = published.jid {
+        let mut run = Run::of_published(link, &jid, &user, &published.minions, times);
+        while let Some(outcome) = run.next().await? {
+            match outcome {
+                Outcome::Returned(one) if fits(one.value()) => present.minions.push(one.id().to_string()),
+                Outcome::Returned(_) => {}
+                Outcome::Missing(id) => present.down.push(id),
+                Outcome::Interrupted => {
+                    present.interrupted = true;
+                    break;
+                }
+            }
+        }
+    }
+    present.minions.sort();
+    present.down.sort();
+    Ok(present)
+}
+
+/// Pings the minions of a job's target with a function that all of them have, as before a job in batches.
+///
+/// # Errors
+/// The connection ended, or the master refuses the job.
+pub async fn pinged<L: Link>(
+    link: &mut L,
+    request: &PublishRequest,
+    ping: &str,
+    times: Times,
+) -> Result<Present, L::Error> {
+    present(link, request, ping, times, |_| true).await
+}
+
+/// Finds the minions of a job's target that have all of its functions, by the function that lists those of a minion.
+///
+/// # Errors
+/// The connection ended, or the master refuses the job.
+pub async fn able<L: Link>(
+    link: &mut L,
+    request: &PublishRequest,
+    list: &str,
+    times: Times,
+) -> Result<Present, L::Error> {
+    let wanted: Vec<Value> = match &request.fun {
+        Value::List(all) => all.clone(),
+        one => vec![one.clone()],
+    };
+    let has_all = |functions: &Value| {
+        let functions = functions.as_list().unwrap_or_default();
+        wanted.iter().all(|fun| functions.contains(fun))
+    };
+    present(link, request, list, times, has_all).await
+}
+
+/// Returns the job for this many random ones of these minions.
+pub fn subset(request: &PublishRequest, mut minions: Vec<String>, count: usize) -> PublishRequest {
+    minions.shuffle(&mut rand::rng());
+    minions.truncate(count);
+    for_minions(request, minions)
+}
+
+fn for_minions(request: &PublishRequest, ids: Vec<String>) -> PublishRequest {
+    PublishRequest { tgt: ids.into(), tgt_type: TargetKind::List.name().to_owned(), ..request.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use brine_value::{Map, list, map};
+
+    use super::*;
+
+    const TIMES: Times =
+        Times { timeout: Duration::from_secs(3600), gather: Duration::from_secs(3600), find_job: "saltutil.find_job" };
+
+    /// A master whose minions return what their entry has. `None` as an event interrupts the job.
+    struct Master {
+        returns: Map,
+        events: VecDeque<Option<Event>>,
+        published: Vec<PublishRequest>,
+    }
+
+    impl Master {
+        fn new(returns: Map) -> Self {
+            Master { returns, events: VecDeque::new(), published: Vec::new() }
+        }
+    }
+
+    impl Link for Master {
+        type Error = Infallible;
+
+        async fn publish(&mut self, request: PublishRequest) -> Result<Published, Infallible> {
+            let jid = request.jid.clone().unwrap_or_default();
+            let minions: Vec<String> = self.returns.keys().map(ToString::to_string).collect();
+            for (id, value) in &self.returns {
+                let load =
+                    map! {"jid" => &jid, "id" => id.clone(), "fun" => "f", "return" => value.clone(), "retcode" => 0};
+                self.events.push_back(Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &load).ok());
+            }
+            self.published.push(request);
+            let jid = Some(jid).filter(|_| !minions.is_empty());
+            Ok(Published { jid, minions, missing: vec!["gone".to_owned()] })
+        }
+
+        async fn event(&mut self) -> Result<Option<Event>, Infallible> {
+            Ok(self.events.pop_front().flatten())
+        }
+    }
+
+    fn request(fun: Value) -> PublishRequest {
+        PublishRequest {
+            tgt: "*".into(),
+            tgt_type: "glob".into(),
+            fun,
+            arg: vec![1.into()],
+            ret: "redis".into(),
+            jid: None,
+            key: None,
+            proof: None,
+            user: "me".into(),
+            kwargs: Map::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn minions_that_answer_a_ping_are_present() {
+        let mut master = Master::new(map! {"b" => true, "a" => true});
+        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert_eq!((present.minions, present.down), (vec!["a".to_owned(), "b".to_owned()], vec!["gone".to_owned()]));
+        assert!(present.matched && !present.interrupted);
+        let asked = &master.published[0];
+        assert_eq!((&asked.fun, asked.arg.len(), asked.ret.as_str()), (&"test.ping".into(), 0, ""));
+        let present = pinged(&mut Master::new(map! {}), &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert!(!present.matched && present.minions.is_empty());
+    }
+
+    #[tokio::test]
+    async fn an_interrupt_ends_the_question() {
+        let mut master = Master::new(map! {"a" => true});
+        master.events.push_back(None);
+        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert!(present.interrupted && present.minions.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_subset_has_minions_with_all_functions() {
+        let returns = map! {"a" => list!["f", "g"], "b" => list!["f"], "c" => "error", "d" => list!["g", "f"]};
+        for (fun, able_ones) in [(Value::from("f"), vec!["a", "b", "d"]), (list!["f", "g"], vec!["a", "d"])] {
+            let request = request(fun);
+            let found =
+                able(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES).await.unwrap().minions;
+            assert_eq!(found, able_ones);
+            let job = subset(&request, found, 1);
+            assert_eq!((job.tgt_type.as_str(), job.tgt.as_list().unwrap().len()), ("list", 1));
+            assert_eq!((job.arg, job.ret), (request.arg, request.ret));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! The client of the local master, for the command line tools and the REST API: requests in the name of a user, events,
+//! and [jobs](job) from their publish to the last return.
+
+pub mod job;
+
+use std::time::Duration;
+
+use brine_bus::SocketNames;
+use brine_config::MasterConfig;
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, TokenRequest};
+use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
+
+/// The timeout of requests that the master answers at once.
+pub const REQUEST_TIME: Duration = Duration::from_secs(30);
+
+/// The errors of requests to the master.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The master does not answer.
+    #[error("reaching the master failed: {0}")]
+    Unreachable(#[from] TransportError),
+    /// The master refuses the key of the local tools. The message is the master's.
+    #[error("{0}")]
+    WrongKey(String),
+    /// The user is unknown or not permitted. The message is the master's.
+    #[error("{0}")]
+    Denied(String),
+    /// The master refuses the request with this message.
+    #[error("{0}")]
+    Refused(String),
+    /// The master does not understand the request, and replies this.
+    #[error("{0}")]
+    BadLoad(String),
+    /// The reply does not decode.
+    #[error("decoding the master's reply failed: {0}")]
+    Reply(String),
+}
+
+/// A published job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// Its id; `None` if no minion matches the target.
+    pub jid: Option<Jid>,
+    /// The minions that are expected to return.
+    pub minions: Vec<String>,
+    /// Unknown minions that the target names.
+    pub missing: Vec<String>,
+}
+
+/// The registry of a function of the master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registry {
+    /// Functions that `salt-run` calls.
+    Runner,
+    /// Functions that manage the master.
+    Wheel,
+}
+
+impl Registry {
+    /// Returns its name in requests.
+    pub fn name(self) -> &'static str {
+        match self {
+            Registry::Runner => "runner",
+            Registry::Wheel => "wheel",
+        }
+    }
+}
+
+/// A client of the local master.
+pub struct MasterClient {
+    requests: RequestClient,
+    events: Endpoint,
+    fire: Endpoint,
+}
+
+impl MasterClient {
+    /// Creates a client for the master of this configuration. The first request connects.
+    pub fn new(config: &MasterConfig) -> Self {
+        let host = match config.interface.as_str() {
+            "0.0.0.0" => "127.0.0.1",
+            "::" => "::1",
+            host => host,
+        };
+        let limits = Limits { message: config.max_message_size, ..Limits::default() };
+        MasterClient {
+            requests: RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits),
+            events: SocketNames::master().publish_endpoint(&config.sock_dir),
+            fire: SocketNames::master().pull_endpoint(&config.sock_dir),
+        }
+    }
+
+    async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
+        let reply = self.requests.request(Envelope::clear(load), time).await?;
+        let reply = msgpack::unpack(&reply).map_err(|error| ClientError::Reply(error.to_string()))?;
+        loaded(&reply)
+    }
+
+    /// Publishes a job.
+    ///
+    /// # Errors
+    /// The master cannot be reached, or refuses the job.
+    pub async fn publish(&self, request: &PublishRequest) -> Result<Published, ClientError> {
+        let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
+        let list = |name| -> Vec<String> {
+            reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
+        };
+        let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
+        Ok(Published { jid, minions: list("minions"), missing: list("missing") })
+    }
+
+    /// Calls a runner or wheel function and returns the reply: `tag`, and `data` or, of an asynchronous call, `jid`.
+    ///
+    /// # Errors
+    /// The master cannot be reached, does not answer within `time`, or refuses the call. [`result`] has the error of the
+    /// function.
+    pub async fn call(&self, registry: Registry, call: &Call, time: Duration) -> Result<Map, ClientError> {
+        match self.ask(ClientCommand::call_map(registry.name(), call), time).await? {
+            Value::Map(reply) => Ok(reply),
+            other => Err(ClientError::Reply(other.to_string())),
+        }
+    }
+
+    /// Returns a new token with Salt's fields; `None` if the credentials are wrong.
+    ///
+    /// # Errors
+    /// The master cannot be reached, or refuses the request.
+    pub async fn make_token(&self, request: &TokenRequest) -> Result<Option<Map>, ClientError> {
+        let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
+        Ok(reply.as_map().filter(|token| token.contains_key("token")).cloned())
+    }
+
+    /// Returns the fields of a valid token.
+    ///
+    /// # Errors
+    /// The master cannot be reached, or refuses the request.
+    pub async fn token(&self, secret: &str) -> Result<Option<Map>, ClientError> {
+        let reply = self.ask(map! {"cmd" => "get_token", "token" => secret}, REQUEST_TIME).await?;
+        Ok(reply.as_map().filter(|token| token.contains_key("name")).cloned())
+    }
+
+    /// Publishes an event.
+    ///
+    /// # Errors
+    /// The master's socket cannot be reached, or does not take the event in time.
+    pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
+        let sending = async {
+            let mut push = Push::connect(&self.fire).await?;
+            push.send(event.frame()).await
+        };
+        let timed_out = |_| TransportError::TimedOut { endpoint: self.fire.to_string(), after: REQUEST_TIME };
+        Ok(tokio::time::timeout(REQUEST_TIME, sending).await.map_err(timed_out)??)
+    }
+
+    /// Subscribes to events with these prefixes of their tags. Events that are published after this function returns are
+    /// received.
+    ///
+    /// # Errors
+    /// The master's socket cannot be reached.
+    pub async fn events(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
+        let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
+        Ok(Events(Subscriber::connect(&self.events, &prefixes, Limits::default()).await?))
+    }
+}
+
+/// Returns the load of a reply, or the master's error.
+fn loaded(reply: &Value) -> Result<Value, ClientError> {
+    let Some(load) = reply.get("load") else { return Err(ClientError::BadLoad(reply.to_string())) };
+    let Some(error) = load.get("error") else { return Ok(load.clone()) };
+    let text = |name| error.get(name).map(ToString::to_string);
+    let message = text("message").unwrap_or_else(|| error.to_string());
+    Err(match text("name").as_deref() {
+        Some("UserAuthenticationError") => ClientError::WrongKey(message),
+        Some(
+            "AuthenticationError" | "AuthorizationError" | "EauthAuthenticationError" | "TokenAuthenticationError",
+        ) => ClientError::Denied(message),
+        _ => ClientError::Refused(message),
+    })
+}
+
+/// Returns the result of a call from its reply.
+///
+/// # Errors
+/// The error of the function, as [`ClientError::Refused`].
+pub fn result(reply: &Map) -> Result<Value, ClientError> {
+    let data = reply.get("data");
+    let field = |name: &str| data.and_then(|data| data.get(name)).cloned().unwrap_or_default();
+    if field("success").is_truthy() {
+        Ok(field("return"))
+    } else {
+        Err(ClientError::Refused(field("return").to_string()))
+    }
+}
+
+/// A subscription to the master's events.
+pub struct Events(Subscriber);
+
+impl Events {
+    /// Returns the next event. Cancel safe. Invalid ones are logged.
+    ///
+    /// # Errors
+    /// The connection ended.
+    pub async fn next(&mut self) -> Result<Event, ClientError> {
+        loop {
+            let Some(frame) = self.0.recv().await?.into_iter().next() else { continue };
+            match Event::from_frame(frame) {
+                Ok(event) => return Ok(event),
+                Err(error) => tracing::warn!(%error, "an event of the master is invalid"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_master_have_their_kind() {
+        let error = |name: &str| map! {"load" => map! {"error" => map! {"name" => name, "message" => "why"}}}.into();
+        for (reply, expected) in [
+            (Value::from("bad load"), "BadLoad(\"bad load\")"),
+            (error("UserAuthenticationError"), "WrongKey(\"why\")"),
+            (error("AuthenticationError"), "Denied(\"why\")"),
+            (error("AuthorizationError"), "Denied(\"why\")"),
+            (error("EauthAuthenticationError"), "Denied(\"why\")"),
+            (error("TokenAuthenticationError"), "Denied(\"why\")"),
+            (error("Other"), "Refused(\"why\")"),
+            (map! {"load" => map! {"error" => "plain"}}.into(), "Refused(\"plain\")"),
+        ] {
+            assert_eq!(format!("{:?}", loaded(&reply).unwrap_err()), expected, "{reply}");
+        }
+        let reply = map! {"load" => map! {"jid" => "1"}}.into();
+        assert_eq!(loaded(&reply).unwrap(), map! {"jid" => "1"}.into());
+    }
+
+    #[test]
+    fn a_call_has_a_result_or_the_error_of_its_function() {
+        let reply = |success: bool| map! {"data" => map! {"success" => success, "return" => "text"}};
+        assert_eq!(result(&reply(true)).unwrap(), "text".into());
+        assert_eq!(result(&reply(false)).unwrap_err().to_string(), "text");
+        assert!(matches!(result(&Map::new()), Err(ClientError::Refused(_))));
+    }
+}

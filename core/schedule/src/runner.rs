@@ -1,0 +1,322 @@
+//! Runs due jobs, on a minion or a master: what both do with a job, from its start to the event with its return.
+
+use std::sync::Arc;
+
+use brine_ids::Jid;
+use brine_runtime::polling::Ticks;
+use brine_value::{Map, Value};
+use jiff::{SignedDuration, Zoned};
+
+use super::{Job, ReturnJob, Schedule, Surroundings};
+
+/// The tag of the event with the return of a scheduled job, on the bus of the daemon that ran it.
+pub const RETURN: &str = "__schedule_return";
+/// The retcode of a job that failed.
+pub const FAILED: i64 = 254;
+
+/// The daemon that a schedule runs in.
+pub trait Host: Send + Sync + Sized + 'static {
+    /// Returns the local time.
+    fn now(&self) -> Zoned;
+
+    /// Calls a function with the schedule, and with the data of the daemon that it needs.
+    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T;
+
+    /// Starts a job. When this returns, the job counts as running in [`Surroundings`], until the future ends. The future
+    /// returns the event of the job's return, as [`Run::complete`] does.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the job did not complete.
+    fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static;
+
+    /// Publishes the event of a return with the tag [`RETURN`].
+    fn publish(&self, event: Map) -> impl Future<Output = ()> + Send;
+
+    /// Runs a task that ends with the daemon.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
+}
+
+/// One run of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// The job.
+    pub job: Job,
+    /// Its job id.
+    pub jid: Jid,
+}
+
+impl Run {
+    /// Completes the return of the function: adds the fields of a scheduled job, stores it with the job's returners
+    /// and those of the option `schedule_returner` if the function succeeded, and returns the event to publish, if any.
+    pub fn complete(
+        &self,
+        mut load: Map,
+        now: &Zoned,
+        schedule_returner: &[String],
+        store: impl FnOnce(&[String], &Map),
+    ) -> Option<Map> {
+        let job = &self.job;
+        let success = load.get("success").is_some_and(Value::is_truthy);
+        // The master chooses the outputter of a job that it published.
+        load.shift_remove("out");
+        load.insert("fun_args".into(), job.fun_args().into());
+        load.insert("schedule".into(), job.name.as_str().into());
+        load.insert("pid".into(), std::process::id().into());
+        if !success {
+            load.insert("retcode".into(), FAILED.into());
+        }
+        if let Some(metadata) = job.metadata_at(now) {
+            load.insert("metadata".into(), metadata.into());
+        }
+        if let Some(config) = &job.return_config {
+            load.insert("ret_config".into(), config.into());
+        }
+        if !job.return_kwargs.is_empty() {
+            load.insert("ret_kwargs".into(), job.return_kwargs.clone().into());
+        }
+        if !success && job.return_job == ReturnJob::No {
+            let error = load.get("return").map(ToString::to_string);
+            tracing::warn!(job = job.name, fun = job.function, jid = %self.jid, error, "scheduled job failed");
+        }
+        let returners = job.returners_with(schedule_returner);
+        if success && !returners.is_empty() {
+            store(&returners, &load);
+        }
+        job.told_return(load, !returners.is_empty())
+    }
+}
+
+/// Starts due jobs at each tick, until the daemon ends.
+pub async fn run<H: Host>(host: Arc<H>, mut ticks: Ticks) {
+    let interval = SignedDuration::try_from(ticks.interval()).unwrap_or(SignedDuration::from_secs(1));
+    while ticks.next().await {
+        poll(&host, interval);
+    }
+}
+
+/// Starts the jobs that are due now; `interval` is the time until the next poll.
+fn poll<H: Host>(host: &Arc<H>, interval: SignedDuration) {
+    let now = host.now().datetime();
+    for job in host.with_schedule(|schedule, around| schedule.turn(now, interval, around)) {
+        start(host, job);
+    }
+}
+
+/// Starts a job, and publishes its return when it has ended.
+pub fn start<H: Host>(host: &Arc<H>, job: Job) {
+    let (name, fun) = (job.name.clone(), job.function.clone());
+    if job.dry_run {
+        tracing::info!(job = name, fun, "scheduled job skipped: it has 'dry_run'");
+        return;
+    }
+    let jid = Jid::new();
+    tracing::info!(job = name, fun, %jid, "scheduled job started");
+    let running = host.start(Run { job, jid: jid.clone() });
+    let publisher = Arc::clone(host);
+    host.spawn(async move {
+        match running.await {
+            Ok(Some(event)) => publisher.publish(event).await,
+            Ok(None) => {}
+            Err(error) => tracing::error!(job = name, fun, %jid, error, "scheduled job failed"),
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::Mutex;
+
+    use brine_value::{list, map};
+    use tokio::sync::{mpsc, oneshot};
+
+    use super::*;
+
+    /// A job that runs until it is told its result.
+    struct Running {
+        run: Run,
+        end: oneshot::Sender<Result<Option<Map>, String>>,
+    }
+
+    /// A daemon with a virtual clock, whose jobs end when the test says so.
+    struct Daemon {
+        now: Mutex<Zoned>,
+        schedule: Mutex<Schedule>,
+        counts: Arc<Mutex<HashMap<String, u64>>>,
+        started: Mutex<Vec<Running>>,
+        published: mpsc::UnboundedSender<Map>,
+        /// Receives a message at the end of each task.
+        ended: mpsc::UnboundedSender<()>,
+    }
+
+    impl Host for Daemon {
+        fn now(&self) -> Zoned {
+            self.now.lock().unwrap().clone()
+        }
+
+        fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+            let running = |name: &str| self.counts.lock().unwrap().get(name).copied().unwrap_or(0);
+            let none = Map::new();
+            ask(&mut self.schedule.lock().unwrap(), &Surroundings { pillar: &none, grains: &none, running: &running })
+        }
+
+        fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
+            let (end, ended) = oneshot::channel();
+            let (name, counts) = (run.job.name.clone(), Arc::clone(&self.counts));
+            *counts.lock().unwrap().entry(name.clone()).or_default() += 1;
+            self.started.lock().unwrap().push(Running { run, end });
+            async move {
+                let ended = ended.await.unwrap();
+                *counts.lock().unwrap().get_mut(&name).unwrap() -= 1;
+                ended
+            }
+        }
+
+        async fn publish(&self, event: Map) {
+            self.published.send(event).unwrap();
+        }
+
+        fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+            let ended = self.ended.clone();
+            tokio::spawn(async move {
+                task.await;
+                ended.send(()).unwrap();
+            });
+        }
+    }
+
+    /// A daemon with the receivers of its events and of the ends of its tasks.
+    struct Trial {
+        daemon: Arc<Daemon>,
+        published: mpsc::UnboundedReceiver<Map>,
+        ended: mpsc::UnboundedReceiver<()>,
+    }
+
+    impl Trial {
+        fn new(schedule: Map) -> Self {
+            let (publish, published) = mpsc::unbounded_channel();
+            let (end, ended) = mpsc::unbounded_channel();
+            let daemon = Daemon {
+                now: Mutex::new("2026-11-21T00:00:00[UTC]".parse().unwrap()),
+                schedule: Mutex::new(Schedule::new(schedule)),
+                counts: Arc::default(),
+                started: Mutex::default(),
+                published: publish,
+                ended: end,
+            };
+            Trial { daemon: Arc::new(daemon), published, ended }
+        }
+
+        /// Polls at a time of one day, and returns the names of the jobs that start.
+        fn at(&self, time: &str) -> Vec<String> {
+            *self.daemon.now.lock().unwrap() = format!("2026-11-21T{time}[UTC]").parse().unwrap();
+            let before = self.daemon.started.lock().unwrap().len();
+            poll(&self.daemon, SignedDuration::from_secs(1));
+            let started = self.daemon.started.lock().unwrap();
+            started[before..].iter().map(|running| running.run.job.name.clone()).collect()
+        }
+
+        /// Ends the oldest running job, and returns the event that is published.
+        async fn end(&mut self, result: Result<Option<Map>, String>) -> Option<Map> {
+            let running = self.daemon.started.lock().unwrap().remove(0);
+            running.end.send(result).unwrap();
+            self.ended.recv().await.unwrap();
+            self.published.try_recv().ok()
+        }
+    }
+
+    fn job(options: Map) -> Job {
+        Job::read("often", &options.into()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn maxrunning_counts_the_jobs_that_have_not_ended() {
+        let mut trial = Trial::new(map! {
+            "one" => map! {"function" => "f", "seconds" => 1},
+            "two" => map! {"function" => "f", "seconds" => 1, "maxrunning" => 2},
+            "any" => map! {"function" => "f", "seconds" => 1, "jid_include" => false},
+        });
+        assert_eq!(trial.at("12:00:00"), ["one", "two", "any"]);
+        assert_eq!(trial.at("12:00:01"), ["two", "any"]);
+        assert_eq!(trial.at("12:00:02"), ["any"]);
+        assert_eq!(trial.end(Ok(None)).await, None);
+        assert_eq!(trial.at("12:00:03"), ["one", "any"]);
+        // A job that fails to run does not count, either.
+        assert_eq!(trial.end(Err("no thread".into())).await, None);
+        assert_eq!(trial.at("12:00:04"), ["two", "any"]);
+    }
+
+    #[tokio::test]
+    async fn jobs_start_at_their_times() {
+        let trial = Trial::new(map! {
+            "start" => map! {"function" => "f", "minutes" => 5, "run_on_start" => true},
+            "cron" => map! {"function" => "f", "cron" => "1 12 * * *"},
+            "once" => map! {"function" => "f", "once" => "2026-11-21T12:00:02"},
+            "when" => map! {"function" => "f", "when" => "12:00:03pm"},
+            "ended" => map! {"function" => "f", "seconds" => 1, "until" => "11am"},
+            "later" => map! {"function" => "f", "seconds" => 1, "after" => "1pm", "run_on_start" => false},
+            "late" => map! {"function" => "f", "seconds" => 2, "splay" => map! {"start" => 3, "end" => 3}, "run_on_start" => false},
+            "dry" => map! {"function" => "f", "seconds" => 1, "dry_run" => true},
+            "off" => map! {"function" => "f", "seconds" => 1, "enabled" => false},
+        });
+        let all = ["12:00:00", "12:00:01", "12:00:02", "12:00:03", "12:00:04", "12:00:05", "12:01:00"];
+        let started: Vec<_> = all.iter().map(|time| trial.at(time).join(" ")).collect();
+        // The first run of `late` has not ended at the time of the next one.
+        assert_eq!(started, ["start ended", "", "once", "when", "", "late", "cron"]);
+    }
+
+    #[tokio::test]
+    async fn returns_are_published() {
+        let mut trial = Trial::new(map! {});
+        start(&trial.daemon, job(map! {"function" => "f"}));
+        let event = map! {"jid" => "req"};
+        assert_eq!(trial.end(Ok(Some(event.clone()))).await, Some(event));
+    }
+
+    #[test]
+    fn a_return_has_the_fields_of_its_job() {
+        let now: Zoned = "2026-11-21T12:00:00+01:00[+01:00]".parse().unwrap();
+        let returned = |success: bool| map! {"jid" => "1", "out" => "nested", "success" => success, "retcode" => 0};
+        let complete = |options: Map, success: bool| {
+            let mut stored = Vec::new();
+            let run = Run { job: job(options), jid: Jid::new() };
+            let event = run.complete(returned(success), &now, &[], |names, _| stored = names.to_vec());
+            (event, stored)
+        };
+        let options = map! {
+            "function" => "f", "args" => list![1], "kwargs" => map! {"a" => 2}, "metadata" => map! {"who" => "me"},
+            "return_config" => "alt", "return_kwargs" => map! {"b" => 3},
+        };
+        let metadata = map! {
+            "who" => "me", "_TOS" => "+0100", "_TS" => "Sat Nov 21 12:00:00 2026", "_TT" => "2026 November 21 Sat 11 11",
+        };
+        let expected = map! {
+            "jid" => "req", "success" => true, "retcode" => 0, "fun_args" => list![1, map! {"a" => 2}],
+            "schedule" => "often", "pid" => std::process::id(), "metadata" => metadata, "ret_config" => "alt",
+            "ret_kwargs" => map! {"b" => 3},
+        };
+        assert_eq!(complete(options, true), (Some(expected), vec![]));
+        for (more, success, jid, stored) in [
+            (map! {"return_job" => true}, true, Some("req"), &[][..]),
+            (map! {"return_job" => "nocache"}, true, Some("nocache"), &[]),
+            (map! {"return_job" => false}, true, None, &[]),
+            (map! {"returner" => "redis"}, true, Some("1"), &["redis"]),
+            (map! {"returner" => "redis", "return_job" => false}, true, None, &["redis"]),
+            // Only what succeeded is stored.
+            (map! {"returner" => "redis"}, false, Some("1"), &[]),
+        ] {
+            let mut options = map! {"function" => "f"};
+            options.extend(more.clone());
+            let (event, names) = complete(options, success);
+            let has = event.as_ref().and_then(|event| event.get("jid")).map(ToString::to_string);
+            assert_eq!(
+                (has.as_deref(), &names[..]),
+                (jid, &*stored.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()),
+                "{more:?}"
+            );
+            let retcode = event.and_then(|event| event.get("retcode").cloned());
+            assert_eq!(retcode, jid.map(|_| if success { 0.into() } else { FAILED.into() }), "{more:?}");
+        }
+    }
+}
