@@ -86,6 +86,13 @@ impl PythonMinion {
         }
     }
 
+    /// Returns whether Salt itself dropped a return: its daemon hands the returns of its jobs to a socket that it has
+    /// just closed for a new authentication, logs that, and tries no second time.
+    pub fn dropped_a_return(&self) -> bool {
+        std::fs::read_to_string(&self.log)
+            .is_ok_and(|log| log.contains("Error dispatching event. 'NoneType' object has no attribute 'send'"))
+    }
+
     /// Runs `salt-call` beside the daemon.
     pub async fn call(&self, words: &[&str]) -> Output {
         let mut command = within_limit(&self.environment.join("bin/salt-call").display().to_string());
