@@ -65,6 +65,15 @@ fn keyword(word: &str) -> Option<(&str, &str)> {
     (leads && rest && !text.starts_with('=')).then_some((name, text))
 }
 
+/// Returns names as a list: they are given as a list, or separated by commas; nothing stands for no names.
+pub fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::List(items) => items.iter().map(ToString::to_string).collect(),
+        Value::Nil => Vec::new(),
+        text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +216,12 @@ mod tests {
             let args = parse(&words, &[]);
             proptest::prop_assert!(args.positional.len() + args.keyword.len() <= words.len());
         }
+    }
+
+    #[test]
+    fn names_are_lists_or_comma_separated() {
+        assert_eq!(names(&"a, b,".into()), ["a", "b"]);
+        assert_eq!(names(&brine_value::list!["a", 5]), ["a", "5"]);
+        assert_eq!(names(&Value::Nil), Vec::<String>::new());
     }
 }

@@ -26,19 +26,23 @@ impl Room {
     pub const EMPTY: Room = Room { functions: &[], states: &[], aggregate: None, unavailable: None };
 }
 
-/// The rooms of all Salt modules.
+/// The rooms of Salt's modules, crate by crate.
 #[derive(Clone, Copy)]
-pub struct Rooms(pub &'static [&'static Room]);
+pub struct Rooms(pub &'static [&'static [&'static Room]]);
 
 impl Rooms {
+    fn all(self) -> impl Iterator<Item = &'static Room> {
+        self.0.iter().copied().flatten().copied()
+    }
+
     /// Returns all execution functions, list by list.
     pub fn functions(self) -> Vec<&'static [Function<Context>]> {
-        self.0.iter().flat_map(|room| room.functions).copied().collect()
+        self.all().flat_map(|room| room.functions).copied().collect()
     }
 
     /// Returns all state functions, list by list.
     pub fn states(self) -> Vec<&'static [Function<StateContext>]> {
-        self.0.iter().flat_map(|room| room.states).copied().collect()
+        self.all().flat_map(|room| room.states).copied().collect()
     }
 
     /// Returns whether a module has execution functions.
@@ -53,18 +57,13 @@ impl Rooms {
 
     /// Returns how states of a module are merged into one, if they can be.
     pub fn aggregate_of(self, module: &str) -> Option<Aggregate> {
-        self.0
-            .iter()
-            .filter_map(|room| room.aggregate)
-            .find(|(name, _)| *name == module)
-            .map(|(_, aggregate)| aggregate)
+        self.all().filter_map(|room| room.aggregate).find(|(name, _)| *name == module).map(|(_, aggregate)| aggregate)
     }
 
     /// Returns why this host cannot run the states of a module, if so.
     pub fn unavailable(self, context: &Context, module: &str) -> Option<String> {
-        let has = |room: &&&Room| {
-            room.states.iter().filter_map(|list| list.first()).any(|function| function.module == module)
-        };
-        self.0.iter().find(has)?.unavailable?(context)
+        let has =
+            |room: &&Room| room.states.iter().filter_map(|list| list.first()).any(|function| function.module == module);
+        self.all().find(has)?.unavailable?(context)
     }
 }

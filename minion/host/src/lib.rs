@@ -6,6 +6,7 @@
 //! | [`programs`] | lookup of programs, and running them by argument lists without a shell |
 //! | [`environment`] | the environment of child processes |
 //! | [`accounts`] | users and groups |
+//! | [`passwords`] | hashes of passwords |
 //! | [`lines`] | lines such as `LANG=..` in small files |
 //! | [`paths`] | paths as users write them |
 //! | [`web`] | the HTTP client |
@@ -17,6 +18,7 @@ pub mod accounts;
 pub mod environment;
 pub mod grains;
 pub mod lines;
+pub mod passwords;
 pub mod paths;
 pub mod process;
 pub mod programs;

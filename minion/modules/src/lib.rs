@@ -1,90 +1,33 @@
-//! Salt's modules, one directory each: `mod.rs` has the execution functions, `state.rs` or `state/` the state
+//! Salt's modules. They are in four crates, so that a change to one compiles little else: `files` (files and
+//! commands), `packages`, `system` (accounts, services, disks, network) and `salt` (the minion itself, its data and
+//! jobs). Each has a directory for each module: `mod.rs` has the execution functions, `state.rs` or `state/` the state
 //! functions; backends, tests and transcripts are in the same directory.
 //!
-//! A new module is a directory with a `ROOM`, and its line here: `build.rs` collects the rooms from these lines.
+//! A new module is a directory with a `ROOM`, and its line in the `lib.rs` of its crate.
 
-#![warn(clippy::self_named_module_files)]
+use brine_context::Rooms;
 
-pub(crate) mod acl;
-pub(crate) mod aliases;
-pub(crate) mod alternatives;
-pub(crate) mod apache;
-pub(crate) mod archive;
-pub(crate) mod beacons;
-pub(crate) mod cmd;
-pub(crate) mod config;
-pub(crate) mod cp;
-pub(crate) mod cron;
-pub(crate) mod data;
-pub(crate) mod debconf;
-pub(crate) mod defaults;
-pub(crate) mod disk;
-pub(crate) mod environ;
-pub(crate) mod event;
-pub(crate) mod file;
-pub(crate) mod git;
-pub(crate) mod grains;
-pub(crate) mod group;
-pub(crate) mod hashutil;
-pub(crate) mod hosts;
-pub(crate) mod http;
-pub(crate) mod ini;
-pub(crate) mod iptables;
-pub(crate) mod jinja;
-pub(crate) mod key;
-pub(crate) mod kmod;
-pub(crate) mod locale;
-pub(crate) mod log;
-pub(crate) mod logrotate;
-pub(crate) mod r#loop;
-pub(crate) mod r#match;
-pub(crate) mod mine;
-pub(crate) mod module;
-pub(crate) mod mount;
-pub(crate) mod network;
-pub(crate) mod pillar;
-pub(crate) mod pip;
-pub(crate) mod pkg;
-pub(crate) mod ps;
-pub(crate) mod publish;
-pub(crate) mod random;
-pub(crate) mod salt;
-pub(crate) mod saltutil;
-pub(crate) mod schedule;
-pub(crate) mod sdb;
-pub(crate) mod service;
-pub(crate) mod shadow;
-pub(crate) mod slsutil;
-pub(crate) mod ssh;
-pub(crate) mod state;
-pub(crate) mod status;
-pub(crate) mod sys;
-pub(crate) mod sysctl;
-pub(crate) mod system;
-pub(crate) mod test;
-pub(crate) mod timezone;
-pub(crate) mod user;
-pub(crate) mod virtualenv;
-
-#[cfg(test)]
-mod testing;
-
-use brine_context::{Room, Rooms};
-
-pub use salt::state::is_success;
-
-// `static ALL: &[&Room]`
-include!(concat!(env!("OUT_DIR"), "/rooms.rs"));
+pub use brine_modules_salt::is_success;
 
 /// The functions of all modules.
-pub static ROOMS: Rooms = Rooms(ALL);
+pub static ROOMS: Rooms = Rooms(&[
+    brine_modules_files::ROOMS,
+    brine_modules_packages::ROOMS,
+    brine_modules_salt::ROOMS,
+    brine_modules_system::ROOMS,
+]);
+
+#[cfg(test)]
+mod testing {
+    brine_testing::with_rooms!(super::ROOMS);
+}
 
 #[cfg(test)]
 mod tests {
+    use brine_function::Args;
     use brine_value::map;
 
     use super::*;
-    use crate::testing;
 
     #[test]
     fn availability_depends_on_the_host() {
@@ -102,5 +45,11 @@ mod tests {
             context.own_grains = Some(std::sync::Arc::new(grains));
             assert_eq!(ROOMS.unavailable(&context, module).as_deref(), reason, "{module}");
         }
+    }
+
+    #[test]
+    fn all_functions_have_documentation() {
+        let documented = testing::context(&[]).call("sys.doc", Args::default()).unwrap();
+        assert!(documented.as_map().unwrap().len() > 500);
     }
 }

@@ -1,0 +1,449 @@
+//! `file.managed`: compares a file with the desired content, and writes it.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+use super::attributes::{Attributes, directory_mode, make_directories, parse_mode, show_mode};
+use super::contents::{self, Contents};
+use super::{bad_path, ignored, source};
+use crate::cmd;
+use crate::file::backups;
+use crate::file::flags::{self, Change};
+
+/// The arguments of `file.managed`.
+#[derive(Args)]
+pub struct ManagedArgs {
+    /// Path of the file.
+    name: String,
+    /// URL or path of the content, or a list of them of which the first that exists is used.
+    #[default]
+    source: Value,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a remote source is accepted without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+    /// Content, as a string or as a list of lines.
+    #[default]
+    contents: Value,
+    /// Pillar key, or a list of keys, with the content.
+    #[default]
+    contents_pillar: Value,
+    /// Grain, or a list of grains, with the content.
+    #[default]
+    contents_grains: Value,
+    /// Whether a missing newline at the end of inline contents is added.
+    #[default(true)]
+    contents_newline: bool,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Value,
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    mode: Value,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Whether a file that exists gets this content; otherwise only its attributes are managed.
+    #[default(true)]
+    replace: bool,
+    /// Whether a missing file is created.
+    #[default(true)]
+    create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+    /// Whether the diff of a new file is reported.
+    #[default(false)]
+    new_file_diff: bool,
+    /// Attributes of the file system that the file has, as `chattr` writes them.
+    #[default]
+    attrs: Option<String>,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+    /// Whether certificates of web servers are verified.
+    #[default(true)]
+    verify_ssl: bool,
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// URL of a detached GPG signature of the source.
+    #[default]
+    signature: Value,
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+    /// Whether a diff in the order of lines alone is left out of the reported changes.
+    #[default(false)]
+    ignore_ordering: bool,
+    /// Whether a diff in whitespace alone is left out of the reported changes.
+    #[default(false)]
+    ignore_whitespace: bool,
+    /// Characters that start comments, whose diff is left out of the reported changes.
+    #[default]
+    ignore_comment_characters: Value,
+    /// Whether the target of a symbolic link is managed, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+    /// SELinux context; fails, as in Salt on a host without SELinux.
+    #[default]
+    selinux: Value,
+    /// Further arguments: `context`, the variables of the template, and the state's own.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Ensure that a file has this content: from a source under `salt://`, from `contents`, from pillar or grains.
+#[function]
+pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
+    let hash = args.source_hash.filter(|hash| !hash.is_empty());
+    let verify = source::Verify {
+        hash,
+        hash_name: args.source_hash_name,
+        skip: args.skip_verify,
+        use_etag: args.use_etag,
+        trust_anyone: !args.verify_ssl,
+        signature: args.signature,
+        hash_signature: args.source_hash_sig,
+        signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
+    };
+    let contents = Contents {
+        source: args.source,
+        contents: args.contents,
+        contents_pillar: args.contents_pillar,
+        contents_grains: args.contents_grains,
+        newline: args.contents_newline,
+        template: args.template,
+        defaults: args.defaults,
+        more: contents::variables(args.kwargs),
+        verify,
+    };
+    let attributes = Attributes::of_state(context, &args.mode, &args.user, &args.group);
+    let backup = args.backup.is_truthy() && args.backup.as_str() != Some("False");
+    let how = How {
+        attrs: args.attrs,
+        makedirs: args.makedirs,
+        dir_mode: args.dir_mode,
+        replace: args.replace,
+        create: args.create,
+        show_changes: args.show_changes,
+        backup,
+        umask: umask(context),
+        check_cmd: args.check_cmd.map(|command| CheckCommand {
+            command,
+            folder: args.tmp_dir,
+            ending: args.tmp_ext,
+            tells_lines: false,
+        }),
+        new_file_diff: args.new_file_diff,
+        follow_symlinks: args.follow_symlinks,
+    };
+    let ignored = ignored::Ignored::new(args.ignore_ordering, args.ignore_whitespace, &args.ignore_comment_characters);
+    let mut done = state(context, &args.name, &contents, attributes, &how);
+    ignored.hide(&mut done);
+    if args.selinux.is_truthy() && Path::new(&args.name).exists() {
+        // As Salt on a host without SELinux.
+        done.result = Some(false);
+        done.comment = "Failed to get selinux attributes".into();
+    }
+    Ok(done.in_order(["changes", "comment", "name", "result"]))
+}
+
+/// Options of a managed file.
+pub(super) struct How {
+    pub makedirs: bool,
+    pub dir_mode: Value,
+    pub replace: bool,
+    pub create: bool,
+    pub show_changes: bool,
+    /// Whether a replaced file is backed up in the cache directory.
+    pub backup: bool,
+    /// Mode bits that a new file does not get, unless its mode is set.
+    pub umask: u32,
+    /// Whether all lines of a new file are reported.
+    pub new_file_diff: bool,
+    /// Whether the target of a link is managed, not the link.
+    pub follow_symlinks: bool,
+    /// Command that receives the path of a draft; its exit status accepts or rejects the draft.
+    pub check_cmd: Option<CheckCommand>,
+    /// Attributes of the file on its file system, as in `chattr`.
+    pub attrs: Option<String>,
+}
+
+/// A command that validates drafts.
+pub(super) struct CheckCommand {
+    pub command: String,
+    /// Directory of drafts; the temporary directory by default.
+    pub folder: Option<String>,
+    /// Suffix of drafts.
+    pub ending: String,
+    /// Whether the lines of a rejected draft are reported.
+    pub tells_lines: bool,
+}
+
+impl How {
+    /// Returns the pending change of attributes, as Salt reports it.
+    fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
+        let Some(wanted) = &self.attrs else { return Ok(None) };
+        flags::change(&context.call, path, wanted).map_err(CallError::message)
+    }
+}
+
+pub(super) fn state(
+    context: &StateContext,
+    name: &str,
+    contents: &Contents,
+    attributes: Result<Attributes, String>,
+    how: &How,
+) -> StateReturn {
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    let path = Path::new(name);
+    let attributes = match attributes.and_then(|attributes| contents.with_source_mode(context, attributes)) {
+        Ok(attributes) => attributes,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    if path.is_dir() {
+        return StateReturn::failed(name, format!("Specified target {name} is a directory"));
+    }
+    let exists = path.exists();
+    if !exists && !how.create {
+        return StateReturn::ok(name, format!("File {name} is not present and is not set for creation"));
+    }
+    let wanted = match contents.get(context, name) {
+        Ok(wanted) => wanted.filter(|_| how.replace || !exists),
+        // In test mode the existence of a source is checked first, and reported without the reason for the check.
+        Err(error)
+            if context.test
+                && ["ource ", "file: Unable to", "Failed to cache", "template format"]
+                    .iter()
+                    .any(|about| error.contains(about)) =>
+        {
+            return StateReturn::failed(name, error.strip_prefix("Unable to manage file: ").unwrap_or(&error));
+        }
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    let says_nothing = wanted.is_none();
+    let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
+        return only_attributes(context, name, path, &attributes, how);
+    };
+    let have = if exists { std::fs::read(path).ok() } else { None };
+    let mut changes = if have.as_deref() == Some(&wanted[..]) {
+        Map::new()
+    } else {
+        difference(have.as_deref().or(how.new_file_diff.then_some(b"")), &wanted, how.show_changes)
+    };
+    if exists {
+        changes.extend(attributes.differences(path));
+    } else {
+        changes.extend(attributes.on_new_file(contents.source.is_truthy()));
+    }
+    if exists {
+        match how.flags(context, path) {
+            Ok(Some(change)) => _ = changes.insert("attrs".into(), change.told().into()),
+            Ok(None) => {}
+            Err(error) => return StateReturn::failed(name, error),
+        }
+    }
+    if context.test {
+        if changes.is_empty() {
+            return StateReturn::ok(name, format!("The file {name} is in the correct state"));
+        }
+        let comment = format!(
+            "The file {name} is set to be changed\nNote: No changes made, actual changes may\nbe different due to other states."
+        );
+        let changes = if exists || how.new_file_diff {
+            changes
+        } else {
+            map! {"newfile" => name}
+        };
+        return StateReturn::would(name, comment).with_changes(changes);
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("File {name} is in the correct state"));
+    }
+    if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&wanted[..])) {
+        match draft_is_good(context, command, &wanted) {
+            Ok(true) => {}
+            Ok(false) => {
+                let mut failed = StateReturn::failed(name, "check_cmd execution failed");
+                failed.more.insert("skip_watch".into(), true.into());
+                if command.tells_lines {
+                    failed.changes = difference(Some(have.as_deref().unwrap_or_default()), &wanted, how.show_changes);
+                }
+                return failed;
+            }
+            Err(error) => return StateReturn::failed(name, error),
+        }
+    }
+    if how.backup
+        && exists
+        && let Err(error) = backups::keep(&context.call, path)
+    {
+        return StateReturn::failed(name, error);
+    }
+    let written = write(path, &wanted, have.as_deref(), &attributes, how).and_then(|()| {
+        let Some(change) = how.flags(context, path)? else { return Ok(()) };
+        changes.insert("attrs".into(), change.told().into());
+        change.make(&context.call, path).map_err(CallError::message)
+    });
+    match written {
+        Ok(()) if !exists && says_nothing => {
+            changes.shift_remove("diff");
+            let mut told = map! {"new" => format!("file {name} created")};
+            told.extend(changes);
+            StateReturn::ok(name, "Empty file").with_changes(told)
+        }
+        Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+/// Runs the check command on the content before it is written.
+fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
+    let folder = check.folder.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
+    let draft = cmd::Scratch::within(&folder, content, &check.ending).map_err(|error| error.to_string())?;
+    cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()), &Map::new())
+        .map_err(|error| error.to_string())
+}
+
+fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes, how: &How) -> StateReturn {
+    let mut changes = attributes.differences(path);
+    let flags = match how.flags(context, path) {
+        Ok(flags) => flags,
+        Err(error) => return StateReturn::failed(name, error),
+    };
+    if let Some(change) = &flags {
+        changes.insert("attrs".into(), change.told().into());
+    }
+    if context.test {
+        if changes.is_empty() {
+            return StateReturn::ok(name, format!("File {name} not updated"));
+        }
+        let comment = match changes.get("mode") {
+            Some(mode) => {
+                let have = std::fs::metadata(path).map_or(0, |status| std::os::unix::fs::MetadataExt::mode(&status));
+                let have = show_mode(have & 0o7777);
+                format!("File {name} will be updated with permissions {mode} from its current state of {have}")
+            }
+            None => format!("File {name} will be updated"),
+        };
+        return StateReturn::would(name, comment).with_changes(changes);
+    }
+    if changes.is_empty() {
+        return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));
+    }
+    let applied = attributes
+        .apply(path)
+        .and_then(|_| flags.map_or(Ok(()), |change| change.make(&context.call, path).map_err(CallError::message)));
+    match applied {
+        Ok(()) => StateReturn::ok(name, "").with_changes(changes),
+        Err(error) => StateReturn::failed(name, error),
+    }
+}
+
+fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attributes, how: &How) -> Result<(), String> {
+    if have != Some(wanted) {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        if !folder.is_dir() {
+            if !how.makedirs {
+                return Err("Parent directory not present".into());
+            }
+            let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(directory_mode));
+            make_directories(folder, mode)
+                .map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
+        }
+        // An existing file keeps its mode and owner unless the state sets them.
+        let status = std::fs::metadata(path).ok();
+        let mode = attributes
+            .mode
+            .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
+            .unwrap_or(0o666 & !how.umask);
+        // The target of a link is managed.
+        let target = if how.follow_symlinks { behind(path) } else { path.to_owned() };
+        // Not flushed per file: after a power failure the next run writes it again.
+        files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
+        if let Some(status) = status {
+            use std::os::unix::fs::MetadataExt;
+            // Only root may change owners; other users owned the old file anyway.
+            _ = std::os::unix::fs::chown(&target, Some(status.uid()), Some(status.gid()));
+        }
+    }
+    attributes.apply(path).map(|_| ())
+}
+
+/// Returns the target of a chain of links, which need not exist.
+fn behind(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    // A longer chain is a loop.
+    for _ in 0..40 {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = path.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    path
+}
+
+/// Returns the `umask` of a state, or the process default.
+pub(super) fn umask(context: &StateContext) -> u32 {
+    context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
+}
+
+/// Returns the reported difference of a content.
+pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
+    let Some(have) = have else { return map! {"diff" => "New file"} };
+    if !show {
+        return map! {"diff" => "<show_changes=False>"};
+    }
+    let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).map(str::to_owned);
+    match (text(have), text(wanted)) {
+        (Some(have), Some(wanted)) => {
+            map! {"diff" => crate::file::diff::unified(&have, &wanted)}
+        }
+        (None, Some(_)) => map! {"diff" => "Replace binary file with text file"},
+        (Some(_), None) => map! {"diff" => "Replace text file with binary file"},
+        (None, None) => map! {"diff" => "Replace binary file"},
+    }
+}

@@ -1,0 +1,367 @@
+//! `file`: states of files and directories.
+//!
+//! `managed.rs` handles whole files and `contents.rs` their contents, `attributes.rs` modes and owners, `folder.rs`
+//! directories, `tree.rs` trees from a source, `edits.rs` and `edit.rs` edits of files, `place.rs` links, copies
+//! and the like.
+
+mod accumulated;
+pub(crate) mod attributes;
+pub(crate) mod cached;
+mod comment;
+mod contents;
+mod decode;
+mod edit;
+pub(crate) mod edits;
+mod encoding;
+mod folder;
+mod ignored;
+mod keyvalue;
+mod line;
+mod managed;
+mod node;
+mod patch;
+mod pattern;
+mod place;
+mod pruned;
+mod retention;
+mod serialize;
+mod signature;
+pub(crate) mod source;
+mod tidied;
+mod tree;
+mod tree_plan;
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use attributes::Attributes;
+pub use contents::content;
+pub use managed::difference;
+pub(crate) use pattern::Choice;
+use place::Folders;
+pub(crate) use place::{copy_tree, replace_link};
+
+/// Order of the keys in results of copies.
+const COPY_TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
+
+/// State functions of `file`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+    "file",
+    [
+        managed::managed,
+        folder::directory,
+        serialize::serialize,
+        tree::recurse,
+        symlink,
+        hardlink,
+        touch,
+        copy,
+        rename,
+        tidied::tidied,
+        accumulated,
+        cached::cached,
+        cached::not_cached,
+        pruned,
+        decode,
+        mknod,
+        patch::patch,
+        retention_schedule,
+        absent,
+        exists,
+        missing
+    ]
+);
+
+/// The arguments of `file.symlink`.
+#[derive(Args)]
+pub struct SymlinkArgs {
+    /// Path of the link.
+    name: String,
+    /// Path that the link refers to.
+    target: String,
+    /// Whether a file at the link's path is removed.
+    #[default(false)]
+    force: bool,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    mode: Value,
+    /// Name to which a file at the link's path is renamed.
+    #[default]
+    backupname: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Ensure that a symbolic link to a target exists. `force` removes a file in its place.
+#[function]
+pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
+    if let Some(backup) = args.backupname.filter(|_| !context.test)
+        && let Err(error) = place::put_aside(&args.name, &backup, args.force)
+    {
+        return Ok(StateReturn::failed(&args.name, error).into());
+    }
+    Ok(place::symlink(
+        context,
+        &args.name,
+        &args.target,
+        args.force,
+        Folders::new(args.makedirs, &args.mode),
+        &args.user,
+        &args.group,
+    )
+    .into())
+}
+
+/// Ensure that a hard link to a file exists. `force` removes a file in its place.
+#[function]
+pub fn hardlink(
+    context: &StateContext,
+    name: String,
+    target: String,
+    #[default(false)] force: bool,
+    #[default(false)] makedirs: bool,
+    #[default] dir_mode: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(place::hardlink(context, &name, &target, force, Folders::new(makedirs, &dir_mode)).into())
+}
+
+/// Update the times of a file to now, and create it if it is missing.
+#[function]
+pub fn touch(
+    context: &StateContext,
+    name: String,
+    #[default] atime: Option<u64>,
+    #[default] mtime: Option<u64>,
+    #[default(false)] makedirs: bool,
+) -> CallResult {
+    Ok(place::touch(context, &name, (atime, mtime), makedirs).into())
+}
+
+/// The arguments of `file.copy`.
+#[derive(Args)]
+pub struct CopyArgs {
+    /// Path of the copy.
+    name: String,
+    /// Path of the file on this host.
+    source: String,
+    /// Whether a file that exists is replaced.
+    #[default(false)]
+    force: bool,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    makedirs: bool,
+    /// Name or id of the owner.
+    #[default]
+    user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    group: Value,
+    /// Permissions of the copy, as an octal string.
+    #[default]
+    mode: Value,
+    /// Permissions of directories that `makedirs` creates, as an octal string.
+    #[default]
+    dir_mode: Value,
+    /// Whether the copy goes into `name` if that is a directory.
+    #[default(false)]
+    subdir: bool,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Copy a file of this host if the copy is missing; `force` replaces an existing one.
+#[function]
+pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
+    let name = &args.name;
+    let source = &args.source;
+    // A new owner's primary group becomes the group, too.
+    let group = if args.group.is_truthy() || !args.user.is_truthy() {
+        args.group
+    } else {
+        attributes::primary_group(&args.user)
+    };
+    let attributes = Attributes::of_state(context, &args.mode, &args.user, &group);
+    let folders = Folders::new(args.makedirs, &args.dir_mode);
+    if !(args.subdir && Path::new(name).is_dir()) {
+        let done = place::copy(context, name, source, args.force, folders, attributes);
+        return Ok(done.in_order(COPY_TOLD));
+    }
+    let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
+    let done = place::copy(context, &inside, source, args.force, folders, attributes);
+    // Salt reports the subdirectory after it has copied.
+    let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
+    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
+}
+
+/// Move a file to another path, if the source still exists.
+#[function]
+pub fn rename(
+    context: &StateContext,
+    name: String,
+    source: String,
+    #[default(false)] force: bool,
+    #[default(false)] makedirs: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(place::rename(context, &name, &source, force, makedirs).into())
+}
+
+/// Accumulate texts for a file of another state, which requires this one: its template reads them as `accumulator`,
+/// or they are written into its block.
+#[function]
+pub fn accumulated(
+    context: &StateContext,
+    name: String,
+    filename: String,
+    text: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(accumulated::state(context, &name, &filename, &text).into())
+}
+
+/// Ensure that an empty directory is absent; with `recurse`, also remove empty subdirectories, and with
+/// `ignore_errors` leave non-empty ones in place. With `older_than`, only those unchanged for this many days are
+/// removed.
+#[function]
+pub fn pruned(
+    context: &StateContext,
+    name: String,
+    #[default(false)] recurse: bool,
+    #[default(false)] ignore_errors: bool,
+    #[default] older_than: Option<u64>,
+) -> CallResult {
+    pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
+}
+
+/// Ensure that a file has the decoded content of a base64 string from the state or from the pillar.
+#[function]
+pub fn decode(
+    context: &StateContext,
+    name: String,
+    #[default] encoded_data: Option<String>,
+    #[default] contents_pillar: Option<String>,
+    #[default("base64".into())] encoding_type: String,
+    #[default("md5".into())] checksum: String,
+) -> CallResult {
+    // Salt supports no other encoding either.
+    _ = encoding_type;
+    Ok(decode::state(context, &name, encoded_data, contents_pillar, &checksum)
+        .unwrap_or_else(|error| StateReturn::failed(&name, error))
+        .into())
+}
+
+/// Ensure that a character device (`c`), a block device (`b`) or a named pipe (`p`) exists.
+#[function]
+pub fn mknod(
+    context: &StateContext,
+    name: String,
+    ntype: String,
+    #[default(0)] major: i64,
+    #[default(0)] minor: i64,
+    #[default] user: Value,
+    #[default] group: Value,
+    #[default("0600".into())] mode: Value,
+) -> CallResult {
+    node::Node { kind: ntype, number: (major, minor), user, group, mode }.state(context, &name)
+}
+
+/// Ensure that a directory of backups keeps those selected by `retain` (`most_recent`, `first_of_hour`,
+/// `first_of_day`, `first_of_week`, `first_of_month`, `first_of_year`: the number of each, or `all`) and no others.
+/// With `strptime_format`, the time of a file is parsed from its name, and files with other names are kept.
+#[function]
+pub fn retention_schedule(
+    context: &StateContext,
+    name: String,
+    retain: Value,
+    #[default] strptime_format: Option<String>,
+    #[default] timezone: Option<String>,
+) -> CallResult {
+    let rules = retain.as_map().cloned().unwrap_or_default();
+    Ok(retention::state(context, &name, &rules, strptime_format.as_deref(), timezone.as_deref())
+        .unwrap_or_else(|error| StateReturn::failed(&name, error))
+        .into())
+}
+
+/// Ensure that there is no file or directory at this path.
+#[function]
+pub fn absent(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(absent_state(context, &name).into())
+}
+
+/// Check that there is a file or directory at this path.
+#[function]
+pub fn exists(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let there = Path::new(&name).exists();
+    Ok(if there {
+        StateReturn::ok(&name, format!("Path {name} exists"))
+    } else {
+        StateReturn::failed(&name, format!("Specified path {name} does not exist"))
+    }
+    .into())
+}
+
+/// Check that there is no file or directory at this path.
+#[function]
+pub fn missing(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    let there = Path::new(&name).exists();
+    Ok(if there {
+        StateReturn::failed(&name, format!("Specified path {name} exists"))
+    } else {
+        StateReturn::ok(&name, format!("Path {name} is missing"))
+    }
+    .into())
+}
+
+/// Returns the failure for an invalid path.
+fn bad_path(name: &str) -> Option<StateReturn> {
+    if name.is_empty() {
+        return Some(StateReturn::failed(name, "Must provide name to file.managed"));
+    }
+    (!Path::new(name).is_absolute())
+        .then(|| StateReturn::failed(name, format!("Specified file {name} is not an absolute path")))
+}
+
+fn absent_state(context: &StateContext, name: &str) -> StateReturn {
+    if name.is_empty() {
+        return StateReturn::failed(name, "Must provide name to file.absent");
+    }
+    if let Some(bad) = bad_path(name) {
+        return bad;
+    }
+    if name == "/" {
+        return StateReturn::failed(name, "Refusing to make \"/\" absent");
+    }
+    let path = Path::new(name);
+    let Ok(status) = std::fs::symlink_metadata(path) else {
+        return StateReturn::ok(name, format!("File {name} is not present"));
+    };
+    let (kind, is_folder) = if status.is_dir() { ("Directory", true) } else { ("File", false) };
+    if context.test {
+        return StateReturn::would(name, format!("{kind} {name} is set for removal"))
+            .with_changes(map! {"removed" => name});
+    }
+    let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Ok(()) => StateReturn::ok(name, format!("Removed {} {name}", kind.to_lowercase()))
+            .with_changes(map! {"removed" => name}),
+        Err(error) => StateReturn::failed(name, format!("Failed to remove {name}: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

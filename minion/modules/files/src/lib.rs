@@ -1,0 +1,24 @@
+//! Execution and state functions of files and commands, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod acl;
+pub(crate) mod aliases;
+pub(crate) mod alternatives;
+pub(crate) mod apache;
+pub mod archive;
+pub mod cmd;
+pub(crate) mod cp;
+pub mod file;
+pub(crate) mod hashutil;
+pub(crate) mod hosts;
+pub(crate) mod ini;
+pub(crate) mod logrotate;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

@@ -1,0 +1,214 @@
+//! Branches and tags, merges and rebases.
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::command::{command, flag, options};
+use super::repository::Git;
+use brine_function::arguments::names;
+
+/// Create, change or delete a branch.
+///
+/// CLI Example:
+///
+///     salt '*' git.branch /path/to/repo mybranch
+#[function]
+pub fn branch(
+    context: &Context,
+    cwd: String,
+    #[default] name: Option<String>,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["branch"])?.words(options(&opts)?).words(name).run(context, &cwd, &kwargs)?;
+    Ok(true.into())
+}
+
+/// Check out a branch, tag or commit.
+///
+/// CLI Example:
+///
+///     salt '*' git.checkout /path/to/repo somebranch user=jeff
+#[function]
+pub fn checkout(
+    context: &Context,
+    cwd: String,
+    #[default] rev: Option<String>,
+    #[default(false)] force: bool,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let opts = options(&opts)?;
+    if rev.is_none() && !opts.iter().any(|word| word == "-b" || word == "-B") {
+        return Err(CallError::Execution("'rev' argument is required unless -b or -B in opts".into()));
+    }
+    let force = force.then(|| "--force".to_owned());
+    command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).run_both(context, &cwd, &kwargs)
+}
+
+/// Return the names of the branches.
+///
+/// CLI Example:
+///
+///     salt '*' git.list_branches /path/to/repo
+#[function]
+pub fn list_branches(
+    context: &Context,
+    cwd: String,
+    #[default(false)] remote: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(Git::new(context, Some(&cwd), &kwargs).names(if remote { "remotes" } else { "heads" })?.into())
+}
+
+/// Return the names of the tags.
+///
+/// CLI Example:
+///
+///     salt '*' git.list_tags /path/to/repo
+#[function]
+pub fn list_tags(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(Git::new(context, Some(&cwd), &kwargs).names("tags")?.into())
+}
+
+/// Merge a commit into the current branch.
+///
+/// CLI Example:
+///
+///     salt '*' git.merge /path/to/repo rev=upstream/foo
+#[function]
+pub fn merge(
+    context: &Context,
+    cwd: String,
+    #[default] rev: Option<String>,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).run(context, &cwd, &kwargs)
+}
+
+/// The arguments of `git.merge_base`.
+#[derive(Args)]
+pub struct MergeBaseArgs {
+    /// Directory of the checkout.
+    cwd: String,
+    /// Commits to compare.
+    #[default]
+    refs: Value,
+    /// Whether to return the best common ancestor of all commits.
+    #[default(false)]
+    octopus: bool,
+    /// Whether to return if the first commit is an ancestor of the second.
+    #[default(false)]
+    is_ancestor: bool,
+    /// Whether to return the commits that are not reachable from any other.
+    #[default(false)]
+    independent: bool,
+    /// Commit whose fork point is returned.
+    #[default]
+    fork_point: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    git_opts: Value,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Return the best common ancestor of commits, or whether one is an ancestor of another.
+///
+/// CLI Example:
+///
+///     salt '*' git.merge_base /path/to/repo HEAD upstream/mybranch
+#[function]
+pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult {
+    let (all, refs) = (flag(&args.kwargs, "all"), names(&args.refs));
+    if all && (args.independent || args.is_ancestor || args.fork_point.is_some()) {
+        return Err(CallError::Execution(
+            "The 'all' argument is not compatible with 'independent', 'is_ancestor', or 'fork_point'".into(),
+        ));
+    }
+    if [args.octopus, args.independent, args.is_ancestor, args.fork_point.is_some()]
+        .iter()
+        .filter(|given| **given)
+        .count()
+        > 1
+    {
+        return Err(CallError::Execution(
+            "Only one of 'octopus', 'independent', 'is_ancestor', and 'fork_point' is permitted".into(),
+        ));
+    }
+    if args.is_ancestor && refs.len() != 2 {
+        return Err(CallError::Execution("Two refs/commits are required if 'is_ancestor' is True".into()));
+    }
+    let kinds = [
+        (all, "--all"),
+        (args.octopus, "--octopus"),
+        (args.is_ancestor, "--is-ancestor"),
+        (args.independent, "--independent"),
+    ];
+    let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
+    let fork = args.fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
+    let command =
+        command(&args.git_opts, &["merge-base"])?.words(options(&args.opts)?).words(kinds).words(fork).words(refs);
+    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
+    if args.is_ancestor {
+        return Ok((git.output(&command.0, false)?.retcode == 0).into());
+    }
+    let found: Vec<String> = git.stdout(&command.0)?.lines().map(str::to_owned).collect();
+    Ok(if all { found.into() } else { found.into_iter().next().into() })
+}
+
+/// Rebase the current branch onto another one.
+///
+/// CLI Example:
+///
+///     salt '*' git.rebase /path/to/repo main
+#[function]
+pub fn rebase(
+    context: &Context,
+    cwd: String,
+    #[default("master".to_owned())] rev: String,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let opts = options(&opts)?;
+    if opts.iter().any(|word| word == "-i" || word == "--interactive") {
+        return Err(CallError::Execution("Interactive rebases are not supported".into()));
+    }
+    command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).run(context, &cwd, &kwargs)
+}
+
+/// Create or delete a tag.
+///
+/// CLI Example:
+///
+///     salt '*' git.tag /path/to/repo v1.2 message='Version 1.2'
+#[function]
+pub fn tag(
+    context: &Context,
+    cwd: String,
+    name: String,
+    #[default("HEAD".to_owned())] r#ref: String,
+    #[default] message: Option<String>,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let opts: Vec<String> = options(&opts)?.into_iter().filter(|word| word != "-a" && word != "--annotate").collect();
+    if opts.iter().any(|word| word == "-m" || word.contains("--message")) {
+        return Err(CallError::Execution("Tag messages must be passed in the \"message\" argument".into()));
+    }
+    let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
+    let message = message.into_iter().flat_map(|message| ["-a".to_owned(), "-m".to_owned(), message]);
+    let place = (!deletes).then_some(r#ref);
+    command(&git_opts, &["tag"])?.words(message).words(opts).words([name]).words(place).run_both(context, &cwd, &kwargs)
+}

@@ -1,0 +1,52 @@
+//! Arguments of git's command lines.
+
+use brine_context::Context;
+use brine_function::CallError;
+use brine_value::{Map, Value};
+
+use super::{Git, strings};
+use brine_modules_files::archive::split_options;
+
+/// The arguments of a command.
+pub struct Command(pub Vec<String>);
+
+/// Returns a command that begins with these arguments, after options of git itself.
+pub fn command(git_opts: &Value, words: &[&str]) -> Result<Command, CallError> {
+    Ok(Command(options(git_opts)?).words(strings(words)))
+}
+
+impl Command {
+    /// Appends arguments.
+    pub fn words(mut self, words: impl IntoIterator<Item = String>) -> Self {
+        self.0.extend(words);
+        self
+    }
+
+    /// Runs the command and returns its output.
+    pub fn run(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
+        Ok(Git::new(context, Some(cwd), kwargs).stdout(&self.0)?.into())
+    }
+
+    /// Runs the command and returns its output, including errors and warnings.
+    pub fn run_both(self, context: &Context, cwd: &str, kwargs: &Map) -> Result<Value, CallError> {
+        Ok(Git::new(context, Some(cwd), kwargs).both(&self.0)?.into())
+    }
+}
+
+/// Parses options given as a list, or as a string that is split as in a shell.
+pub fn options(options: &Value) -> Result<Vec<String>, CallError> {
+    match options {
+        Value::Nil => Ok(Vec::new()),
+        Value::List(words) => Ok(words.iter().map(ToString::to_string).collect()),
+        text => {
+            let mut words = split_options(&text.to_string())?;
+            words.pop_if(|word| word == "--");
+            Ok(words)
+        }
+    }
+}
+
+/// Returns whether a keyword argument is truthy.
+pub fn flag(kwargs: &Map, key: &str) -> bool {
+    kwargs.get(key).is_some_and(Value::is_truthy)
+}

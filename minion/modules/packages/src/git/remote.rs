@@ -1,0 +1,227 @@
+//! Remote repositories: references, fetch, pull and push.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, function};
+use brine_host::web::redacted;
+use brine_value::{Map, Value};
+use indexmap::IndexMap;
+
+use super::command::{command, options};
+use super::repository::{Git, Remote, with_login};
+use brine_function::arguments::names;
+
+/// Fetch from a remote, and return the new and updated references.
+///
+/// CLI Example:
+///
+///     salt '*' git.fetch /path/to/repo upstream
+#[function]
+pub fn fetch(
+    context: &Context,
+    cwd: String,
+    #[default] remote: Option<String>,
+    #[default(false)] force: bool,
+    #[default] refspecs: Value,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    _ = git_opts;
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    Ok(git.fetch(remote.as_deref(), force, &names(&refspecs), &options(&opts)?)?.into())
+}
+
+/// The arguments of `git.ls_remote`.
+#[derive(Args)]
+pub struct LsRemoteArgs {
+    /// Directory of the checkout.
+    #[default]
+    cwd: Option<String>,
+    /// Name or URL of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// Reference to look for.
+    #[default]
+    r#ref: Option<String>,
+    /// Further options of the command.
+    #[default]
+    opts: Value,
+    /// Accepted and ignored.
+    #[default]
+    git_opts: Value,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Return the references of a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.ls_remote /path/to/repo origin main
+#[function]
+pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
+    _ = args.git_opts;
+    let mut words = options(&args.opts)?;
+    words.push(with_login(&args.remote, args.https_user.as_deref(), args.https_pass.as_deref())?);
+    words.extend(args.r#ref.filter(|name| !name.is_empty()));
+    Ok(texts(Git::new(context, args.cwd.as_deref(), &args.kwargs).refs(&words)?))
+}
+
+/// Fetch from a remote and merge.
+///
+/// CLI Example:
+///
+///     salt '*' git.pull /path/to/repo opts='--rebase origin main'
+#[function]
+pub fn pull(
+    context: &Context,
+    cwd: String,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["pull"])?.words(options(&opts)?).run(context, &cwd, &kwargs)
+}
+
+/// Push a branch or tag to a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.push /path/to/repo origin main
+#[function]
+pub fn push(
+    context: &Context,
+    cwd: String,
+    remote: String,
+    r#ref: String,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).run(context, &cwd, &kwargs)
+}
+
+/// Return the URLs of a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_get /path/to/repo
+#[function]
+pub fn remote_get(
+    context: &Context,
+    cwd: String,
+    #[default("origin".to_owned())] remote: String,
+    #[default(true)] redact_auth: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    let missing = || {
+        CallError::Execution(format!(
+            "Remote '{remote}' not present in git checkout located at {}",
+            git.cwd.as_deref().unwrap_or(Path::new("")).display()
+        ))
+    };
+    git.remotes()?.shift_remove(&remote).map(|found| place(found, redact_auth)).ok_or_else(missing)
+}
+
+/// Return the references of the repository at a URL.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_refs https://example.org/repo.git
+#[function]
+pub fn remote_refs(
+    context: &Context,
+    url: String,
+    #[default(false)] heads: bool,
+    #[default(false)] tags: bool,
+    #[default] https_user: Option<String>,
+    #[default] https_pass: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
+    let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
+    words.push(with_login(&url, https_user.as_deref(), https_pass.as_deref())?);
+    words.extend(kwargs.get("filter").filter(|name| name.is_truthy()).map(ToString::to_string));
+    Ok(texts(Git::new(context, None, &kwargs).refs(&words)?))
+}
+
+/// The arguments of `git.remote_set`.
+#[derive(Args)]
+pub struct RemoteSetArgs {
+    /// Directory of the checkout.
+    cwd: String,
+    /// URL to fetch from.
+    url: String,
+    /// Name of the remote.
+    #[default("origin".to_owned())]
+    remote: String,
+    /// User name for HTTPS.
+    #[default]
+    https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    https_pass: Option<String>,
+    /// URL to push to.
+    #[default]
+    push_url: Option<String>,
+    /// User name for pushing over HTTPS.
+    #[default]
+    push_https_user: Option<String>,
+    /// Password for pushing over HTTPS.
+    #[default]
+    push_https_pass: Option<String>,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Set the URL of a remote.
+///
+/// CLI Example:
+///
+///     salt '*' git.remote_set /path/to/repo git@example.org:user/repo.git
+#[function]
+pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult {
+    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
+    git.set_remote(&args.remote, &with_login(&args.url, args.https_user.as_deref(), args.https_pass.as_deref())?)?;
+    if let Some(url) = args.push_url {
+        let url = with_login(&url, args.push_https_user.as_deref(), args.push_https_pass.as_deref())?;
+        git.plain(&["remote", "set-url", "--push", &args.remote, &url])?;
+    }
+    remote_get(context, args.cwd, args.remote, true, args.kwargs)
+}
+
+/// Return the URLs of all remotes.
+///
+/// CLI Example:
+///
+///     salt '*' git.remotes /path/to/repo
+#[function]
+pub fn remotes(
+    context: &Context,
+    cwd: String,
+    #[default(true)] redact_auth: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
+    Ok(found.into_iter().map(|(name, remote)| (name.into(), place(remote, redact_auth))).collect::<Map>().into())
+}
+
+fn texts(map: IndexMap<String, String>) -> Value {
+    map.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
+}
+
+fn place(remote: Remote, redact: bool) -> Value {
+    let shown = |url: String| if redact { redacted(&url) } else { url };
+    remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
+}

@@ -1,0 +1,17 @@
+//! Execution and state functions of packages, repositories and environments, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod debconf;
+pub(crate) mod git;
+pub(crate) mod pip;
+pub(crate) mod pkg;
+pub(crate) mod virtualenv;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

@@ -1,0 +1,412 @@
+//! `pip`: Python packages, with the program pip.
+//!
+//! `bin_env` is the directory of a virtual environment, a python, or a pip; by default the host's pip is used.
+
+pub(crate) mod state;
+pub(crate) mod versions;
+
+use std::path::Path;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::Output;
+use brine_host::programs::find_program;
+use brine_text::shell::quote;
+use brine_value::json::from_json;
+use brine_value::{Map, Value, map};
+
+use crate::pip::versions::compare;
+use brine_function::arguments::names;
+use brine_modules_files::cmd;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `pip`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "pip",
+    [
+        install,
+        uninstall,
+        freeze,
+        list_,
+        version,
+        list_upgrades,
+        is_installed,
+        upgrade_available,
+        upgrade,
+        list_all_versions,
+        normalize
+    ]
+);
+
+/// Install packages, those of requirements files, or both. Accepts pip's options as keyword arguments.
+///
+/// CLI Example:
+///
+///     salt '*' pip.install pkgs=package1,package2 bin_env=/path/to/virtualenv
+#[function]
+pub fn install(
+    context: &Context,
+    #[default] pkgs: Value,
+    #[default] requirements: Value,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["install".to_owned()];
+    for file in names(&requirements) {
+        let Some(file) = requirement(context, &file, &kwargs)? else {
+            let comment = format!("pip requirements file '{file}' not found");
+            return Ok(map! {"result" => false, "comment" => comment}.into());
+        };
+        words.extend(["--requirement".to_owned(), file]);
+    }
+    words.extend(options(&kwargs)?);
+    for package in names(&pkgs) {
+        // Packages are separated by commas, so a semicolon is written for a comma in a version.
+        words.push(package.replace(';', ","));
+    }
+    for source in names(kwargs.get("editable").unwrap_or(&Value::Nil)) {
+        words.extend(["--editable".to_owned(), source]);
+    }
+    words.extend(extra(&kwargs));
+    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+}
+
+/// Uninstall packages, and those of requirements files.
+///
+/// CLI Example:
+///
+///     salt '*' pip.uninstall package1,package2 bin_env=/path/to/virtualenv
+#[function]
+pub fn uninstall(
+    context: &Context,
+    #[default] pkgs: Value,
+    #[default] requirements: Value,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["uninstall".to_owned(), "-y".to_owned()];
+    for file in names(&requirements) {
+        let found = requirement(context, &file, &kwargs)?;
+        let missing = || CallError::Execution(format!("pip requirements file '{file}' not found"));
+        words.extend(["--requirement".to_owned(), found.ok_or_else(missing)?]);
+    }
+    for key in ["log", "proxy", "timeout"] {
+        if let Some(value) = kwargs.get(key).filter(|value| value.is_truthy()) {
+            words.extend([format!("--{key}"), value.to_string()]);
+        }
+    }
+    words.extend(names(&pkgs));
+    words.extend(extra(&kwargs));
+    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+}
+
+/// Return the installed packages in the format of a requirements file.
+///
+/// CLI Example:
+///
+///     salt '*' pip.freeze bin_env=/home/code/path/to/virtualenv
+#[function]
+pub fn freeze(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let words = ["freeze", "--all", "--disable-pip-version-check"].map(str::to_owned);
+    let output = good(run(context, bin_env.as_deref(), &words, &kwargs)?)?;
+    Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
+}
+
+/// Return the installed packages with their versions; with a prefix, those whose names start with it.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list salt
+#[function(name = "list")]
+pub fn list_(
+    context: &Context,
+    #[default] prefix: Option<String>,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
+    let words = ["list", "--format=json", "--disable-pip-version-check"].map(str::to_owned);
+    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
+    let named = found.iter().map(|entry| (normalized(&text(entry, "name")), text(entry, "version")));
+    let named = named.filter(|(name, _)| name.starts_with(&prefix));
+    Ok(named.map(|(name, version)| (name.into(), version.into())).collect::<Map>().into())
+}
+
+/// Return the version of pip.
+///
+/// CLI Example:
+///
+///     salt '*' pip.version
+#[function]
+pub fn version(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let output = run(context, bin_env.as_deref(), &["--version".to_owned()], &kwargs)?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution("Could not find a `pip` binary".into()));
+    }
+    let version = output.stdout.strip_prefix("pip ").and_then(|rest| rest.split_whitespace().next());
+    Ok(version.map(str::to_owned).into())
+}
+
+/// Return the packages for which a newer version is available.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list_upgrades
+#[function]
+pub fn list_upgrades(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
+    let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
+    let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
+    let one = |entry: &Value| {
+        let newest = format!("{} [{}]", text(entry, "latest_version"), text(entry, "latest_filetype"));
+        (text(entry, "name").into(), newest.into())
+    };
+    Ok(found.iter().map(one).collect::<Map>().into())
+}
+
+/// Return whether a package is installed.
+///
+/// CLI Example:
+///
+///     salt '*' pip.is_installed salt
+#[function]
+pub fn is_installed(
+    context: &Context,
+    pkgname: String,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
+    Ok(found
+        .as_map()
+        .is_some_and(|found| found.keys().any(|name| name.to_string().eq_ignore_ascii_case(&pkgname)))
+        .into())
+}
+
+/// Return whether a newer version of a package is available.
+///
+/// CLI Example:
+///
+///     salt '*' pip.upgrade_available <package name>
+#[function]
+pub fn upgrade_available(
+    context: &Context,
+    pkg: String,
+    #[default] bin_env: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
+}
+
+/// Upgrade all packages to their newest version.
+///
+/// CLI Example:
+///
+///     salt '*' pip.upgrade
+#[function]
+pub fn upgrade(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+    let old = list_(context, None, bin_env.clone(), kwargs.clone())?;
+    let upgrades = list_upgrades(context, bin_env.clone(), kwargs.clone())?;
+    let (mut result, mut comment) = (true, String::new());
+    for name in upgrades.as_map().into_iter().flat_map(Map::keys) {
+        let mut words = ["install", "-U", "--disable-pip-version-check"].map(str::to_owned).to_vec();
+        words.push(name.to_string());
+        let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
+        result &= output.retcode == 0;
+        comment += &output.stderr;
+    }
+    let new = list_(context, None, bin_env, kwargs)?;
+    let versions = |found: &Value| found.as_map().cloned().unwrap_or_default();
+    let (old, new) = (versions(&old), versions(&new));
+    let of = |found: &Map, name: &Value| found.get(name).cloned().unwrap_or_else(|| "".into());
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let changes = names
+        .filter(|name| of(&old, name) != of(&new, name))
+        .map(|name| (name.clone(), map! {"old" => of(&old, name), "new" => of(&new, name)}.into()));
+    Ok(map! {"changes" => changes.collect::<Map>(), "result" => result, "comment" => comment}.into())
+}
+
+/// Return the available versions of a package, oldest first; pre-releases only on request.
+///
+/// CLI Example:
+///
+///     salt '*' pip.list_all_versions <package name>
+#[function]
+pub fn list_all_versions(
+    context: &Context,
+    pkg: String,
+    #[default] bin_env: Option<String>,
+    #[default(false)] include_alpha: bool,
+    #[default(false)] include_beta: bool,
+    #[default(false)] include_rc: bool,
+    #[default] index_url: Option<String>,
+    #[default] extra_index_url: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();
+    words.push(pkg);
+    for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
+        words.extend(url.into_iter().flat_map(|url| [option.to_owned(), url]));
+    }
+    let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
+    let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
+    let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
+    let told = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
+    let mut found: Vec<&str> =
+        told.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
+    found.sort_by(|a, b| compare(a, b));
+    let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
+    Ok(if found.is_empty() { Value::Nil } else { found.into() })
+}
+
+/// Return a package's name in normalized form.
+///
+/// CLI Example:
+///
+///     salt '*' pip.normalize My_Package
+#[function]
+pub fn normalize(_context: &Context, name: String) -> CallResult {
+    Ok(normalized(&name).into())
+}
+
+/// Returns the name in lower case, with one hyphen for each run of `-`, `_` and `.`.
+pub fn normalized(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.to_lowercase().chars() {
+        match c {
+            '-' | '_' | '.' if out.ends_with('-') => {}
+            '-' | '_' | '.' => out.push('-'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Returns the arguments that start pip.
+pub fn program(bin_env: Option<&str>) -> Result<Vec<String>, CallError> {
+    let module = |python: String| vec![python, "-m".to_owned(), "pip".to_owned()];
+    let Some(place) = bin_env.filter(|place| !place.is_empty()) else {
+        let python = find_program("python3").or_else(|| find_program("python"));
+        let missing = || CallError::Execution("Could not find a `pip` binary".into());
+        return python.map(|python| module(python.display().to_string())).ok_or_else(missing);
+    };
+    let path = Path::new(place);
+    if path.is_dir() {
+        let inside = ["python", "bin/python", "bin/python3"].map(|name| path.join(name));
+        let found = inside.iter().find_map(|python| find_program(&python.display().to_string()));
+        let missing = || CallError::Execution(format!("Could not find a pip binary in virtualenv {place}"));
+        return found.map(|python| module(python.display().to_string())).ok_or_else(missing);
+    }
+    if find_program(&path.display().to_string()).is_none() {
+        return Err(CallError::Execution(format!("Access denied to {place}, could not find a pip binary")));
+    }
+    let is_python = path.file_name().is_some_and(|name| name.to_string_lossy().contains("python"));
+    Ok(if is_python { module(place.to_owned()) } else { vec![place.to_owned()] })
+}
+
+fn run(context: &Context, bin_env: Option<&str>, words: &[String], kwargs: &Map) -> Result<Output, CallError> {
+    let command: Vec<String> = program(bin_env)?.iter().chain(words).map(|word| quote(word)).collect();
+    let mut env = kwargs.get("env_vars").and_then(Value::as_map).cloned().unwrap_or_default();
+    if let Some(folder) = bin_env.filter(|place| Path::new(place).is_dir()) {
+        env.insert("VIRTUAL_ENV".into(), folder.into());
+    }
+    let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).cloned().unwrap_or_default();
+    let kwargs = map! {"python_shell" => false, "runas" => text("user"), "cwd" => text("cwd"), "env" => env};
+    cmd::execute(context, &command.join(" "), &kwargs)
+}
+
+fn good(output: Output) -> Result<Output, CallError> {
+    if output.retcode == 0 { Ok(output) } else { Err(CallError::Execution(output.stderr)) }
+}
+
+fn json(output: &Output) -> Result<Vec<Value>, CallError> {
+    match from_json(&output.stdout) {
+        Ok(Value::List(found)) => Ok(found),
+        _ => Err(CallError::Execution("Invalid JSON".into())),
+    }
+}
+
+fn all(output: Output) -> Map {
+    map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
+}
+
+/// Returns the local path of a requirements file; one under `salt://` is copied into the cache. `None` if it does
+/// not exist.
+fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<String>, CallError> {
+    let Some(path) = name.strip_prefix("salt://") else { return Ok(Some(name.to_owned())) };
+    let saltenv = kwargs.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
+    let content = context.minion.files.read(path, &saltenv).map_err(CallError::Execution)?;
+    let (Some(content), Some(below)) = (content, brine_system::files::relative_path(path)) else { return Ok(None) };
+    let place = context.config().cachedir.join("files").join(&saltenv).join(below);
+    std::fs::create_dir_all(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
+    brine_system::files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
+    Ok(Some(place.display().to_string()))
+}
+
+/// Returns the options of `pip install` for keyword arguments, in Salt's order.
+fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
+    const WITH_VALUE: [(&str, &str); 14] = [
+        ("no_binary", "--no-binary"),
+        ("log", "--log"),
+        ("proxy", "--proxy"),
+        ("timeout", "--timeout"),
+        ("index_url", "--index-url"),
+        ("extra_index_url", "--extra-index-url"),
+        ("build", "--build"),
+        ("target", "--target"),
+        ("download", "--download"),
+        ("source", "--source"),
+        ("exists_action", "--exists-action"),
+        ("cache_dir", "--cache-dir"),
+        ("cert", "--cert"),
+        ("trusted_host", "--trusted-host"),
+    ];
+    const FLAGS: [(&str, &str); 10] = [
+        ("no_index", "--no-index"),
+        ("disable_version_check", "--disable-pip-version-check"),
+        ("upgrade", "--upgrade"),
+        ("force_reinstall", "--force-reinstall"),
+        ("ignore_installed", "--ignore-installed"),
+        ("no_deps", "--no-deps"),
+        ("no_install", "--no-install"),
+        ("no_download", "--no-download"),
+        ("no_cache_dir", "--no-cache-dir"),
+        ("pre_releases", "--pre"),
+    ];
+    const SEVERAL: [(&str, &str); 3] = [
+        ("find_links", "--find-links"),
+        ("global_options", "--global-option"),
+        ("install_options", "--install-option"),
+    ];
+    let given = |key: &str| kwargs.get(key).filter(|value| value.is_truthy());
+    if given("no_index").is_some() && (given("index_url").is_some() || given("extra_index_url").is_some()) {
+        return Err(CallError::Execution(
+            "'no_index' and ('index_url' or 'extra_index_url') are mutually exclusive.".into(),
+        ));
+    }
+    let mut words = Vec::new();
+    for (key, option) in WITH_VALUE {
+        if let Some(value) = given(key) {
+            words.extend([option.to_owned(), names(value).join(",")]);
+        }
+    }
+    for (key, option) in SEVERAL {
+        for value in given(key).map(names).unwrap_or_default() {
+            words.extend([option.to_owned(), value]);
+        }
+    }
+    words.extend(FLAGS.iter().filter(|(key, _)| given(key).is_some()).map(|(_, option)| (*option).to_owned()));
+    Ok(words)
+}
+
+/// Reads `extra_args`: arguments, or options with their values.
+fn extra(kwargs: &Map) -> Vec<String> {
+    let given = kwargs.get("extra_args").and_then(Value::as_list).unwrap_or_default();
+    let words = |arg: &Value| match arg {
+        Value::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key.to_string(), value.to_string()]).collect(),
+        word => vec![word.to_string()],
+    };
+    given.iter().flat_map(words).collect()
+}

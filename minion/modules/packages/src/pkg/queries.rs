@@ -1,0 +1,259 @@
+//! `pkg` functions that query packages.
+
+use std::collections::BTreeMap;
+
+use brine_context::Context;
+use brine_function::{CallResult, Function, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
+
+use super::manager::{Details, Installed, Listed, packages};
+use super::options::{Options, is_true};
+use super::rpm::split_arch;
+use super::versions::{compare, newer};
+use brine_function::arguments::names;
+
+/// Execution functions of `pkg`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "pkg",
+    [
+        version,
+        latest_version,
+        available_version,
+        upgrade_available,
+        list_upgrades,
+        list_pkgs,
+        list_repo_pkgs,
+        version_cmp,
+        owner,
+        file_list,
+        normalize_name
+    ]
+);
+
+/// Return the version of a package, an empty string if it is not installed; for several names or globs, a mapping.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.version <package1> <package2>
+#[function]
+pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let installed = packages(context)?.installed(context, &Options::read(&kwargs))?;
+    if !args.iter().any(|name| name.to_string().contains('*')) {
+        return Ok(by_name(&args, |name| installed.get(name).cloned().unwrap_or_default()));
+    }
+    let mut told = Map::new();
+    for name in args.iter().map(ToString::to_string) {
+        if name.contains('*') {
+            let fitting = installed.iter().filter(|(package, _)| fnmatch(&name, package));
+            told.extend(fitting.map(|(package, version)| (package.into(), version.into())));
+        } else {
+            let version = installed.get(&name).cloned().unwrap_or_default();
+            told.insert(name.into(), version.into());
+        }
+    }
+    Ok(told.into())
+}
+
+/// Return the version that an installation would bring, an empty string if that is the installed one. The
+/// repositories are refreshed first, with pacman only with `refresh`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.latest_version <package1> <package2>
+#[function]
+pub fn latest_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let (packages, options) = (packages(context)?, Options::read(&kwargs));
+    if kwargs.get("refresh").map_or_else(|| packages.refreshes(), is_true) {
+        packages.refresh(context, &options)?;
+    }
+    let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let newer = newer(context, packages, &names, &options)?;
+    Ok(by_name(&args, |name| newer.get(name).cloned().unwrap_or_default()))
+}
+
+/// Return the version that an installation would bring, as `pkg.latest_version`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.available_version <package1> <package2>
+#[function]
+pub fn available_version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    latest_version(context, args, kwargs)
+}
+
+/// Return whether an upgrade of a package is available.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.upgrade_available <package name>
+#[function]
+pub fn upgrade_available(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
+    Ok(latest_version(context, vec![name.into()], kwargs)?.is_truthy().into())
+}
+
+/// Return the available upgrades by package. The repositories are refreshed first, with pacman only with `refresh`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_upgrades
+#[function]
+pub fn list_upgrades(
+    context: &Context,
+    #[default] refresh: Option<bool>,
+    #[default(true)] dist_upgrade: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let (packages, options) = (packages(context)?, Options::read(&kwargs));
+    if refresh.unwrap_or_else(|| packages.refreshes()) {
+        packages.refresh(context, &options)?;
+    }
+    let newer = packages.upgrades(context, dist_upgrade, &options)?;
+    Ok(Value::Map(newer.into_iter().map(|(name, version)| (name.into(), version.into())).collect()))
+}
+
+/// Return the installed packages with their versions. `attr` is a list of `epoch`, `version`, `release`, `arch`,
+/// `install_date` and `install_date_time_t`, or `all`; dnf and zypper return these attributes, too.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_pkgs
+///     salt '*' pkg.list_pkgs attr=version,arch
+#[function]
+pub fn list_pkgs(
+    context: &Context,
+    #[default(false)] versions_as_list: bool,
+    #[default(false)] removed: bool,
+    #[default(false)] purge_desired: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let packages = packages(context)?;
+    let listed: Listed = if removed || purge_desired {
+        let left = packages.left_over(context)?.into_iter();
+        left.map(|(name, version)| (name, vec![version.as_str().into()])).collect()
+    } else {
+        packages.list(context, &Options::read(&kwargs))?
+    };
+    if let Some(attr) = kwargs.get("attr").filter(|attr| attr.is_truthy()) {
+        return Ok(with_details(listed, &names(attr)).into());
+    }
+    let told = listed.into_iter().map(|(name, versions)| {
+        let versions: Vec<String> = versions.into_iter().map(|installed| installed.version).collect();
+        (name.into(), if versions_as_list { versions.into() } else { versions.join(",").into() })
+    });
+    Ok(Value::Map(told.collect()))
+}
+
+/// Return all versions of packages in the repositories, newest first.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.list_repo_pkgs <package1> <package2>
+#[function]
+pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let (packages, options) = (packages(context)?, Options::read(&kwargs));
+    let mut told = Map::new();
+    for name in args.iter().map(ToString::to_string) {
+        let versions = packages.available(context, &name, &options)?;
+        if !versions.is_empty() {
+            told.insert(name.into(), versions.into());
+        }
+    }
+    Ok(told.into())
+}
+
+/// Compare two versions, and return -1, 0 or 1.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.version_cmp '0.2.4-0ubuntu1' '0.2.4.1-0ubuntu1'
+#[function]
+pub fn version_cmp(
+    context: &Context,
+    pkg1: String,
+    pkg2: String,
+    #[default(false)] ignore_epoch: bool,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok((compare(context, packages(context)?, (&pkg1, &pkg2), ignore_epoch)? as i64).into())
+}
+
+/// Return the package that owns a file, an empty string if there is none; for several files, a mapping.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.owner /usr/bin/apachectl
+#[function]
+pub fn owner(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    let packages = packages(context)?;
+    let mut owners = BTreeMap::new();
+    for path in args.iter().map(ToString::to_string) {
+        let owner = packages.owner(context, &path)?;
+        owners.insert(path, owner);
+    }
+    Ok(by_name(&args, |path| owners.get(path).cloned().unwrap_or_default()))
+}
+
+/// Return the files of packages, or of all packages, and errors.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.file_list httpd
+#[function]
+pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let found = packages(context)?.files(context, &names)?;
+    Ok(map! {"errors" => found.errors, "files" => found.files}.into())
+}
+
+/// Return the name of a package without its architecture, if that is the host's.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.normalize_name zsh.x86_64
+#[function]
+pub fn normalize_name(context: &Context, name: String) -> CallResult {
+    Ok(packages(context)?.normal_name(context, &name).into())
+}
+
+/// Returns the value itself for one name, a mapping for several.
+fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
+    match args {
+        [] => "".into(),
+        [one] => value(&one.to_string()).into(),
+        several => several.iter().map(|name| (name.clone(), value(&name.to_string()).into())).collect::<Map>().into(),
+    }
+}
+
+/// Returns the packages with the requested attributes of each version; the version and architecture are always
+/// included.
+fn with_details(listed: Listed, attr: &[String]) -> Map {
+    let mut told = Map::new();
+    for (name, versions) in listed {
+        // The architecture is an attribute, so the name is reported without it.
+        let bare = split_arch(&name).map_or(name.as_str(), |(bare, _)| bare).to_owned();
+        let mut all: Vec<Value> = versions.into_iter().map(|installed| attributes(installed, attr).into()).collect();
+        match told.get_mut(&Value::from(bare.as_str())) {
+            Some(Value::List(have)) => have.append(&mut all),
+            _ => _ = told.insert(bare.into(), all.into()),
+        }
+    }
+    told
+}
+
+fn attributes(installed: Installed, attr: &[String]) -> Map {
+    let Some(Details { epoch, version, release, arch, installed: time }) = installed.details else {
+        return map! {"version" => installed.version};
+    };
+    let date = time.and_then(|time| jiff::Timestamp::from_second(time).ok());
+    let date = date.map(|date| date.strftime("%Y-%m-%dT%H:%M:%S+00:00Z").to_string());
+    let all = map! {
+        "epoch" => epoch, "version" => version, "release" => release, "arch" => arch, "install_date" => date,
+        "install_date_time_t" => time,
+    };
+    let is_wanted = |key: &Value| {
+        let key = key.to_string();
+        ["version", "arch"].contains(&key.as_str()) || attr.iter().any(|wanted| *wanted == key || wanted == "all")
+    };
+    all.into_iter().filter(|(key, _)| is_wanted(key)).collect()
+}

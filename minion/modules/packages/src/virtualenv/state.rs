@@ -1,0 +1,153 @@
+//! `virtualenv`: states of virtual environments.
+
+use std::path::Path;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_text::shell::quote;
+use brine_value::{FromValue, Map, Value, map};
+
+use brine_modules_files::cmd;
+
+/// State functions of `virtualenv`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed]);
+
+/// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`.
+#[function]
+pub fn managed(
+    context: &StateContext,
+    name: String,
+    #[default] requirements: Option<String>,
+    #[default(false)] clear: bool,
+    #[default] pip_pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    match state(context, &name, requirements.as_deref(), clear, &pip_pkgs, &kwargs) {
+        Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
+        done => Ok(done?.into()),
+    }
+}
+
+/// Returns the Python version of an environment.
+fn version(context: &StateContext, python: &str) -> Result<String, CallError> {
+    let output = cmd::execute(&context.call, &format!("{} -V", quote(python)), &map! {"python_shell" => false})?;
+    Ok(output.stderr)
+}
+
+fn freeze(context: &StateContext, name: &str, user: &Value) -> Result<Vec<String>, CallError> {
+    let found = context.call.call("pip.freeze", Args::keyword(map! {"bin_env" => name, "user" => user.clone()}))?;
+    Ok(Vec::from_value(&found).unwrap_or_default())
+}
+
+fn state(
+    context: &StateContext,
+    name: &str,
+    requirements: Option<&str>,
+    clear: bool,
+    pip_pkgs: &Value,
+    kwargs: &Map,
+) -> Result<StateReturn, CallError> {
+    let python = format!("{name}/bin/python");
+    let is_there = Path::new(&python).exists();
+    let mut done = StateReturn::ok(name, "");
+    let user = kwargs.get("user").cloned().unwrap_or_default();
+    if let Some(path) = requirements.and_then(|path| path.strip_prefix("salt://"))
+        && context.call.minion.files.hash(path, &context.saltenv).map_err(CallError::Execution)?.is_none()
+    {
+        let comment = format!("pip requirements file 'salt://{path}' not found");
+        return Ok(StateReturn::failed(name, comment));
+    }
+    if is_there && clear {
+        done.changes.insert("cleared_packages".into(), freeze(context, name, &Value::Nil)?.into());
+        done.changes.insert("old".into(), version(context, &python)?.into());
+    }
+    if context.test {
+        let (result, comment) = match (is_there, clear) {
+            (true, true) => (None, format!("Virtualenv {name} is set to be cleared")),
+            (true, false) => (Some(true), format!("Virtualenv {name} is already created")),
+            (false, _) => (None, format!("Virtualenv {name} is set to be created")),
+        };
+        return Ok(StateReturn { result, comment, ..done });
+    }
+    if !is_there || clear {
+        let mut args = kwargs.clone();
+        args.insert("path".into(), name.into());
+        args.insert("clear".into(), clear.into());
+        let made = match context.call.call("virtualenv.create", Args::keyword(args)) {
+            Err(CallError::Execution(error)) => {
+                return Ok(StateReturn::failed(name, format!("Failed to create virtualenv: {error}")));
+            }
+            made => made?,
+        };
+        let text = |key: &str| made.get(key).map(ToString::to_string).unwrap_or_default();
+        if made.get("retcode").is_none_or(Value::is_truthy) {
+            return Ok(StateReturn::failed(name, text("stdout") + &text("stderr")).with_changes(done.changes));
+        }
+        done.changes.insert("new".into(), version(context, &python)?.into());
+        done.comment = if clear { "Cleared existing virtualenv" } else { "Created new virtualenv" }.into();
+    } else {
+        done.comment = "virtualenv exists".into();
+    }
+    if requirements.is_some() || pip_pkgs.is_truthy() {
+        fill(context, name, requirements, pip_pkgs, kwargs, &user, &mut done)?;
+    }
+    Ok(done)
+}
+
+/// Installs packages into the environment.
+fn fill(
+    context: &StateContext,
+    name: &str,
+    requirements: Option<&str>,
+    pip_pkgs: &Value,
+    kwargs: &Map,
+    user: &Value,
+    done: &mut StateReturn,
+) -> Result<(), CallError> {
+    let before = freeze(context, name, user)?;
+    let mut args =
+        map! {"bin_env" => name, "pkgs" => pip_pkgs.clone(), "requirements" => requirements.map(str::to_owned)};
+    args.insert("saltenv".into(), context.saltenv.as_str().into());
+    // Some of pip's arguments have another name here.
+    for (key, of_pip) in [
+        ("pip_download", "download"),
+        ("pip_exists_action", "exists_action"),
+        ("pip_ignore_installed", "ignore_installed"),
+        ("pip_upgrade", "upgrade"),
+        ("pip_no_cache_dir", "no_cache_dir"),
+        ("pip_cache_dir", "cache_dir"),
+    ] {
+        args.extend(kwargs.get(key).map(|value| (Value::from(of_pip), value.clone())));
+    }
+    for key in [
+        "user",
+        "cwd",
+        "index_url",
+        "extra_index_url",
+        "pre_releases",
+        "no_deps",
+        "proxy",
+        "env_vars",
+        "no_binary",
+        "find_links",
+        "no_index",
+    ] {
+        args.extend(kwargs.get(key).map(|value| (Value::from(key), value.clone())));
+    }
+    let installed = context.call.call("pip.install", Args::keyword(args))?;
+    let text = |key: &str| installed.get(key).map(ToString::to_string).unwrap_or_default();
+    if installed.get("retcode").is_none_or(Value::is_truthy) {
+        done.result = Some(false);
+        done.comment = format!("{}\n{}\n{}", done.comment, text("stdout"), text("stderr"));
+    }
+    let after = freeze(context, name, &Value::Nil)?;
+    let only = |these: &[String], others: &[String]| {
+        let found: Vec<String> = these.iter().filter(|line| !others.contains(line)).cloned().collect();
+        if found.is_empty() { Value::from("") } else { found.into() }
+    };
+    let (new, old) = (only(&after, &before), only(&before, &after));
+    if new.is_truthy() || old.is_truthy() {
+        done.changes.insert("packages".into(), map! {"new" => new, "old" => old}.into());
+    }
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! The build script of the crates of modules: collects the `ROOM` of every module that `src/lib.rs` declares, so that
+//! adding a module takes one line there.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::{env, fs};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo::rerun-if-changed=src/lib.rs");
+    println!("cargo::rerun-if-changed=../rooms.rs");
+    let text = fs::read_to_string("src/lib.rs")?;
+    let module = |line: &'_ str| {
+        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("pub(crate) mod "))?.strip_suffix(';')?;
+        Some(format!("&{name}::ROOM"))
+    };
+    let rooms = text.lines().filter_map(module).collect::<Vec<_>>().join(", ");
+    let path = PathBuf::from(env::var("OUT_DIR")?).join("rooms.rs");
+    let doc = "/// The functions of the modules of this crate.";
+    fs::write(path, format!("{doc}\npub static ROOMS: &[&Room] = &[{rooms}];\n"))?;
+    Ok(())
+}

@@ -1,0 +1,40 @@
+//! Execution and state functions of the minion itself, its data and its jobs, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod beacons;
+pub(crate) mod config;
+pub(crate) mod data;
+pub(crate) mod defaults;
+pub(crate) mod environ;
+pub(crate) mod event;
+pub(crate) mod grains;
+pub(crate) mod http;
+pub(crate) mod jinja;
+pub(crate) mod key;
+pub(crate) mod log;
+pub(crate) mod r#loop;
+pub(crate) mod r#match;
+pub(crate) mod mine;
+pub(crate) mod module;
+pub(crate) mod pillar;
+pub(crate) mod publish;
+pub(crate) mod random;
+pub(crate) mod salt;
+pub(crate) mod saltutil;
+pub(crate) mod schedule;
+pub(crate) mod sdb;
+pub(crate) mod slsutil;
+pub(crate) mod state;
+pub(crate) mod sys;
+pub(crate) mod test;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+pub use salt::state::is_success;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

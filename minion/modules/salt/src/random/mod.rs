@@ -1,0 +1,219 @@
+//! `random`: random numbers and strings. For a seed, they equal Salt's.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use brine_context::{Context, Room};
+use brine_digest::{Digest, hex};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_random::Twister;
+use brine_value::Value;
+use rand::seq::IndexedRandom;
+
+/// Maximum length of a string.
+const MAX_LENGTH: usize = 1 << 20;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `random`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("random", [get_str, rand_int, seed, hash, str_encode, sample, shuffle, shadow_hash]);
+
+/// Return a random string of a length: of `chars`, or of the character classes that are enabled.
+///
+/// CLI Example:
+///
+///     salt '*' random.get_str 128
+///     salt '*' random.get_str 16 punctuation=False
+#[function]
+pub fn get_str(
+    _context: &Context,
+    #[default(20)] length: usize,
+    #[default] chars: Option<String>,
+    #[default(true)] lowercase: bool,
+    #[default(true)] uppercase: bool,
+    #[default(true)] digits: bool,
+    #[default(true)] punctuation: bool,
+    #[default(false)] whitespace: bool,
+) -> CallResult {
+    let kinds = [
+        (lowercase, "abcdefghijklmnopqrstuvwxyz"),
+        (uppercase, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+        (digits, "0123456789"),
+        (punctuation, "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"),
+        (whitespace, " \t\n\r\x0b\x0c"),
+    ];
+    let wanted = kinds.iter().filter(|(wanted, _)| *wanted).map(|(_, kind)| *kind);
+    let from: Vec<char> = chars.unwrap_or_else(|| wanted.collect()).chars().collect();
+    if from.is_empty() || length > MAX_LENGTH {
+        return Err(CallError::Execution(format!(
+            "length or characters are invalid: expected at most {MAX_LENGTH} characters from a set that is not empty, got {length} from {}",
+            from.len()
+        )));
+    }
+    let mut random = rand::rng();
+    Ok((0..length).filter_map(|_| from.choose(&mut random)).collect::<String>().into())
+}
+
+/// Return a random integer from `start` to `end`; `seed` makes it reproducible.
+///
+/// CLI Example:
+///
+///     salt '*' random.rand_int 1 10
+#[function]
+pub fn rand_int(
+    _context: &Context,
+    #[default(1)] start: i64,
+    #[default(10)] end: i64,
+    #[default] seed: Value,
+) -> CallResult {
+    let span = end.checked_sub(start).and_then(|span| u32::try_from(span).ok()).and_then(|span| span.checked_add(1));
+    let span = span.ok_or_else(|| {
+        CallError::Execution(format!("range is invalid: expected start <= end, got {start} to {end}"))
+    })?;
+    let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
+    Ok((start + i64::from(below)).into())
+}
+
+/// Return a reproducible integer below `range`: by default for this minion's id, otherwise for `hash`.
+///
+/// CLI Example:
+///
+///     salt '*' random.seed 60
+#[function]
+pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value) -> CallResult {
+    if range == 0 {
+        return Err(CallError::Execution("empty range for randrange()".into()));
+    }
+    let id = || context.grains().get("id").cloned().unwrap_or_else(|| context.minion.id.as_str().into());
+    let from = if hash.is_nil() { id() } else { hash };
+    Ok(Twister::seeded(&from).below(range).into())
+}
+
+/// Return the digest of a string.
+///
+/// CLI Example:
+///
+///     salt '*' random.hash 'I am a string' md5
+#[function]
+pub fn hash(_context: &Context, value: Value, #[default("sha512".into())] algorithm: String) -> CallResult {
+    let digest =
+        Digest::named(&algorithm).ok_or_else(|| CallError::Execution("You must specify a valid algorithm.".into()))?;
+    Ok(hex(digest.of(value.to_string())).into())
+}
+
+/// Encode a string, by default as base64.
+///
+/// CLI Example:
+///
+///     salt '*' random.str_encode 'I am a new string' base64
+#[function]
+pub fn str_encode(_context: &Context, value: Value, #[default("base64".into())] encoder: String) -> CallResult {
+    match (&value, encoder.as_str()) {
+        (Value::Str(text), "base64") => Ok(STANDARD.encode(text.as_str()).into()),
+        (Value::Bytes(bytes), "base64") => Ok(STANDARD.encode(bytes).into()),
+        _ => Err(CallError::Invocation {
+            function: "random.str_encode".into(),
+            message: "Value must be an encode-able string".into(),
+        }),
+    }
+}
+
+/// Return a random sample of a list; `seed` makes it reproducible.
+///
+/// CLI Example:
+///
+///     salt '*' random.sample '["one", "two"]' 1 seed="something"
+#[function]
+pub fn sample(_context: &Context, value: Vec<Value>, size: usize, #[default] seed: Value) -> CallResult {
+    chosen(&value, size, &seed)
+}
+
+/// Return a list in random order; `seed` makes it reproducible.
+///
+/// CLI Example:
+///
+///     salt '*' random.shuffle '["one", "two"]' seed="something"
+#[function]
+pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) -> CallResult {
+    chosen(&value, value.len(), &seed)
+}
+
+/// Return the hash of a password for `/etc/shadow`: sha512 or sha256. Without a password, a random one is hashed.
+///
+/// CLI Example:
+///
+///     salt '*' random.shadow_hash 'My5alT' 'MyP@asswd' sha512
+#[function]
+pub fn shadow_hash(
+    _context: &Context,
+    #[default] crypt_salt: Option<String>,
+    #[default] password: Option<String>,
+    #[default("sha512".into())] algorithm: String,
+) -> CallResult {
+    let password = password.unwrap_or_else(brine_crypt::token::nonce);
+    Ok(brine_host::passwords::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())
+}
+
+/// Returns a number of items, seeded or random.
+fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallError> {
+    let chosen = Twister::chosen(items, count, seed);
+    let none = || CallError::Execution("Sample larger than population or is negative".into());
+    Ok(chosen.ok_or_else(none)?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{Map, list, map};
+
+    use crate::testing;
+
+    #[test]
+    fn seeded_numbers_equal_salts() {
+        let context = testing::context(&[]);
+        for (fun, keyword, expected) in [
+            ("random.seed", map! {"range" => 60, "hash" => "web1"}, 52),
+            ("random.seed", map! {"range" => 1000, "hash" => "web1.example.org"}, 301),
+            ("random.seed", map! {"range" => 100, "hash" => 12345}, 53),
+            ("random.rand_int", map! {"start" => 5, "end" => 500, "seed" => "x"}, 327),
+            ("random.rand_int", map! {"start" => 3, "end" => 3}, 3),
+        ] {
+            let found = context.call(fun, Args { positional: Vec::new(), keyword: keyword.clone() });
+            assert_eq!(found.map_err(|error| error.to_string()), Ok(expected.into()), "{fun} {keyword:?}");
+        }
+    }
+
+    #[test]
+    fn seeded_and_unseeded_results_equal_salts() {
+        let context = testing::context(&[]);
+        for (fun, positional, expected) in [
+            ("hash", list!["I am a string", "md5"], Ok("1710528bf976601a5d203cbc289e1a76".into())),
+            ("hash", list!["x", "nope"], Err("ERROR: You must specify a valid algorithm.".to_owned())),
+            ("str_encode", list!["I am a new string"], Ok("SSBhbSBhIG5ldyBzdHJpbmc=".into())),
+            ("sample", list![list![1, 2, 3, 4, 5, 6, 7, 8, 9], 3, "static"], Ok(list![7, 8, 3])),
+            ("sample", list![list![1], 3], Err("ERROR: Sample larger than population or is negative".to_owned())),
+            ("shuffle", list![list!["a", "b", "c", "d", "e", "f"], "static"], Ok(list!["f", "d", "e", "b", "a", "c"])),
+            (
+                "shadow_hash",
+                list!["My5alT", "MyP@asswd"],
+                Ok("$6$My5alT$dX70VD1wnFof0Pl8AkakL7hHca8J0fE4V8HSJHtuOPgUuwujI0hwNTlP4iAACE8wwTGiwt/ebo8g53mAAVb7L1"
+                    .into()),
+            ),
+        ] {
+            let args = Args::positional(positional.as_list().unwrap().iter().cloned());
+            let found = context.call(&format!("random.{fun}"), args).map_err(|error| error.to_string());
+            assert_eq!(found, expected, "{fun} {positional}");
+        }
+    }
+
+    #[test]
+    fn strings_have_the_requested_characters() {
+        let context = testing::context(&[]);
+        let call = |keyword: Map| context.call("random.get_str", Args { positional: Vec::new(), keyword });
+        assert_eq!(call(map! {"length" => 4, "chars" => "a"}).unwrap(), "aaaa".into());
+        let kinds = map! {"length" => 64, "punctuation" => false, "uppercase" => false, "digits" => false};
+        let text = call(kinds).unwrap().to_string();
+        assert!(text.len() == 64 && text.chars().all(|c| c.is_ascii_lowercase()), "{text}");
+        assert!(call(map! {"chars" => ""}).is_err());
+    }
+}

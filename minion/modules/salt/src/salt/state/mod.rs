@@ -1,0 +1,305 @@
+//! `salt`: states of an orchestration, which run on the master: jobs for minions, runner and wheel functions,
+//! waiting for events.
+
+mod apply;
+mod call;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_text::glob::Glob;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+use crate::saltutil::orchestration::{arguments, master_of};
+use brine_function::arguments::names;
+
+/// State functions of `salt`.
+pub static FUNCTIONS: &[Function<StateContext>] =
+    registry!("salt", [apply::state, call::function, runner, wheel, wait_for_event, parallel_runners]);
+
+/// Call a runner function on the master; further arguments are those of the function.
+#[function]
+pub fn runner(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    on_master(context, "Runner", name, kwargs, |master, name, args| master.runner(name, args))
+}
+
+/// Call a wheel function on the master; further arguments are those of the function.
+#[function]
+pub fn wheel(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    on_master(context, "Wheel", name, kwargs, |master, name, args| master.wheel(name, args))
+}
+
+/// Wait until each id of a list has occurred in the field `event_id` of an event whose tag matches the name.
+#[function]
+pub fn wait_for_event(
+    context: &StateContext,
+    name: String,
+    id_list: Value,
+    #[default("id".into())] event_id: String,
+    #[default(300.0)] timeout: f64,
+    #[default("master".into())] node: String,
+) -> CallResult {
+    // The events are the master's: orchestrations only run there.
+    _ = node;
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
+    }
+    let glob = Glob::new(&name).map_err(CallError::execution)?;
+    let mut missing = match id_list {
+        Value::List(ids) => ids,
+        one => vec![one],
+    };
+    let (mut seen, started) = (Vec::new(), Instant::now());
+    let time = brine_runtime::seconds::within(0.0..=1e9, timeout);
+    let followed = master_of(&context.call, "salt.wait_for_event")?.follow(time, &mut |tag, data| {
+        if !glob.is_match(tag) {
+            return false;
+        }
+        let found = data.get(event_id.as_str());
+        let found = found.or_else(|| data.get("data")?.get(&event_id)).cloned().unwrap_or_default();
+        let found = match found {
+            Value::List(all) => all,
+            one => vec![one],
+        };
+        let (now, rest) = std::mem::take(&mut missing).into_iter().partition(|id| found.contains(id));
+        missing = rest;
+        seen.extend::<Vec<Value>>(now);
+        missing.is_empty()
+    });
+    let all = followed.map_err(CallError::execution)?;
+    let changes = if seen.is_empty() {
+        Map::new()
+    } else {
+        map! {"minions_seen" => seen}
+    };
+    let done = if all {
+        StateReturn::ok(&name, format!("All events seen in {} seconds.", started.elapsed().as_secs_f64()))
+    } else {
+        StateReturn::failed(&name, "Timeout value reached.")
+    };
+    Ok(done.with_changes(changes).into())
+}
+
+/// Call several runner functions in parallel: a mapping of ids to `name` and `kwarg`.
+#[function]
+pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[keywords] _kwargs: Map) -> CallResult {
+    let mut wanted: Vec<(String, String, Map)> = Vec::new();
+    match runners {
+        Value::Str(one) => wanted.push((one.clone(), one, Map::new())),
+        Value::Map(runners) => {
+            for (id, config) in runners {
+                let config = flat(&config);
+                let fun = config.get("name").map_or_else(|| id.to_string(), ToString::to_string);
+                let kwargs = config.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
+                wanted.push((id.to_string(), fun, kwargs));
+            }
+        }
+        _ => return Ok(StateReturn::failed(&name, "The runners parameter must be a string or dict.").into()),
+    }
+    if context.test {
+        let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
+        let comment = format!("Runner functions {} would be executed.", funs.join(", "));
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let master = master_of(&context.call, "salt.parallel_runners")?;
+    let all: Vec<(String, Called)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = wanted
+            .into_iter()
+            .map(|(id, fun, kwargs)| (id, scope.spawn(move || master.runner(&fun, Args::keyword(kwargs)))))
+            .collect();
+        threads.into_iter().filter_map(|(id, thread)| Some((id, thread.join().ok()?))).collect()
+    });
+    Ok(side_by_side(&name, all).into())
+}
+
+/// A job that an orchestration publishes.
+struct Job {
+    tgt: Value,
+    tgt_type: String,
+    ret: String,
+    ret_config: Value,
+    ret_kwargs: Value,
+    timeout: Option<f64>,
+    batch: Value,
+    subset: Option<usize>,
+    failhard: bool,
+    expect_minions: bool,
+}
+
+impl Job {
+    /// Publishes the job and waits for the returns. Minions without a return are only included if they are expected.
+    fn run(
+        self,
+        context: &StateContext,
+        kind: &str,
+        name: &str,
+        fun: &str,
+        args: Args,
+    ) -> Result<Result<Vec<Answer>, String>, CallError> {
+        let master = master_of(&context.call, &format!("salt.{kind}"))?;
+        let told = map! {
+            "arg" => args.positional.clone(),
+            "kwarg" => args.keyword.clone(),
+            "ret" => &self.ret,
+            "timeout" => self.timeout,
+            "tgt_type" => &self.tgt_type,
+            "expect_minions" => self.expect_minions,
+        };
+        master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => told});
+        let options = [("ret_config", self.ret_config), ("ret_kwargs", self.ret_kwargs)];
+        let kwargs = options.into_iter().filter(|(_, value)| !value.is_nil());
+        let request = PublishRequest {
+            tgt: self.tgt,
+            tgt_type: self.tgt_type,
+            arg: args.to_wire(),
+            ret: self.ret,
+            kwargs: kwargs.map(|(name, value)| (name.into(), value)).collect(),
+            ..PublishRequest::new("", fun, "")
+        };
+        let config = context.call.config();
+        let asked = master.ask(Ask {
+            request,
+            timeout: self.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
+            batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
+            failhard: self.failhard || config.failhard,
+            subset: self.subset,
+        });
+        Ok(asked.map(|answers| {
+            answers.into_iter().filter(|answer| self.expect_minions || answer.returned.is_some()).collect()
+        }))
+    }
+}
+
+/// Returns names as a list: they are given as a list, or separated by commas.
+fn words(value: &Value) -> Vec<String> {
+    if value.is_nil() { Vec::new() } else { names(value) }
+}
+
+/// Merges a list of one-key mappings.
+fn flat(value: &Value) -> Map {
+    match value {
+        Value::Map(map) => map.clone(),
+        Value::List(items) => {
+            items.iter().filter_map(Value::as_map).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
+        }
+        _ => Map::new(),
+    }
+}
+
+/// Whether all results of a state run are successful. Anything but a mapping is an error.
+pub fn is_success(results: &Value) -> bool {
+    let Some(results) = results.as_map().filter(|results| !results.is_empty()) else { return false };
+    results.values().all(|result| match result.as_map() {
+        Some(one) => match one.get("result") {
+            Some(result) => *result != Value::Bool(false),
+            None => is_success(result),
+        },
+        None => true,
+    })
+}
+
+fn with_jid(mut done: StateReturn, answers: &[Answer]) -> StateReturn {
+    done.more.extend(answers.first().map(|answer| ("__jid__".into(), Value::from(&answer.jid))));
+    done
+}
+
+/// Returns the result of a function on minions.
+fn called(name: &str, answers: &[Answer], may_fail: &[String], good: impl Fn(&Value) -> bool) -> StateReturn {
+    if answers.is_empty() {
+        return StateReturn::failed(name, "No minions responded");
+    }
+    let (mut changes, mut failed) = (Map::new(), Vec::new());
+    for Answer { id, returned, .. } in answers {
+        let retcode = returned.as_ref().and_then(|returned| returned.get("retcode")).is_some_and(Value::is_truthy);
+        let value = returned.as_ref().map(|returned| returned.get("return").cloned().unwrap_or_default());
+        let is_good = value.as_ref().is_some_and(|value| *value != Value::Bool(false) && good(value));
+        if retcode || (!is_good && !may_fail.contains(id)) {
+            failed.push(id.as_str());
+        }
+        changes.insert(id.into(), value.unwrap_or(Value::Bool(false)));
+    }
+    let ran: Vec<String> = changes.keys().map(ToString::to_string).collect();
+    let ran = format!("Function {name} ran on {}.", ran.join(", "));
+    let mut done = if failed.is_empty() {
+        StateReturn::ok(name, format!("Function ran successfully. {ran}"))
+    } else {
+        let failed = failed.join(", ");
+        StateReturn::failed(name, format!("Running function {name} failed on minions: {failed} {ran}"))
+    };
+    done.changes = map! {"ret" => changes};
+    with_jid(done, answers)
+}
+
+/// Calls a runner or wheel function as a state.
+fn on_master(
+    context: &StateContext,
+    kind: &str,
+    name: String,
+    mut kwargs: Map,
+    call: impl FnOnce(&Arc<dyn MasterAccess>, &str, Args) -> Called,
+) -> Result<Value, CallError> {
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("{kind} function '{name}' would be executed.")).into());
+    }
+    let word = kind.to_lowercase();
+    let master = master_of(&context.call, &format!("salt.{word}"))?;
+    let arg = kwargs.shift_remove("arg").unwrap_or_default();
+    let kwarg = kwargs.shift_remove("kwarg").and_then(|kwarg| kwarg.as_map().cloned());
+    let args = arguments(arg, kwarg, kwargs);
+    let mut told = map! {"type" => &word, "name" => &name};
+    if word == "wheel" {
+        told.insert("args".into(), args.keyword.clone().into());
+    } else {
+        told.extend(map! {"args" => args.positional.clone(), "kwargs" => args.keyword.clone()});
+    }
+    master.tell("args", told);
+    let Called { jid, value, success } = call(master, &name, args);
+    let success = success && value.as_map().is_none_or(|value| !value.contains_key("Error"));
+    let verb = if success { "executed" } else { "failed" };
+    let mut done = StateReturn::ok(&name, format!("{kind} function '{name}' {verb}."));
+    done.result = Some(success);
+    done.changes = map! {"return" => value};
+    done.more = map! {"__jid__" => &jid};
+    Ok(done.into())
+}
+
+/// Returns the result of runner functions that ran in parallel.
+fn side_by_side(name: &str, all: Vec<(String, Called)>) -> StateReturn {
+    let failed: Vec<&str> = all.iter().filter(|(_, called)| !called.success).map(|(id, _)| id.as_str()).collect();
+    let comment = match failed[..] {
+        [] => "All runner functions executed successfully.".to_owned(),
+        [one] => format!("Runner {one} failed."),
+        _ => format!("Runners {} failed.", failed.join(", ")),
+    };
+    let mut done = StateReturn::ok(name, comment);
+    done.result = Some(failed.is_empty());
+    let orchestrations = all.iter().all(|(_, called)| called.value.get("outputter") == Some(&"highstate".into()));
+    if orchestrations {
+        let changes = all.iter().filter_map(|(id, called)| {
+            let changes = changes_in(called.value.get("data")?);
+            changes.is_truthy().then(|| (Value::from(id), changes))
+        });
+        done.changes = changes.collect();
+    } else {
+        let values: Map = all.into_iter().map(|(id, called)| (id.into(), called.value)).collect();
+        done.changes = map! {"ret" => values};
+    }
+    done
+}
+
+/// Returns the changes in the results of an orchestration.
+fn changes_in(results: &Value) -> Value {
+    let Some(map) = results.as_map() else { return Value::map() };
+    if let Some(changes) = map.get("changes") {
+        return match changes.get("ret") {
+            Some(ret) if changes.get("out") == Some(&"highstate".into()) => ret.clone(),
+            _ => changes.clone(),
+        };
+    }
+    let found = map.iter().map(|(key, value)| (key.clone(), changes_in(value)));
+    Value::Map(found.filter(|(_, changes)| changes.is_truthy()).collect())
+}

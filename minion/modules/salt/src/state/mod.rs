@@ -1,0 +1,424 @@
+//! `state`: applies and shows SLS files.
+
+pub(super) mod disabled;
+pub(super) mod package;
+pub(super) mod pauses;
+pub(super) mod requests;
+pub(super) mod show;
+
+use std::path::PathBuf;
+
+use brine_context::{Context, Room};
+use brine_function::arguments::names;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, HighData, Low, Step};
+use brine_state::{NoPillar, Options, Queue, StateRun, Top};
+use brine_value::{FromValue, Map, Value, map};
+
+pub(super) static ROOM: Room = Room {
+    functions: &[
+        FUNCTIONS,
+        disabled::FUNCTIONS,
+        package::FUNCTIONS,
+        pauses::FUNCTIONS,
+        requests::FUNCTIONS,
+        show::FUNCTIONS,
+    ],
+    ..Room::EMPTY
+};
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("state", [apply, sls, highstate, top, test, single, high, low, template, template_str, sls_id, running]);
+
+/// Apply the highstate, or the named SLS files.
+///
+/// Accepts test, pillar, exclude, saltenv, queue and concurrent.
+///
+/// CLI Example:
+///
+///     salt '*' state.apply
+///     salt '*' state.apply nginx,users test=True
+#[function(out = "highstate")]
+pub fn apply(context: &Context, #[default] mods: Value, #[keywords] kwargs: Map) -> CallResult {
+    let (fun, positional) = if mods.is_truthy() { ("state.sls", vec![mods]) } else { ("state.highstate", Vec::new()) };
+    context.call(fun, Args { positional, keyword: kwargs })
+}
+
+/// Apply the named SLS files.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls core,edit.vim
+#[function(out = "highstate")]
+pub fn sls(
+    context: &Context,
+    mods: Value,
+    #[default] test: Value,
+    #[default] exclude: Value,
+    #[default] queue: Value,
+    #[default] sync_mods: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if sync_mods.is_truthy() {
+        tracing::debug!("sync_mods is ignored: Brine has no custom modules");
+    }
+    let refusals = disabled::refusals(context, &names(&mods));
+    if !refusals.is_empty() {
+        return brine_state::errors(context, refusals);
+    }
+    let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
+    applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))
+}
+
+/// Apply the SLS files that the top file assigns to this minion.
+///
+/// CLI Example:
+///
+///     salt '*' state.highstate
+#[function(out = "highstate")]
+pub fn highstate(
+    context: &Context,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if let Some(refusal) = disabled::highstate(context) {
+        return Ok(refusal);
+    }
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    of_top_file(context, None, kwargs)
+}
+
+/// Apply the SLS files that another top file assigns to this minion.
+///
+/// CLI Example:
+///
+///     salt '*' state.top reverse_top.sls
+#[function(out = "highstate")]
+pub fn top(
+    context: &Context,
+    topfn: String,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    of_top_file(context, Some(topfn), with(kwargs, [("test", test), ("queue", queue)]))
+}
+
+/// Apply states as `apply`, in test mode.
+///
+/// CLI Example:
+///
+///     salt '*' state.test nginx
+#[function(out = "highstate")]
+pub fn test(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let mut keyword = kwargs;
+    keyword.insert("test".into(), true.into());
+    context.call("state.apply", Args { positional: args, keyword })
+}
+
+/// Call one state function.
+///
+/// CLI Example:
+///
+///     salt '*' state.single pkg.installed name=vim
+#[function(out = "highstate")]
+pub fn single(
+    context: &Context,
+    fun: String,
+    name: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue)]);
+    let Some((module, function)) = fun.split_once('.') else {
+        context.set_retcode(1);
+        return Ok("Invalid function passed".into());
+    };
+    // A single state is always called: `mock` is rejected as an unknown argument.
+    let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
+    let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
+    let run = match started_with(context, local(own)?) {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    let mut low = map! {"state" => module, "fun" => function, "name" => name};
+    low.extend(args);
+    one(context, &run, &low)
+}
+
+/// Apply high data.
+///
+/// CLI Example:
+///
+///     salt '*' state.high '{"vim": {"pkg": ["installed"]}}'
+#[function]
+pub fn high(
+    context: &Context,
+    data: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let options = local(with(kwargs, [("test", test), ("queue", queue)]))?;
+    applied_with(context, options, |run| run.data(&data))
+}
+
+/// Run one low chunk, and return its result.
+///
+/// CLI Example:
+///
+///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
+#[function]
+pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    let results = match started_with(context, local(with(kwargs, [("queue", queue)]))?) {
+        Ok(run) => one(context, &run, &data)?,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    Ok(match results {
+        Value::Map(results) => results.into_iter().next().map(|(_, result)| result).unwrap_or_default(),
+        errors => errors,
+    })
+}
+
+/// Render a file of this host as an SLS file, and apply it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template /srv/other/web.sls
+#[function(out = "highstate")]
+pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied(context, with(kwargs, [("queue", queue)]), |run| run.local_file(&tem))
+}
+
+/// Render a string as an SLS file, and apply it.
+///
+/// CLI Example:
+///
+///     salt '*' state.template_str 'a: test.nop'
+#[function(out = "highstate")]
+pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
+    applied_with(context, local(with(kwargs, [("queue", queue)]))?, |run| run.text(&tem))
+}
+
+/// Apply one id of SLS files, with its requisites.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls_id my_state my_module
+#[function(out = "highstate")]
+pub fn sls_id(
+    context: &Context,
+    id_: String,
+    mods: Value,
+    #[default] test: Value,
+    #[default] queue: Value,
+    #[default] state_events: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
+    // As in Salt, `exclude` is ignored for an explicit id.
+    let run = match started_with(context, options(in_environment(context, kwargs))?) {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    let high = run.sls(names(&mods)).map(|mut high| {
+        high.exclude.clear();
+        high
+    });
+    let low = match high.and_then(|high| run.compile_to_show(high, Vec::new())) {
+        Ok(low) => low.only(|chunk| chunk.id == id_),
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    if low.steps.is_empty() {
+        let (mods, saltenv) = (names(&mods).join(","), run.saltenv());
+        let message = format!("No matches for ID '{id_}' found in SLS '{mods}' within saltenv '{saltenv}'");
+        return Err(CallError::Invocation { function: "state.sls_id".into(), message });
+    }
+    ran(context, &run, Ok(low))
+}
+
+/// Return messages on the state runs in progress.
+///
+/// CLI Example:
+///
+///     salt '*' state.running
+#[function]
+pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
+    let told = brine_state::only_run(context, &Options { concurrent, ..Options::default() });
+    Ok(told.err().unwrap_or_default().into())
+}
+
+/// Returns keyword arguments merged with positional ones.
+fn with<const N: usize>(mut kwargs: Map, given: [(&str, Value); N]) -> Map {
+    kwargs.extend(given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value)));
+    kwargs
+}
+
+/// Returns the keyword arguments of a run of SLS files by name, with the environment set.
+fn in_environment(context: &Context, mut kwargs: Map) -> Map {
+    if kwargs.get("saltenv").is_none_or(Value::is_nil) {
+        let saltenv = context.config().saltenv.clone().unwrap_or_else(|| "base".to_owned());
+        kwargs.insert("saltenv".into(), saltenv.into());
+    }
+    kwargs
+}
+
+/// Whether an argument belongs to the run, not to a single state.
+fn is_option(name: &str) -> bool {
+    const OPTIONS: [&str; 11] = [
+        "test",
+        "saltenv",
+        "pillarenv",
+        "pillar",
+        "exclude",
+        "queue",
+        "concurrent",
+        "force",
+        "mock",
+        "state_events",
+        "localconfig",
+    ];
+    OPTIONS.contains(&name) || name.starts_with("__pub_")
+}
+
+fn options(mut kwargs: Map) -> Result<Options, CallError> {
+    fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
+        match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
+            None => Ok(None),
+            Some(value) => T::try_from_value(&value)
+                .map(Some)
+                .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
+        }
+    }
+    let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
+    let [concurrent, force, mock, state_events] = ["concurrent", "force", "mock", "state_events"].map(&mut flag);
+    Ok(Options {
+        test: take(&mut kwargs, "test")?,
+        saltenv: take(&mut kwargs, "saltenv")?,
+        pillarenv: take(&mut kwargs, "pillarenv")?,
+        pillar: match kwargs.shift_remove("pillar") {
+            None | Some(Value::Nil) => Map::new(),
+            Some(Value::Map(pillar)) => pillar,
+            Some(_) => {
+                let message = "Pillar data must be formatted as a dictionary, unless pillar_enc is specified.";
+                return Err(CallError::Invocation { function: "state".into(), message: message.into() });
+            }
+        },
+        exclude: match kwargs.shift_remove("exclude") {
+            None | Some(Value::Nil) => Vec::new(),
+            Some(Value::List(items)) => items,
+            Some(text) => names(&text).into_iter().map(Value::from).collect(),
+        },
+        queue: kwargs.get("queue").map(Queue::of).unwrap_or_default(),
+        concurrent,
+        force,
+        mock,
+        state_events,
+        state_top: None,
+        local_state: false,
+        // As in Salt, a missing file is ignored.
+        localconfig: take(&mut kwargs, "localconfig")?.filter(|path: &PathBuf| path.is_file()),
+    })
+}
+
+/// Returns the options of a run without SLS files, which the master's options do not apply to.
+fn local(kwargs: Map) -> Result<Options, CallError> {
+    Ok(Options { local_state: true, ..options(kwargs)? })
+}
+
+/// Starts a run, which excludes other runs.
+fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec<String>> {
+    if options.queue == Queue::Refuse {
+        options.queue = Queue::of(&brine_config::opts::modules::state_queue(&context.config().opts));
+    }
+    brine_state::only_run(context, &options)?;
+    StateRun::new(context, options).map_err(NoPillar::lines)
+}
+
+/// Runs the high data that `high` returns.
+fn applied(
+    context: &Context,
+    kwargs: Map,
+    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
+) -> Result<Value, CallError> {
+    applied_with(context, options(kwargs)?, high)
+}
+
+fn applied_with(
+    context: &Context,
+    options: Options,
+    high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
+) -> Result<Value, CallError> {
+    match started_with(context, options) {
+        Ok(run) => ran(context, &run, high(&run).and_then(|high| run.compile(high))),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+fn ran(context: &Context, run: &StateRun, low: Result<Low, Vec<String>>) -> Result<Value, CallError> {
+    match low {
+        Ok(low) => Ok(brine_state::run(&run.context, &low, &run.settings())?.into()),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+/// Runs one low chunk. One that cannot be called returns errors.
+fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError> {
+    let Some(chunk) = Chunk::from_value(low) else {
+        let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
+        return brine_state::errors(context, missing.map(|name| format!("Missing \"{name}\" data")).collect());
+    };
+    if let Some(wrong) = brine_state::unfit(&run.context, &chunk) {
+        return brine_state::errors(context, wrong.lines().map(str::to_owned).collect());
+    }
+    let step = Step { chunk: 0, check: false, needs: Vec::new() };
+    ran(context, run, Ok(Low { chunks: vec![chunk], steps: vec![step], listeners: Vec::new() }))
+}
+
+/// Applies the states of a top file for this minion.
+fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
+    let options = Options { state_top, ..options(kwargs)? };
+    let run = match started_with(context, options) {
+        Ok(run) => run,
+        Err(errors) => return brine_state::errors(context, errors),
+    };
+    match of_top(&run) {
+        Ok(None) => {
+            context.set_retcode(2);
+            Ok(no_states().into())
+        }
+        Ok(Some(high)) => ran(context, &run, run.compile(high)),
+        Err(errors) => brine_state::errors(context, errors),
+    }
+}
+
+/// Returns the high data of the highstate, or `None` if no top file matches this minion.
+fn of_top(run: &StateRun) -> Result<Option<HighData>, Vec<String>> {
+    let Top { matches, errors, .. } = run.top();
+    if errors.is_empty() && matches.is_empty() {
+        return Ok(None);
+    }
+    // Report the errors of the top file together with those of its SLS files.
+    match (run.high(&matches), errors.is_empty()) {
+        (Ok(high), true) => Ok(Some(high)),
+        (Ok(_), false) => Err(errors),
+        (Err(more), _) => Err(errors.into_iter().chain(more).collect()),
+    }
+}
+
+/// Returns the result of a highstate without states.
+fn no_states() -> Map {
+    let entry = map! {
+        "result" => false,
+        "comment" => "No Top file or master_tops data matches found. Please see master log for details.",
+        "name" => "No States",
+        "changes" => map! {},
+        "__run_num__" => 0,
+    };
+    map! {"no_|-states_|-states_|-None" => entry}
+}

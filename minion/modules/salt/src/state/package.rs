@@ -1,0 +1,154 @@
+//! `state.pkg`: a state run prepared elsewhere, as sent by salt-ssh. The archive has the low chunks, the pillar,
+//! the relevant grains, and the files of each environment in a directory of its name.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use brine_context::{Context, masterless};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::Chunk;
+use brine_state::StateRun;
+use brine_system::processes;
+use brine_value::{Map, Value, json};
+use indexmap::IndexMap;
+
+use super::{options, ran, with};
+use brine_modules_files::file::hex_digest;
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pkg]);
+
+/// Run a prepared package of states, if its hash matches.
+///
+/// CLI Example:
+///
+///     salt '*' state.pkg /tmp/salt_state.tgz 760a9353810e36f6d81416366fc426dc md5
+#[function(out = "highstate")]
+pub fn pkg(
+    context: &Context,
+    pkg_path: PathBuf,
+    pkg_sum: String,
+    hash_type: String,
+    #[default] test: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let Ok(bytes) = fs::read(&pkg_path) else {
+        return refused(context, &pkg_path, "it cannot be read");
+    };
+    if hex_digest(&bytes, &hash_type)? != pkg_sum {
+        return refused(context, &pkg_path, "it has another hash");
+    }
+    let archive = archive(&pkg_path)?;
+    if archive.iter().any(|name| brine_system::files::leads_out(name)) {
+        return refused(context, &pkg_path, "it has files for places outside of it");
+    }
+    let unpacked = Unpacked::of(&pkg_path)?;
+    run(context, &unpacked.0, with(kwargs, [("test", test)]))
+}
+
+/// Returns Salt's result for a rejected package. The reason is logged.
+fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError> {
+    tracing::error!(package = %path.display(), "package of states rejected: {why}");
+    context.set_retcode(1);
+    Ok(Value::map())
+}
+
+fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError> {
+    let mut options = options(kwargs)?;
+    if let Err(refusal) = brine_state::only_run(context, &options) {
+        return brine_state::errors(context, refusal);
+    }
+    let low = read(folder, "lowstate.json")?
+        .ok_or_else(|| CallError::Execution("the package has no lowstate.json".into()))?;
+    let pillar = mapping(folder, "pillar.json")?.unwrap_or_default();
+    let own_grains = mapping(folder, "roster_grains.json")?.map(Arc::new);
+    let minion = masterless::with_roots(&context.minion, environments(folder)?).map_err(CallError::execution)?;
+    let context = &Context { minion, own_grains: own_grains.or_else(|| context.own_grains.clone()), ..context.clone() };
+    options.pillar = Map::new();
+    let run = StateRun::with_pillar(context, options, Arc::new(pillar));
+    let Some(items) = low.as_list() else {
+        return Err(CallError::Execution(format!(
+            "lowstate.json is a list of chunks, this is of type {}",
+            low.type_name()
+        )));
+    };
+    let chunks = items.iter().map(|item| item.as_map().and_then(Chunk::from_value)).collect::<Option<Vec<Chunk>>>();
+    match chunks {
+        Some(chunks) => ran(context, &run, run.low(chunks)),
+        // The compilation failed at the sender, whose errors are returned.
+        None if items.iter().all(|item| item.as_str().is_some()) => Ok(low),
+        None => Err(CallError::Execution("lowstate.json has a chunk without state, function or id".into())),
+    }
+}
+
+fn read(folder: &Path, name: &str) -> Result<Option<Value>, CallError> {
+    let Some(text) = brine_system::files::read_if_exists(folder.join(name)).map_err(CallError::execution)? else {
+        return Ok(None);
+    };
+    json::from_json(&text).map(Some).map_err(|error| CallError::Execution(format!("{name} of the package: {error}")))
+}
+
+fn mapping(folder: &Path, name: &str) -> Result<Option<Map>, CallError> {
+    match read(folder, name)? {
+        None | Some(Value::Nil) => Ok(None),
+        Some(Value::Map(map)) => Ok(Some(map)),
+        Some(other) => {
+            Err(CallError::Execution(format!("{name} of the package is a {}, not a mapping", other.type_name())))
+        }
+    }
+}
+
+/// Returns the directories of the package: each is an environment.
+fn environments(folder: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallError> {
+    let mut found = IndexMap::new();
+    for entry in fs::read_dir(folder).map_err(CallError::execution)? {
+        let entry = entry.map_err(CallError::execution)?;
+        // Links to directories are not part of the package.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            found.insert(entry.file_name().to_string_lossy().into_owned(), vec![entry.path()]);
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the names in an archive.
+fn archive(path: &Path) -> Result<Vec<String>, CallError> {
+    let listed = tar(&["--list", "--gzip", "--absolute-names", "--quoting-style=literal"], path, None)?;
+    Ok(listed.lines().map(str::to_owned).collect())
+}
+
+fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallError> {
+    let mut command = Command::new("tar");
+    command.args(words).arg("--file").arg(path).stdin(Stdio::null()).env("LC_ALL", "C");
+    if let Some(folder) = into {
+        command.arg("--directory").arg(folder);
+    }
+    let output = processes::output(&mut command)
+        .map_err(|error| CallError::Execution(format!("running tar failed: {error}")))?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        return Err(CallError::Execution(format!("unpacking {} failed: {}", path.display(), told.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Directory of an unpacked archive, removed at the end of the run.
+struct Unpacked(PathBuf);
+
+impl Unpacked {
+    fn of(archive: &Path) -> Result<Self, CallError> {
+        let folder = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
+        brine_system::files::create_private_dir(&folder).map_err(CallError::execution)?;
+        let unpacked = Unpacked(folder);
+        tar(&["--extract", "--gzip", "--no-same-owner"], archive, Some(&unpacked.0))?;
+        Ok(unpacked)
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,204 @@
+//! `state.show_*` and related functions on SLS files and the highstate. They change nothing on the host, so they do
+//! not wait for a state run, and excluded states (`exclude`) are shown.
+
+use brine_context::Context;
+use brine_function::arguments::names;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, Low};
+use brine_state::{NoPillar, Options, StateRun, Top};
+use brine_value::{Map, Value, map};
+
+use super::{in_environment, of_top, options, with};
+
+/// Execution functions of `state`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "state",
+    [
+        show_sls,
+        show_low_sls,
+        show_highstate,
+        show_lowstate,
+        show_top,
+        show_states,
+        show_state_usage,
+        sls_exists,
+        id_exists
+    ]
+);
+
+/// Return the high data of SLS files.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_sls core,edit.vim
+#[function]
+pub fn show_sls(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
+        run.as_written(names(&mods)).map(|high| high.to_value())
+    })
+}
+
+/// Return the low chunks of SLS files in the order of execution, without those requisites that are written at the
+/// other state: `extend`, `require_in`, ...
+///
+/// CLI Example:
+///
+///     salt '*' state.show_low_sls core,edit.vim
+#[function]
+pub fn show_low_sls(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
+        let high = run.as_written(names(&mods))?;
+        run.compile_as_written(&high).map(|low| low.to_value())
+    })
+}
+
+/// Return the high data of the highstate.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_highstate
+#[function]
+pub fn show_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, kwargs, |run| {
+        let high = of_top(run)?.unwrap_or_default();
+        // As in Salt, where the exclusion list is treated as a failed state.
+        if !high.exclude.is_empty() || high.states.is_empty() {
+            context.set_retcode(2);
+        }
+        Ok(high.to_value())
+    })
+}
+
+/// Return the low chunks of the highstate, in the order of execution.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_lowstate
+#[function]
+pub fn show_lowstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    // As in Salt, errors are returned in place of chunks.
+    shown(context, kwargs, |run| Ok(low_of_top(run).map_or_else(Value::from, |low| low.to_value())))
+}
+
+/// Return the SLS files that the top file assigns to this minion, by environment.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_top
+#[function]
+pub fn show_top(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, kwargs, |run| {
+        let matches = matches_of(run.top())?;
+        Ok(Value::Map(matches.into_iter().map(|(saltenv, names)| (saltenv.into(), names.into())).collect()))
+    })
+}
+
+/// Return the SLS files of the highstate in order, including included ones.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_states
+#[function]
+pub fn show_states(context: &Context, #[default(true)] sorted: bool, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, kwargs, |run| {
+        let low = low_of_top(run)?;
+        let mut chunks: Vec<&Chunk> = low.in_order().collect();
+        if sorted {
+            chunks.sort_by(|one, other| one.order.total_cmp(&other.order));
+        }
+        let mut seen: Vec<&str> = Vec::new();
+        for chunk in chunks {
+            if !seen.contains(&chunk.sls.as_str()) {
+                seen.push(&chunk.sls);
+            }
+        }
+        Ok(seen.into_iter().map(Value::from).collect())
+    })
+}
+
+/// Return the SLS files that the top file assigns to this minion, and those it does not, by environment.
+///
+/// CLI Example:
+///
+///     salt '*' state.show_state_usage
+#[function]
+pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    // As in Salt, all environments are shown.
+    kwargs.shift_remove("saltenv");
+    shown(context, kwargs, |run| {
+        let mut usage = Map::new();
+        let matches = matches_of(run.top())?;
+        for saltenv in context.minion.files.environments().map_err(|error| vec![error])? {
+            let assigned = matches.iter().find(|(name, _)| *name == saltenv).map_or(&[][..], |(_, sls)| sls);
+            let available = run.available(&saltenv);
+            let (used, unused): (Vec<String>, Vec<String>) =
+                available.into_iter().partition(|sls| assigned.contains(sls));
+            let (count_used, count_unused) = (used.len(), unused.len());
+            let told = map! {
+                "used" => used,
+                "unused" => unused,
+                "count_all" => count_used + count_unused,
+                "count_used" => count_used,
+                "count_unused" => count_unused,
+            };
+            usage.insert(saltenv.into(), told.into());
+        }
+        Ok(usage.into())
+    })
+}
+
+/// Return whether SLS files exist and can be rendered.
+///
+/// CLI Example:
+///
+///     salt '*' state.sls_exists core,edit.vim
+#[function]
+pub fn sls_exists(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
+        let exist = names(&mods).iter().all(|sls| run.exists(sls));
+        if !exist {
+            context.set_retcode(1);
+        }
+        Ok(exist.into())
+    })
+}
+
+/// Return whether SLS files have these ids.
+///
+/// CLI Example:
+///
+///     salt '*' state.id_exists create_myfile,update_template filestate
+#[function]
+pub fn id_exists(
+    context: &Context,
+    ids: Value,
+    mods: Value,
+    #[default] test: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
+        let high = run.sls(names(&mods))?;
+        Ok(names(&ids).iter().all(|id| high.states.contains_key(id.as_str())).into())
+    })
+}
+
+/// Runs a query. Errors of the pillar are errors of the call.
+fn shown(
+    context: &Context,
+    kwargs: Map,
+    look: impl FnOnce(&StateRun) -> Result<Value, Vec<String>>,
+) -> Result<Value, CallError> {
+    let options = Options { exclude: Vec::new(), ..options(kwargs)? };
+    let run = StateRun::new(context, options).map_err(NoPillar::error)?;
+    look(&run).or_else(|errors| brine_state::errors(context, errors))
+}
+
+fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
+    let (high, errors) = run.high_and_errors(&run.top().matches);
+    run.compile_to_show(high, errors)
+}
+
+fn matches_of(top: Top) -> Result<Vec<(String, Vec<String>)>, Vec<String>> {
+    if top.errors.is_empty() { Ok(top.matches) } else { Err(top.errors) }
+}

@@ -1,0 +1,205 @@
+//! `sys`: names and documentation of functions.
+
+use brine_context::{Context, Room, suggest};
+use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
+use brine_text::glob::fnmatch;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `sys`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "sys",
+    [doc, list_functions, list_modules, argspec, list_state_functions, list_state_modules, state_argspec, state_doc]
+);
+
+/// Return the documentation of all functions, of modules or of single functions, and a message for a state or an
+/// unknown name.
+///
+/// CLI Example:
+///
+///     salt '*' sys.doc test.ping
+#[function]
+pub fn doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let minion = &context.minion;
+    let missing = |name: &str| {
+        let is_state = minion.states.has_module(name) || minion.states.get(name).is_some();
+        if is_state {
+            format!("'{name}' is a state: see sys.state_doc {name}")
+        } else {
+            suggest::not_available(minion, name)
+        }
+    };
+    Ok(docs(&minion.functions, &args, missing))
+}
+
+/// Return the names of all functions, or of those of some modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_functions
+#[function]
+pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(names(context.minion.functions.iter(), &args))
+}
+
+/// Return the names of all modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_modules
+#[function]
+pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
+    modules.dedup();
+    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
+    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+}
+
+/// Return the parameters of functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.argspec test.echo
+#[function]
+pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
+    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
+    let found = context.minion.functions.iter().filter(|function| asked(&function.full_name()));
+    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+}
+
+/// Return the names of all state functions, or of those of some modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_state_functions
+#[function]
+pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(names(context.minion.states.iter(), &args))
+}
+
+/// Return the names of all state modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_state_modules
+#[function]
+pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
+    modules.dedup();
+    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
+    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+}
+
+/// Return the parameters of state functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.state_argspec file.managed
+#[function]
+pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult {
+    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
+    let found = context.minion.states.iter().filter(|function| asked(&function.full_name()));
+    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+}
+
+/// Return the documentation of all state functions, of state modules or of single state functions, and a message
+/// for an unknown name.
+///
+/// CLI Example:
+///
+///     salt '*' sys.state_doc file.managed
+#[function]
+pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let minion = &context.minion;
+    let missing = |name: &str| {
+        let is_function = minion.functions.has_module(name) || minion.functions.get(name).is_some();
+        if is_function {
+            format!("'{name}' is an execution function: see sys.doc {name}")
+        } else {
+            suggest::no_state(&minion.states, name)
+        }
+    };
+    Ok(docs(&minion.states, &args, missing))
+}
+
+/// Returns the documentation of the requested functions, and for each unknown name the result of `missing`.
+fn docs<C: 'static>(registry: &Registry<C>, wanted: &[Value], missing: impl Fn(&str) -> String) -> Value {
+    let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+    let is = |pattern: &str, name: &str| {
+        fnmatch(pattern, name) || name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+    };
+    let all: Vec<(String, String)> =
+        registry.iter().map(|function| (function.full_name(), function.docstring())).collect();
+    let is_found = |pattern: &&String| all.iter().any(|(name, _)| is(pattern, name));
+    let unknown: Vec<&String> = wanted.iter().filter(|pattern| !is_found(pattern)).collect();
+    let unknown: Map = unknown.into_iter().map(|name| (name.as_str().into(), missing(name).into())).collect();
+    let asked = |name: &str| wanted.is_empty() || wanted.iter().any(|pattern| is(pattern, name));
+    let mut found: Map = all
+        .iter()
+        .filter(|(name, _)| asked(name))
+        .map(|(name, doc)| (name.as_str().into(), doc.as_str().into()))
+        .collect();
+    found.extend(unknown);
+    found.into()
+}
+
+fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, wanted: &[Value]) -> Value {
+    let asked = |function: &Function<C>| {
+        wanted.is_empty()
+            || wanted.iter().any(|pattern| {
+                let pattern = pattern.to_string();
+                function.module == pattern || fnmatch(&pattern, &function.full_name())
+            })
+    };
+    functions.filter(|function| asked(function)).map(Function::full_name).collect()
+}
+
+/// Returns parameters in the form of Python's argspec.
+fn spec(params: &[Param]) -> Map {
+    let named = params.iter().filter(|param| matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
+    let defaults: Vec<Value> = params
+        .iter()
+        .filter_map(|param| match param.kind {
+            ParamKind::Optional(default) => Some(default()),
+            _ => None,
+        })
+        .collect();
+    // Salt returns true or null, never false.
+    let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind)).then_some(true);
+    map! {
+        "args" => named.map(|param| param.name).collect::<Value>(),
+        "defaults" => if defaults.is_empty() { Value::Nil } else { defaults.into() },
+        "varargs" => takes(|kind| matches!(kind, ParamKind::Rest)),
+        "kwargs" => takes(|kind| matches!(kind, ParamKind::Keywords)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use crate::testing;
+
+    #[test]
+    fn documentation_is_found_and_unknown_names_reported() {
+        let context = testing::context(&[]);
+        for (fun, name, part) in [
+            ("sys.doc", "test.ping", "salt '*' test.ping"),
+            ("sys.doc", "file.managed", "'file.managed' is a state: see sys.state_doc file.managed"),
+            ("sys.doc", "test.pingg", "'test.pingg' is not available. Did you mean 'test.ping'?"),
+            ("sys.doc", "nosuch", "'nosuch' is not available."),
+            ("sys.state_doc", "file.managed", ""),
+            ("sys.state_doc", "file.managd", "Did you mean 'file.managed'?"),
+            ("sys.state_doc", "test.ping", "'test.ping' is an execution function: see sys.doc test.ping"),
+        ] {
+            let found = context.call(fun, Args::positional([name.into()])).unwrap();
+            assert_eq!(found.as_map().unwrap().len(), 1, "{fun} {name}");
+            assert!(found.get(name).unwrap().to_string().contains(part), "{fun} {name}: {found}");
+        }
+        for (fun, pattern) in [("sys.doc", "test"), ("sys.doc", "test.*"), ("sys.state_doc", "file")] {
+            let found = context.call(fun, Args::positional([pattern.into()])).unwrap();
+            assert!(found.as_map().unwrap().len() > 10, "{fun} {pattern}");
+        }
+    }
+}

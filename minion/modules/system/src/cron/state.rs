@@ -1,0 +1,263 @@
+//! `cron`: states of crontabs.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::accounts::Accounts;
+use brine_value::{Map, Value, map};
+
+use crate::cron::{self, Desired, Job, Outcome, When};
+use brine_modules_files::cmd::Scratch;
+use brine_modules_files::file::{content, difference};
+
+/// State functions of `cron`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("cron", [present, absent, file, env_present, env_absent]);
+
+/// The arguments of `cron.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Command.
+    name: String,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+    /// Minute of the hour: a crontab field, or `random`.
+    #[default("*".into())]
+    minute: Value,
+    /// Hour of the day: a crontab field, or `random`.
+    #[default("*".into())]
+    hour: Value,
+    /// Day of the month: a crontab field, or `random`.
+    #[default("*".into())]
+    daymonth: Value,
+    /// Month: a crontab field, or `random`.
+    #[default("*".into())]
+    month: Value,
+    /// Day of the week: a crontab field, or `random`.
+    #[default("*".into())]
+    dayweek: Value,
+    /// Comment above the job.
+    #[default]
+    comment: Option<String>,
+    /// Whether the job is commented out.
+    #[default(false)]
+    commented: bool,
+    /// Name of the job for later runs; the command by default.
+    #[default(false.into())]
+    identifier: Value,
+    /// Time such as `@hourly` in the place of the five fields.
+    #[default]
+    special: Option<String>,
+}
+
+/// Ensure that a job is in a user's crontab. The job is recognized by its identifier, by default its command.
+#[function]
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let name = args.name.trim();
+    let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
+    let when = args.special.map_or_else(|| When::times(times), When::Special);
+    let identifier = known_by(&args.identifier, name);
+    let wanted = Desired {
+        when,
+        command: name,
+        identifier: identifier.as_deref(),
+        comment: args.comment.as_deref(),
+        commented: args.commented,
+    };
+    if !context.test {
+        return Ok(told(
+            name,
+            &format!("Cron {name}"),
+            &args.user,
+            set(cron::set(&context.call, &args.user, &wanted)?),
+        )
+        .into());
+    }
+    let tab = cron::read(&context.call, &args.user)?;
+    let jobs = if matches!(wanted.when, When::Special(_)) { &tab.special } else { &tab.jobs };
+    let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
+    Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
+}
+
+/// Ensure that a job is not in a user's crontab.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default("root".into())] user: String,
+    #[default(false.into())] identifier: Value,
+    #[default] special: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let name = name.trim();
+    let identifier = known_by(&identifier, name);
+    if context.test {
+        let tab = cron::read(&context.call, &user)?;
+        let when = special.map(When::Special);
+        let jobs = if when.is_some() { &tab.special } else { &tab.jobs };
+        let is_it =
+            |job: &Job| job.is_meant(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);
+        return Ok(would_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
+    }
+    let done = match special {
+        Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
+        None => cron::remove_job(&context.call, &user, name, [None; 5], identifier.as_deref())?,
+    };
+    Ok(told(name, &format!("Cron {name}"), &user, done).into())
+}
+
+/// The arguments of `cron.file`.
+#[derive(Args)]
+pub struct FileArgs {
+    /// URL or path of the content.
+    name: String,
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// User whose crontab it is.
+    #[default("root".into())]
+    user: String,
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Whether an existing crontab is replaced.
+    #[default(true)]
+    replace: bool,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    defaults: Map,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Ensure that a user's crontab has the content of a file.
+#[function]
+pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
+    let hash = (args.source_hash, args.source_hash_name);
+    let defaults = Map::into_iter(map! {"user" => &args.user}).chain(args.defaults).collect::<Map>().into();
+    whole(context, &args.name, &args.user, args.replace, || content(context, &args.name, hash, args.template, defaults))
+        .map(Into::into)
+}
+
+/// Ensure that a variable is set in a user's crontab.
+#[function]
+pub fn env_present(
+    context: &StateContext,
+    name: String,
+    #[default] value: Option<String>,
+    #[default("root".into())] user: String,
+) -> CallResult {
+    let value = value.unwrap_or_default();
+    let what = format!("Cron env {name}");
+    if context.test {
+        let have = cron::read(&context.call, &user)?.has_variable(&name, &value);
+        return Ok(would_set(&name, &what, have).into());
+    }
+    Ok(told(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
+}
+
+/// Ensure that a variable is not set in a user's crontab.
+#[function]
+pub fn env_absent(context: &StateContext, name: String, #[default("root".into())] user: String) -> CallResult {
+    let name = name.trim();
+    let what = format!("Cron env {name}");
+    if context.test {
+        let have = cron::read(&context.call, &user)?.has_variable(name, "").is_some();
+        return Ok(would_remove(name, &what, have).into());
+    }
+    Ok(told(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
+}
+
+/// Returns the identifier: by default the job's command, unless it is explicitly none.
+fn known_by(identifier: &Value, command: &str) -> Option<String> {
+    match identifier {
+        Value::Bool(false) => Some(command.to_owned()),
+        Value::Nil => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// Returns the prediction for an item that is present as desired (true), present but different (false), or absent.
+fn would_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
+    match have {
+        Some(true) => StateReturn::ok(name, format!("{what} already present")),
+        Some(false) => StateReturn::would(name, format!("{what} is set to be updated")),
+        None => StateReturn::would(name, format!("{what} is set to be added")),
+    }
+}
+
+fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
+    if have {
+        StateReturn::would(name, format!("{what} is set to be removed"))
+    } else {
+        StateReturn::ok(name, format!("{what} is absent"))
+    }
+}
+
+/// Puts an error of the program on a line of its own, as Salt does when it sets an item.
+fn set(done: Outcome) -> Outcome {
+    if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
+}
+
+fn told(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
+    let comment = match &done {
+        Outcome::New => format!("{what} added to {user}'s crontab"),
+        Outcome::Updated => format!("{what} updated"),
+        Outcome::Removed => format!("{what} removed from {user}'s crontab"),
+        Outcome::Present => return StateReturn::ok(name, format!("{what} already present")),
+        Outcome::Absent => return StateReturn::ok(name, format!("{what} already absent")),
+        Outcome::Refused(message) => {
+            return StateReturn::failed(name, format!("{what} for user {user} failed to commit with error {message}"));
+        }
+    };
+    StateReturn::ok(name, comment).with_changes(map! {user => name})
+}
+
+/// Installs this content as a user's crontab.
+fn whole(
+    context: &StateContext,
+    name: &str,
+    user: &str,
+    replace: bool,
+    content: impl FnOnce() -> Result<Vec<u8>, String>,
+) -> Result<StateReturn, CallError> {
+    let accounts = Accounts::read();
+    let group = accounts.user(user).and_then(|_| accounts.groups_of(user).into_iter().next());
+    let (Some(account), Some(group)) = (accounts.user(user), group) else {
+        return Ok(StateReturn::failed(name, format!("Could not identify group for user {user}")));
+    };
+    let mut have = cron::text(&context.call, user)?;
+    if !replace && !have.is_empty() {
+        return Ok(StateReturn::ok(name, format!("User {user} already has a crontab. No changes made")));
+    }
+    if !have.ends_with('\n') {
+        have.push('\n');
+    }
+    let wanted = match content() {
+        Ok(wanted) => wanted,
+        Err(message) => return Ok(StateReturn::failed(name, message)),
+    };
+    if wanted == have.as_bytes() {
+        return Ok(StateReturn::ok(name, format!("Crontab for user {user} is in the correct state")));
+    }
+    let mut changes = difference(Some(have.as_bytes()), &wanted, true);
+    if context.test {
+        let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
+        let comment = format!("The following values are set to be changed:\n{}", lines.concat());
+        return Ok(StateReturn::would(name, comment));
+    }
+    let file = Scratch::new(&wanted, None)?;
+    let path = file.path().to_string_lossy();
+    let output = cron::install(&context.call, user, &path)?;
+    if output.retcode != 0 {
+        let comment = format!("Unable to update user {user} crontab {path}. Error: {}", output.stderr);
+        return Ok(StateReturn::failed(name, comment));
+    }
+    if account.uid != nix::unistd::geteuid().as_raw() {
+        changes.extend(map! {"user" => user, "group" => group});
+    }
+    Ok(StateReturn::ok(name, format!("Crontab for user {user} was updated")).with_changes(changes))
+}

@@ -1,0 +1,29 @@
+//! Execution and state functions of a host: accounts, services, disks, network, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod cron;
+pub(crate) mod disk;
+pub(crate) mod group;
+pub(crate) mod iptables;
+pub(crate) mod kmod;
+pub(crate) mod locale;
+pub(crate) mod mount;
+pub(crate) mod network;
+pub(crate) mod ps;
+pub(crate) mod service;
+pub(crate) mod shadow;
+pub(crate) mod ssh;
+pub(crate) mod status;
+pub(crate) mod sysctl;
+pub(crate) mod system;
+pub(crate) mod timezone;
+pub mod user;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

@@ -1,0 +1,367 @@
+//! `ssh`: authorized keys of users, host keys, and known hosts.
+
+pub mod authorized;
+mod hosts;
+pub mod known;
+pub(crate) mod state;
+
+use std::path::Path;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::accounts::{Account, Accounts};
+use brine_value::{Map, Value};
+use indexmap::IndexMap;
+
+use authorized::{Key, Outcome};
+use brine_modules_files::cmd;
+
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `ssh`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "ssh",
+    [
+        auth_keys,
+        check_key,
+        check_key_file,
+        set_auth_key,
+        set_auth_key_from_file,
+        rm_auth_key,
+        rm_auth_key_from_file,
+        host_keys,
+        user_keys,
+        hosts::get_known_host_entries,
+        hosts::recv_known_host_entries,
+        hosts::check_known_host,
+        hosts::set_known_host,
+        hosts::rm_known_host,
+        hosts::hash_known_hosts
+    ]
+);
+
+/// Return the authorized keys of a user, or of several users by name.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.auth_keys root
+///     salt '*' ssh.auth_keys user='[user1, user2]'
+#[function]
+pub fn auth_keys(
+    _context: &Context,
+    #[default] user: Value,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default] fingerprint_hash_type: Option<String>,
+) -> CallResult {
+    let hash = fingerprint_hash_type.as_deref();
+    let of = |user: &str| match authorized::File::of(user, &config).ok().flatten() {
+        Some(file) => authorized::describe(&file.keys()?, hash),
+        None => Ok(Map::new()),
+    };
+    let users: Vec<String> = match &user {
+        Value::List(users) => users.iter().map(ToString::to_string).collect(),
+        one if one.is_truthy() => return Ok(of(&one.to_string())?.into()),
+        _ => Accounts::read().users.into_iter().map(|user| user.name).collect(),
+    };
+    let mut found = Map::new();
+    for user in users {
+        let keys = of(&user)?;
+        if !keys.is_empty() {
+            found.insert(user.into(), keys.into());
+        }
+    }
+    Ok(found.into())
+}
+
+/// Check whether a key would have to be added for a user (`add`), updated (`update`), or neither (`exists`).
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_key <user> <key> <enc> <comment> <options>
+#[function]
+pub fn check_key(
+    _context: &Context,
+    user: String,
+    key: String,
+    enc: String,
+    comment: String,
+    options: Vec<String>,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let key = Key { options, enc, key, comment };
+    Ok(check(&user, &config, &key)?.into())
+}
+
+/// Check each key in a file, as `check_key`.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.check_key_file root salt://ssh/keyfile
+#[function]
+pub fn check_key_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut told = Map::new();
+    for (name, key) in keys_of(context, &source, &saltenv)?.unwrap_or_default() {
+        told.insert(name.into(), check(&user, &config, &key)?.into());
+    }
+    Ok(told.into())
+}
+
+/// The arguments of `ssh.set_auth_key`.
+#[derive(Args)]
+pub struct SetAuthKeyArgs {
+    /// User who logs in with the key.
+    user: String,
+    /// Public key.
+    key: String,
+    /// Type of the key, if the key does not name its own.
+    #[default("ssh-rsa".into())]
+    enc: String,
+    /// Comment of the key.
+    #[default]
+    comment: String,
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Add an authorized key of a user.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_auth_key <user> '<key>' enc='dsa'
+#[function]
+pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallResult {
+    let done = set_key(
+        &args.user,
+        &args.config,
+        Key { options: args.options, enc: args.enc, key: args.key, comment: args.comment },
+        args.fingerprint_hash_type.as_deref(),
+    )?;
+    Ok(done.as_str().into())
+}
+
+/// Add the authorized keys of a user from a file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.set_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+#[function]
+pub fn set_auth_key_from_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[default] fingerprint_hash_type: Option<String>,
+    #[default] options: Vec<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let Some(keys) = keys_of(context, &source, &saltenv)? else {
+        return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
+    };
+    Ok(set_keys(&user, &config, keys, &options, fingerprint_hash_type.as_deref())?.as_str().into())
+}
+
+/// Remove an authorized key of a user.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_auth_key <user> <key>
+#[function]
+pub fn rm_auth_key(
+    _context: &Context,
+    user: String,
+    key: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(remove_key(&user, &config, &key)?.as_str().into())
+}
+
+/// Remove the authorized keys of a user that are in a file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.rm_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
+#[function]
+pub fn rm_auth_key_from_file(
+    context: &Context,
+    user: String,
+    source: String,
+    #[default(".ssh/authorized_keys".into())] config: String,
+    #[default("base".into())] saltenv: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let Some(keys) = keys_of(context, &source, &saltenv)? else {
+        return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
+    };
+    Ok(remove_keys(&user, &config, &keys)?.as_str().into())
+}
+
+/// Return the keys of this host.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.host_keys
+///     salt '*' ssh.host_keys private=False certs=False
+#[function]
+pub fn host_keys(
+    _context: &Context,
+    #[default] keydir: Option<String>,
+    #[default(true)] private: bool,
+    #[default(true)] certs: bool,
+) -> CallResult {
+    let folder = keydir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
+    let entries = std::fs::read_dir(&folder).map_err(|error| CallError::Execution(format!("{folder}: {error}")))?;
+    let mut keys = Map::new();
+    for entry in entries.flatten() {
+        let file = entry.file_name().to_string_lossy().into_owned();
+        let Some((kind, end)) = file.strip_prefix("ssh_host_").and_then(|name| name.rsplit_once("_key")) else {
+            continue;
+        };
+        let public = if end.starts_with(".pub") || end.starts_with("-cert.pub") { end } else { "" };
+        if (public.is_empty() && !private) || (public.starts_with("-cert") && !certs) {
+            continue;
+        }
+        let text = std::fs::read(entry.path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).trim().to_owned();
+        // The data after this line is binary.
+        let old = "SSH PRIVATE KEY FILE FORMAT 1.1";
+        let text = if text.starts_with(&format!("{old}\n")) { old.to_owned() } else { text };
+        keys.insert(format!("{kind}{public}").into(), text.into());
+    }
+    Ok(keys.into())
+}
+
+/// Return the keys in the home directories of users, by user and file.
+///
+/// CLI Example:
+///
+///     salt '*' ssh.user_keys
+///     salt '*' ssh.user_keys user=user1 pubfile=/home/user1/.ssh/id_rsa.pub prvfile=False
+#[function]
+pub fn user_keys(
+    _context: &Context,
+    #[default] user: Vec<String>,
+    #[default] pubfile: Value,
+    #[default] prvfile: Value,
+) -> CallResult {
+    let accounts = Accounts::read();
+    let is_asked = |account: &&Account| user.is_empty() || user.contains(&account.name);
+    let mut files = Vec::new();
+    for (asked, ending) in [(pubfile, ".pub"), (prvfile, "")] {
+        match asked {
+            Value::Bool(false) => {}
+            one if one.is_truthy() => files.push(one.to_string()),
+            _ => files.extend(["rsa", "dsa", "ecdsa", "ed25519"].map(|kind| format!("id_{kind}{ending}"))),
+        }
+    }
+    let mut found = Map::new();
+    for account in accounts.users.iter().filter(is_asked) {
+        let mut keys = Map::new();
+        for file in &files {
+            let path = Path::new(&account.home).join(".ssh").join(file);
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            keys.extend(std::fs::read_to_string(&path).ok().map(|text| (name.into(), text.trim().into())));
+        }
+        if !keys.is_empty() {
+            found.insert(account.name.as_str().into(), keys.into());
+        }
+    }
+    Ok(found.into())
+}
+
+/// Makes a user the owner of a file or directory, if the minion runs as root.
+fn own(path: &Path, user: &Account) {
+    if nix::unistd::geteuid().is_root()
+        && let Err(error) = std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))
+    {
+        tracing::warn!(path = %path.display(), user = user.name, %error, "changing the owner failed");
+    }
+}
+
+/// Predicts the outcome of [`set_key`]; a missing user has no keys.
+pub fn would_set_key(user: &str, config: &str, key: &Key) -> Result<Outcome, CallError> {
+    let key = Key { enc: authorized::full_kind(&key.enc)?.to_owned(), ..key.clone() };
+    authorized::File::of(user, config).ok().flatten().map_or(Ok(Outcome::New), |file| file.would_set(&key))
+}
+
+fn check(user: &str, config: &str, key: &Key) -> Result<&'static str, CallError> {
+    Ok(match would_set_key(user, config, key)? {
+        Outcome::New => "add",
+        Outcome::Replaced => "update",
+        _ => "exists",
+    })
+}
+
+/// Returns the keys in a file of the file server or of this host; none if it does not exist.
+pub fn keys_of(context: &Context, source: &str, saltenv: &str) -> Result<Option<IndexMap<String, Key>>, CallError> {
+    let content = cmd::script_content(context, source, saltenv, &Map::new())?;
+    Ok(content.map(|content| authorized::keys(&String::from_utf8_lossy(&content))))
+}
+
+/// Adds an authorized key of a user; its type may be abbreviated.
+pub fn set_key(user: &str, config: &str, key: Key, hash: Option<&str>) -> Result<Outcome, CallError> {
+    if key.key.split_whitespace().count() > 1 {
+        return Ok(Outcome::Invalid);
+    }
+    let key = Key { enc: authorized::full_kind(&key.enc)?.to_owned(), ..key };
+    let Some(file) = authorized::File::of(user, config)? else { return Ok(Outcome::Failed) };
+    if authorized::fingerprint(&key.key, hash)?.is_none() {
+        return Ok(Outcome::NoKey);
+    }
+    file.set(&key)
+}
+
+/// Adds authorized keys of a user; `options` replace their own.
+pub fn set_keys(
+    user: &str,
+    config: &str,
+    keys: IndexMap<String, Key>,
+    options: &[String],
+    hash: Option<&str>,
+) -> Result<Outcome, CallError> {
+    let mut all = Vec::new();
+    for (_, mut key) in keys {
+        if !options.is_empty() {
+            key.options = options.to_vec();
+        }
+        all.push(set_key(user, config, key, hash)?);
+    }
+    let order = [Outcome::Failed, Outcome::Replaced, Outcome::New];
+    let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Unchanged };
+    Ok(order.into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+}
+
+/// Removes an authorized key of a user.
+pub fn remove_key(user: &str, config: &str, key: &str) -> Result<Outcome, CallError> {
+    authorized::File::of(user, config).ok().flatten().map_or(Ok(Outcome::Absent), |file| file.remove(key))
+}
+
+/// Removes several authorized keys of a user.
+pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Result<Outcome, CallError> {
+    let mut all = Vec::new();
+    for key in keys.keys() {
+        all.push(remove_key(user, config, key)?);
+    }
+    let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Absent };
+    Ok([Outcome::Kept, Outcome::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+}

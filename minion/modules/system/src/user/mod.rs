@@ -1,0 +1,404 @@
+//! `user`: users of this host, changed with the programs of Debian's passwd package.
+
+mod change;
+pub(crate) mod state;
+
+use brine_context::programs::{run, succeeds};
+use brine_context::{Context, Room};
+use brine_function::arguments::names;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::accounts::{Account, Accounts, GroupEntry};
+use brine_host::programs::{argument, which};
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `user`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "user",
+    [
+        info,
+        getent,
+        list_users,
+        list_groups,
+        primary_group,
+        add,
+        delete,
+        rename,
+        change::chuid,
+        change::chgid,
+        change::chshell,
+        change::chhome,
+        change::chgroups,
+        change::chfullname,
+        change::chroomnumber,
+        change::chworkphone,
+        change::chhomephone,
+        change::chother
+    ]
+);
+
+/// Return the account of a user; nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' user.info root
+#[function]
+pub fn info(_context: &Context, name: Value) -> CallResult {
+    // Anything but a string is not a user name.
+    let name = name.as_str().unwrap_or_default().to_owned();
+    let accounts = Accounts::read();
+    Ok(accounts.user(&name).map(|user| describe(user, &accounts)).unwrap_or_default().into())
+}
+
+/// Return the accounts of all users.
+///
+/// CLI Example:
+///
+///     salt '*' user.getent
+#[function]
+pub fn getent(_context: &Context, #[default(false)] refresh: bool) -> CallResult {
+    // Accounts are not cached.
+    _ = refresh;
+    let accounts = Accounts::read();
+    Ok(accounts.users.iter().map(|user| describe(user, &accounts)).collect())
+}
+
+/// Return the names of all users.
+///
+/// CLI Example:
+///
+///     salt '*' user.list_users
+#[function]
+pub fn list_users(_context: &Context) -> CallResult {
+    let mut names: Vec<String> = Accounts::read().users.into_iter().map(|user| user.name).collect();
+    names.sort();
+    Ok(names.into())
+}
+
+/// Return the names of the groups of a user.
+///
+/// CLI Example:
+///
+///     salt '*' user.list_groups foo
+#[function]
+pub fn list_groups(_context: &Context, name: String) -> CallResult {
+    Ok(Accounts::read().groups_of(&name).into())
+}
+
+/// Return the name of a user's primary group.
+///
+/// CLI Example:
+///
+///     salt '*' user.primary_group saltadmin
+#[function]
+pub fn primary_group(_context: &Context, name: String) -> CallResult {
+    let accounts = Accounts::read();
+    let gid = accounts.user(&name).map(|user| user.gid);
+    Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
+}
+
+/// The arguments of `user.add`.
+#[derive(Args)]
+pub struct AddArgs {
+    /// Login name.
+    name: String,
+    /// User id; the next free one by default.
+    #[default]
+    uid: Value,
+    /// Name or id of the primary group.
+    #[default]
+    gid: Value,
+    /// Supplementary groups.
+    #[default]
+    groups: Value,
+    /// Path of the home directory.
+    #[default]
+    home: Option<String>,
+    /// Login shell.
+    #[default]
+    shell: Option<String>,
+    /// Whether no other user may have the user id.
+    #[default(true)]
+    unique: bool,
+    /// Whether a new account gets a user id of the system's range.
+    #[default(false)]
+    system: bool,
+    /// Full name.
+    #[default]
+    fullname: String,
+    /// Room number.
+    #[default]
+    roomnumber: String,
+    /// Telephone number at work.
+    #[default]
+    workphone: String,
+    /// Telephone number at home.
+    #[default]
+    homephone: String,
+    /// Further text of the GECOS field.
+    #[default]
+    other: String,
+    /// Whether the home directory is created.
+    #[default(true)]
+    createhome: bool,
+    /// Accepted and ignored: for BSD.
+    #[default]
+    loginclass: Value,
+    /// Whether a new account is left out of lastlog and faillog.
+    #[default(false)]
+    nologinit: bool,
+    /// Whether a group with the user's name is created; the system decides by default.
+    #[default]
+    usergroup: Option<bool>,
+    /// Whether only local accounts are managed, by the programs of libuser.
+    #[default(false)]
+    local: bool,
+}
+
+/// Add a user.
+///
+/// CLI Example:
+///
+///     salt '*' user.add name <uid> <gid> <groups> <home> <shell>
+#[function]
+pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
+    // Login classes are for BSD.
+    _ = args.loginclass;
+    let gecos = gecos(&[&args.fullname, &args.roomnumber, &args.workphone, &args.homephone, &args.other]);
+    let new = NewUser {
+        uid: args.uid,
+        gid: args.gid,
+        groups: names(&args.groups),
+        home: args.home,
+        shell: args.shell,
+        unique: args.unique,
+        system: args.system,
+        gecos,
+        createhome: args.createhome,
+        nologinit: args.nologinit,
+        usergroup: args.usergroup,
+        local: args.local,
+    };
+    new.check()?;
+    succeeds(context, &new.command(&args.name)?)
+}
+
+/// Remove a user; `remove` also deletes the home directory, `force` removes a user who is logged in.
+///
+/// CLI Example:
+///
+///     salt '*' user.delete name remove=True force=True
+#[function]
+pub fn delete(
+    context: &Context,
+    name: String,
+    #[default(false)] remove: bool,
+    #[default(false)] force: bool,
+    #[default(false)] local: bool,
+) -> CallResult {
+    let program = if local { local_program("luserdel")? } else { "userdel" };
+    let mut command = vec![program.to_owned()];
+    command.extend(remove.then(|| "-r".into()));
+    command.extend((force && !local).then(|| "-f".into()));
+    command.push(argument(&name)?);
+    let output = run(context, &command, &[])?;
+    // Debian's userdel fails if the mailbox does not exist.
+    let no_mailbox =
+        output.retcode == 12 && ["var/mail", "var/spool/mail"].iter().any(|place| output.stderr.contains(place));
+    if output.retcode != 0 && !no_mailbox {
+        context.set_retcode(output.retcode);
+        tracing::error!(jid = context.job.jid, program, retcode = output.retcode, "{}", output.stderr);
+    }
+    Ok((output.retcode == 0 || no_mailbox).into())
+}
+
+/// Rename a user.
+///
+/// CLI Example:
+///
+///     salt '*' user.rename name new_name
+#[function]
+pub fn rename(context: &Context, name: String, new_name: String) -> CallResult {
+    if Accounts::read().user(&new_name).is_some() {
+        return Err(CallError::Execution(format!("User '{new_name}' already exists")));
+    }
+    there(&name)?;
+    change(context, &name, &["-l", &argument(&new_name)?])?;
+    Ok(Accounts::read().user(&new_name).is_some().into())
+}
+
+/// Properties of a new user.
+pub struct NewUser {
+    /// UID.
+    pub uid: Value,
+    /// Primary group, by name or GID.
+    pub gid: Value,
+    /// Supplementary groups.
+    pub groups: Vec<String>,
+    /// Home directory.
+    pub home: Option<String>,
+    /// Login shell.
+    pub shell: Option<String>,
+    /// Whether the UID must be unused.
+    pub unique: bool,
+    /// Whether the UID is of the system's range.
+    pub system: bool,
+    /// GECOS field: full name and more, separated by commas.
+    pub gecos: String,
+    /// Whether the home directory is created.
+    pub createhome: bool,
+    /// Whether the user is left out of lastlog and faillog.
+    pub nologinit: bool,
+    /// Whether a group with the user's name is created.
+    pub usergroup: Option<bool>,
+    /// Whether libuser's programs are used, which only change local files.
+    pub local: bool,
+}
+
+impl NewUser {
+    /// Checks that the program is installed.
+    pub fn check(&self) -> Result<(), CallError> {
+        if self.local { local_program("luseradd").map(drop) } else { Ok(()) }
+    }
+
+    /// Returns the arguments of the `useradd` call.
+    pub fn command(&self, name: &str) -> Result<Vec<String>, CallError> {
+        let mut command = vec![if self.local { "luseradd" } else { "useradd" }.to_owned()];
+        let mut option = |flag: &str, value: Option<String>| {
+            if let Some(value) = value {
+                command.extend([flag.to_owned(), value]);
+            }
+        };
+        let said =
+            |value: &Value| (!value.is_nil() && value.as_str() != Some("")).then(|| argument(&value.to_string()));
+        option("-s", self.shell.as_deref().map(argument).transpose()?);
+        option("-u", said(&self.uid).transpose()?);
+        // useradd cannot create a group that exists.
+        let own = self.groups.iter().any(|group| group == name).then(|| argument(name));
+        let own = if self.usergroup == Some(true) { None } else { own };
+        let own = said(&self.gid).or(own).transpose()?;
+        option("-g", own.clone());
+        let is_more = self.groups.iter().any(|group| Some(group) != own.as_ref());
+        option("-G", is_more.then(|| argument(&self.groups.join(","))).transpose()?);
+        option("-d", self.home.as_deref().map(argument).transpose()?);
+        option("-c", (!self.gecos.is_empty()).then(|| self.gecos.clone()));
+        command.extend((self.gid.is_nil() && self.usergroup == Some(true) && !self.local).then(|| "-U".into()));
+        command.extend((self.usergroup == Some(false)).then(|| if self.local { "-n" } else { "-N" }.into()));
+        command.extend((!self.unique).then(|| "-o".into()));
+        command.extend(self.system.then(|| "-r".into()));
+        command.extend(self.nologinit.then(|| "-l".into()));
+        match (self.createhome, self.local) {
+            (true, true) => {}
+            (true, false) => command.push("-m".into()),
+            (false, _) => command.push("-M".into()),
+        }
+        command.push(argument(name)?);
+        Ok(command)
+    }
+}
+
+/// Joins the fields of GECOS.
+fn gecos(fields: &[&str]) -> String {
+    fields.join(",").trim_end_matches(',').to_owned()
+}
+
+/// Returns a program of libuser, if it is installed.
+pub(super) fn local_program(name: &str) -> Result<&str, CallError> {
+    which(name).map(|_| name).ok_or_else(|| CallError::Execution(format!("Command '{name}' cannot be found")))
+}
+
+fn there(name: &str) -> Result<Account, CallError> {
+    let user = Accounts::read().user(name).cloned();
+    user.ok_or_else(|| CallError::Execution(format!("User '{name}' does not exist")))
+}
+
+fn change(context: &Context, name: &str, with: &[&str]) -> Result<Value, CallError> {
+    let mut command = vec!["usermod".to_owned()];
+    command.extend(with.iter().map(|word| (*word).to_owned()));
+    command.push(argument(name)?);
+    succeeds(context, &command)
+}
+
+/// Returns a user in Salt's form.
+pub fn describe(user: &Account, accounts: &Accounts) -> Map {
+    let gecos: Vec<&str> = user.gecos.splitn(5, ',').collect();
+    let field = |place: usize| gecos.get(place).copied().unwrap_or_default();
+    map! {
+        "gid" => user.gid,
+        "groups" => accounts.groups_of(&user.name),
+        "home" => &user.home,
+        "name" => &user.name,
+        "passwd" => &user.passwd,
+        "shell" => &user.shell,
+        "uid" => user.uid,
+        "fullname" => field(0),
+        "roomnumber" => field(1),
+        "workphone" => field(2),
+        "homephone" => field(3),
+        "other" => field(4),
+    }
+}
+
+/// Returns a group in Salt's form.
+pub fn describe_group(group: &GroupEntry) -> Map {
+    map! {"name" => &group.name, "passwd" => &group.passwd, "gid" => group.gid, "members" => group.members.clone()}
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn entries_of_users_are_salts() {
+        let context = testing::context(&[]);
+        let info = context.call("user.info", Args::positional(["root".into()])).unwrap();
+        assert_eq!((info.get("uid"), info.get("home")), (Some(&0.into()), Some(&"/root".into())));
+        assert_eq!(context.call("user.info", Args::positional(["nobody_here".into()])), Ok(Value::map()));
+        assert_eq!(context.call("user.primary_group", Args::positional(["root".into()])), Ok("root".into()));
+    }
+
+    #[test]
+    fn useradd_has_the_requested_options() {
+        let plain = || NewUser {
+            uid: Value::Nil,
+            gid: Value::Nil,
+            groups: vec![],
+            home: None,
+            shell: None,
+            unique: true,
+            system: false,
+            gecos: String::new(),
+            createhome: true,
+            nologinit: false,
+            usergroup: None,
+            local: false,
+        };
+        assert_eq!(plain().command("fred").unwrap().join(" "), "useradd -m fred");
+        let full = NewUser {
+            uid: 5.into(),
+            gid: "staff".into(),
+            groups: vec!["a".into(), "b".into()],
+            home: Some("/h".into()),
+            shell: Some("/bin/sh".into()),
+            unique: false,
+            system: true,
+            gecos: "Fred F".into(),
+            createhome: false,
+            nologinit: true,
+            usergroup: Some(false),
+            local: false,
+        };
+        insta::assert_snapshot!(full.command("fred").unwrap().join(" "), @"useradd -s /bin/sh -u 5 -g staff -G a,b -d /h -c Fred F -N -o -r -l -M fred");
+        let group = NewUser { usergroup: Some(true), ..plain() };
+        assert_eq!(group.command("fred").unwrap().join(" "), "useradd -U -m fred");
+        let own = NewUser { groups: vec!["fred".into()], ..plain() };
+        assert_eq!(own.command("fred").unwrap().join(" "), "useradd -g fred -m fred");
+        let local = NewUser { local: true, ..plain() };
+        assert_eq!(local.command("fred").unwrap().join(" "), "luseradd fred");
+        assert!(plain().command("-rf").is_err());
+    }
+}
