@@ -70,7 +70,9 @@ fn functions<C>(title: &str, about: &str, modules: &[&'static [Function<C>]]) ->
             .iter()
             .map(|param| match param.kind {
                 ParamKind::Required => param.name.to_owned(),
-                ParamKind::Optional(default) => format!("{}={}", param.name, repr(&default())),
+                ParamKind::Optional(_) | ParamKind::Given(_) => {
+                    format!("{}={}", param.name, repr(&param.default().unwrap_or_default()))
+                }
                 ParamKind::Rest => format!("*{}", param.name),
                 ParamKind::Keywords => format!("**{}", param.name),
             })

@@ -83,6 +83,26 @@ shared_options! {
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,
 
+    /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
+    /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
+    python_host: Value = Value::Nil,
+    /// The directory of modules synced from the master, with a directory for each type; by default `extmods` in
+    /// `cachedir`.
+    extension_modules: Option<PathBuf> = None,
+    /// Directories of people's own modules: execution modules in the directory itself, and all types in one named after
+    /// the type.
+    module_dirs: Vec<String> = Vec::new(),
+    /// Directories of people's own state modules.
+    states_dirs: Vec<String> = Vec::new(),
+    /// Directories of people's own modules of grains.
+    grains_dirs: Vec<String> = Vec::new(),
+    /// Directories of people's own utility modules.
+    utils_dirs: Vec<String> = Vec::new(),
+    /// Whether a highstate begins with a sync of people's own modules from the master.
+    autoload_dynamic_modules: bool = true,
+    /// Whether a sync removes modules that the master no longer has.
+    clean_dynamic_modules: bool = true,
+
     /// Static grains.
     grains: Map = Map::new(),
     /// The grains that are sent with the authentication request, for the master's `autosign_grains_dir`.

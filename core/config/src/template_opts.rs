@@ -135,9 +135,11 @@ pub fn template_opts(config: &MinionConfig) -> Map {
     if !config.state_top.contains("://") {
         opts.insert("state_top".into(), format!("salt://{}", config.state_top).into());
     }
-    let modules = config.cachedir.join("extmods");
-    opts.entry("utils_dirs".into()).or_insert_with(|| list![modules.join("utils")]);
-    opts.entry("extension_modules".into()).or_insert_with(|| modules.into());
+    let modules = config.extension_modules.clone().unwrap_or_else(|| config.cachedir.join("extmods"));
+    if config.utils_dirs.is_empty() {
+        opts.insert("utils_dirs".into(), list![modules.join("utils")]);
+    }
+    opts.insert("extension_modules".into(), modules.into());
     opts
 }
 

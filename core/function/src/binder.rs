@@ -20,7 +20,7 @@ impl Binder {
     pub fn new(module: &str, name: &'static str, params: &[Param], args: Args) -> Result<Self, CallError> {
         let function = format!("{module}.{name}");
         let wrong = |message| CallError::Arguments { function: function.clone(), message };
-        let named = || params.iter().filter(|p| matches!(p.kind, ParamKind::Required | ParamKind::Optional(_)));
+        let named = || params.iter().filter(|p| p.is_named());
         let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
         let takes_keywords = params.iter().any(|p| matches!(p.kind, ParamKind::Keywords));
         if !takes_keywords {
@@ -66,6 +66,11 @@ impl Binder {
             return Err(wrong(format!("{name}() got multiple values for argument '{}'", twice.name)));
         }
         Ok(Binder { function, name, positional: args.positional.into(), keyword: args.keyword })
+    }
+
+    /// Returns the full name of the function.
+    pub fn function(&self) -> &str {
+        &self.function
     }
 
     /// Returns the value of a named parameter.

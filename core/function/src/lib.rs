@@ -160,6 +160,8 @@ pub enum ParamKind {
     Required,
     /// May be left out.
     Optional(fn() -> Value),
+    /// May be left out; the default is known only while the program runs.
+    Given(&'static Value),
     /// `*args`: takes all further positional values.
     Rest,
     /// `**kwargs`: takes all further keyword values.
@@ -302,6 +304,20 @@ impl<C> Function<C> {
 }
 
 impl Param {
+    /// Returns whether values are given by its name or place, and not as `*args` or `**kwargs`.
+    pub const fn is_named(&self) -> bool {
+        matches!(self.kind, ParamKind::Required | ParamKind::Optional(_) | ParamKind::Given(_))
+    }
+
+    /// Returns the value that is taken if none is given.
+    pub fn default(&self) -> Option<Value> {
+        match &self.kind {
+            ParamKind::Optional(default) => Some(default()),
+            ParamKind::Given(default) => Some((*default).clone()),
+            ParamKind::Required | ParamKind::Rest | ParamKind::Keywords => None,
+        }
+    }
+
     /// Returns the documentation formatted as that of Salt's functions.
     fn docstring(&self) -> String {
         let lines =
@@ -315,27 +331,44 @@ fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
     doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
+/// Functions that are found while the program runs, such as people's own modules. They take precedence over functions
+/// of the same name that are built in.
+pub trait Overlay<C: 'static>: Send + Sync {
+    /// Returns the functions of a module, or of all modules.
+    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>>;
+}
+
 /// All functions of one kind, found by their full name. Holds the static lists of the modules, so that creation is free
 /// for functions that are never called.
 pub struct Registry<C: 'static> {
     modules: Vec<&'static [Function<C>]>,
+    overlay: Option<Box<dyn Overlay<C>>>,
 }
 
 impl<C> Registry<C> {
     /// Creates a registry of these lists, each of one module.
     pub fn new(modules: &[&'static [Function<C>]]) -> Self {
-        Registry { modules: modules.to_vec() }
+        Registry { modules: modules.to_vec(), overlay: None }
+    }
+
+    /// Adds functions that take precedence over those of the lists.
+    #[must_use]
+    pub fn with_overlay(mut self, overlay: impl Overlay<C> + 'static) -> Self {
+        self.overlay = Some(Box::new(overlay));
+        self
     }
 
     /// Returns the function with this full name.
     pub fn get(&self, name: &str) -> Option<&'static Function<C>> {
         let (module, name) = name.split_once('.')?;
-        self.lists(module).flatten().find(|function| function.name == name)
+        let over = self.over(Some(module));
+        let added = over.into_iter().find(|function| function.module == module && function.name == name);
+        added.or_else(|| self.lists(module).flatten().find(|function| function.name == name))
     }
 
     /// Whether the module has functions.
     pub fn has_module(&self, module: &str) -> bool {
-        self.lists(module).next().is_some()
+        self.lists(module).next().is_some() || self.over(Some(module)).iter().any(|function| function.module == module)
     }
 
     /// Calls the function with this full name.
@@ -346,16 +379,28 @@ impl<C> Registry<C> {
 
     /// Returns the most similar full name, if few characters differ.
     pub fn nearest(&self, name: &str) -> Option<String> {
-        let known = self.modules.iter().copied().flatten().map(Function::full_name);
         // A lower limit than for a single word: all functions of a module share a prefix.
-        nearest_within(name, known, (name.len() / 6).min(3))
+        nearest_within(name, self.iter().map(Function::full_name), (name.len() / 6).min(3))
     }
 
     /// Returns all functions, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &'static Function<C>> {
-        let mut all: Vec<_> = self.modules.iter().copied().flatten().collect();
+        let mut all = self.over(None);
+        all.extend(self.built_in());
+        // Stable: of two functions of one name the added one stays.
         all.sort_by_key(|function| (function.module, function.name));
+        all.dedup_by_key(|function| (function.module, function.name));
         all.into_iter()
+    }
+
+    /// Returns the functions of the lists alone.
+    pub fn built_in(&self) -> impl Iterator<Item = &'static Function<C>> {
+        self.modules.iter().copied().flatten()
+    }
+
+    /// Returns the added functions of a module, or of all modules.
+    fn over(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        self.overlay.as_ref().map(|overlay| overlay.functions(module)).unwrap_or_default()
     }
 
     /// Returns the lists of a module.

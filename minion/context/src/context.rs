@@ -23,6 +23,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
+use crate::custom::{CustomFunctions, CustomModules, CustomStates};
 use crate::local_bus::LocalBus;
 use crate::{Rooms, StateContext, schedule};
 
@@ -147,6 +148,8 @@ pub struct Minion {
     pub functions: Registry<Context>,
     /// State functions.
     pub states: Registry<StateContext>,
+    /// People's own modules, whose functions are in both, too.
+    pub custom: Arc<CustomModules>,
     /// The modules of both.
     pub rooms: Rooms,
 }
@@ -168,22 +171,45 @@ impl Minion {
             Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
             None => LocalBus::Sockets { folder: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
         };
-        Arc::new(Minion {
-            id: id.to_string(),
-            config: Arc::clone(config),
-            grains,
-            pillar: RwLock::default(),
-            files,
-            upstream,
-            programs: Arc::new(System),
-            local,
-            beacons: Configured::new(config.beacons.clone()),
-            schedule: Mutex::new(Schedule::new(config.schedule.clone())),
-            jobs: Mutex::default(),
-            functions: Registry::new(&rooms.functions()),
-            states: Registry::new(&rooms.states()),
-            rooms,
+        Arc::new_cyclic(|minion| {
+            let custom = CustomModules::new(config, minion.clone());
+            Minion {
+                id: id.to_string(),
+                config: Arc::clone(config),
+                grains,
+                pillar: RwLock::default(),
+                files,
+                upstream,
+                programs: Arc::new(System),
+                local,
+                beacons: Configured::new(config.beacons.clone()),
+                schedule: Mutex::new(Schedule::new(config.schedule.clone())),
+                jobs: Mutex::default(),
+                functions: Registry::new(&rooms.functions()).with_overlay(CustomFunctions(Arc::clone(&custom))),
+                states: Registry::new(&rooms.states()).with_overlay(CustomStates(Arc::clone(&custom))),
+                custom,
+                rooms,
+            }
         })
+    }
+
+    /// Collects the grains of the host, and those of people's own modules. Grains set by hand take precedence.
+    pub fn collect_grains(self: &Arc<Self>) -> Map {
+        let mut grains = brine_host::grains::collect(&self.config, &self.id);
+        let custom = self.custom.grains(self);
+        if !custom.is_empty() {
+            grains.extend(custom);
+            grains.extend(brine_host::grains::set_by_hand(&self.config));
+        }
+        grains
+    }
+
+    /// Adds the grains of people's own modules, if there are any. Blocks while Python runs them.
+    pub fn add_custom_grains(self: &Arc<Self>) {
+        if !self.custom.files("grains").is_empty() {
+            let grains = Arc::new(self.collect_grains());
+            *self.grains.write() = grains;
+        }
     }
 
     /// Replaces the pillar. If it changes the functions of the mine, an update of the mine is scheduled.

@@ -5,6 +5,7 @@
 //! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits for access to the master and to files |
 //! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
 //! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
+//! | [`custom`] | people's own modules in Python |
 //! | `identity` | the id of a minion |
 //! | [`programs`] | running of programs in a job |
 //! | [`jobs`] | function calls in a job; the running jobs of this host |
@@ -22,6 +23,7 @@
 
 pub mod beacons;
 mod context;
+pub mod custom;
 mod facts;
 pub mod files;
 mod function;

@@ -32,7 +32,9 @@ pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>,
     config.file_client = "local".into();
     config.opts.insert("file_client".into(), "local".into());
     let grains = grains::collect(&config, id.as_str());
-    with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))
+    let minion = with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))?;
+    minion.add_custom_grains();
+    Ok(minion)
 }
 
 /// Returns the minion with its options overridden by a file (`localconfig`), for one state run. It has the same grains.

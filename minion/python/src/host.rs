@@ -208,8 +208,12 @@ impl Drop for Python {
 impl Running {
     /// Returns the number of a mapping, which is sent if the process does not have it.
     fn share(&mut self, data: &Arc<Map>) -> Result<i64, PythonError> {
-        if let Some((number, _)) = self.data.iter().find(|(_, known)| Arc::ptr_eq(known, data)) {
-            return Ok(*number);
+        if let Some(place) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
+            // The one used last goes last: a call must not push out what it names itself.
+            let known = self.data.remove(place);
+            let number = known.0;
+            self.data.push(known);
+            return Ok(number);
         }
         if self.data.len() >= MOST_DATA {
             let (number, _) = self.data.remove(0);

@@ -360,6 +360,18 @@ fn functions_and_files_that_fail_are_described() {
 }
 
 #[test]
+fn data_of_the_call_itself_is_not_pushed_out_by_its_other_data() {
+    let mut fixture = fixture();
+    let process = fixture.plain("own.pid").unwrap();
+    for n in 0..40 {
+        // The second mapping is another one for each call, the first stays.
+        fixture.data.truncate(1);
+        fixture.data.push(("low", Arc::new(map! {"n" => n})));
+        assert_eq!(fixture.plain("own.pid"), Ok(process.clone()));
+    }
+}
+
+#[test]
 fn grains_are_collected() {
     let fixture = fixture();
     fs::create_dir(fixture.path("grains")).unwrap();

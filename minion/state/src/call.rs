@@ -288,7 +288,10 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
         let function = context.minion.states.get(&full);
         let missing = match context.minion.rooms.unavailable(context, &chunk.state) {
             Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
-            None => function.is_none().then(|| suggest::no_state(&context.minion.states, &full)),
+            None => function.is_none().then(|| {
+                let failure = context.minion.custom.failure("states", &chunk.state);
+                failure.unwrap_or_else(|| suggest::no_state(&context.minion.states, &full))
+            }),
         };
         match (missing, function) {
             (Some(_), _) if chunk.sls.is_empty() => wrong.push(suggest::no_single_state(&context.minion.states, &full)),
@@ -365,10 +368,7 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     let (mut keyword, mut unknown) = (map! {"name" => name}, Vec::new());
     for (key, value) in &chunk.args {
         let name = key.to_string();
-        let named = function
-            .params
-            .iter()
-            .any(|param| param.name == name && matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
+        let named = function.params.iter().any(|param| param.name == name && param.is_named());
         let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
         if name == "name" {
             continue;

@@ -10,11 +10,12 @@ mod scripted;
 pub mod web;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use brine_bus::SocketNames;
 use brine_config::MinionConfig;
 use brine_context::beacons::Configured;
+use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
 use brine_context::{Context, FileClient, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
 use brine_function::{Args, Registry};
@@ -139,9 +140,12 @@ impl Upstream for Alone {
 /// Creates a minion with these rooms and files under `salt://` that sends its events to this master.
 pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    let config = Arc::new(MinionConfig::default());
+    // Tests change parts of it, which no weak reference must hinder.
     Arc::new(Minion {
         id: "test-minion".into(),
-        config: Arc::new(MinionConfig::default()),
+        custom: CustomModules::new(&config, Weak::new()),
+        config,
         grains: Arc::new(RwLock::new(Arc::new(
             map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"},
         ))),

@@ -88,6 +88,7 @@ impl Connected {
             masks: Mutex::default(),
         };
         let minion = Minion::new(&id, &config, brine_modules::ROOMS, grains, files, Arc::new(upstream), bus);
+        minion.add_custom_grains();
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
         let path = config.cachedir.join(RETURNS);
         let connected = Connected {
@@ -161,9 +162,9 @@ impl Connected {
 
     /// Collects the grains again.
     pub async fn refresh_grains(&self) {
-        let (minion, id) = (Arc::clone(&self.minion), self.id.clone());
+        let minion = Arc::clone(&self.minion);
         let render = &self.pool.executors().render;
-        match render.run(move |_| grains::collect(&minion.config, id.as_str())).await {
+        match render.run(move |_| minion.collect_grains()).await {
             Ok(grains) => *self.minion.grains.write() = Arc::new(grains),
             Err(error) => tracing::error!(%error, "refreshing grains failed"),
         }

@@ -29,15 +29,15 @@ pub enum Kind {
 impl Kind {
     fn tags(self) -> &'static [&'static str] {
         match self {
-            Kind::Own => &["pillar_refresh", "grains_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
+            Kind::Own => &["pillar_refresh", "grains_refresh", "module_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
             Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
         }
     }
 }
 
 /// Handles the events that Salt's tools and the minion's own parts publish for a minion: `fire_master`, beacon events
-/// and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh these;
-/// `manage_beacons` and `manage_schedule` are answered.
+/// and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh these; after
+/// `module_refresh` people's own modules are loaded anew; `manage_beacons` and `manage_schedule` are answered.
 pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
@@ -66,7 +66,12 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 Ok(())
             }
             MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &connected.pool, &bus, &event).await,
+            "module_refresh" => {
+                connected.minion.custom.refresh();
+                Ok(())
+            }
             "grains_refresh" => {
+                connected.minion.custom.refresh();
                 connected.refresh_grains().await;
                 connected.refresh_pillar().await.map_err(|error| error.to_string())
             }

@@ -35,7 +35,14 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
         "brineversion" => brine_config::VERSION,
         "package" => Value::Nil,
     });
-    grains.extend(own_grains(&config.config_dir.join("grains")));
+    grains.extend(set_by_hand(config));
+    grains
+}
+
+/// Returns the grains set by hand: those of the file `grains` in the configuration directory, and over them `grains:` in
+/// the configuration.
+pub fn set_by_hand(config: &MinionConfig) -> Map {
+    let mut grains = own_grains(&config.config_dir.join("grains"));
     grains.extend(config.grains.clone());
     grains
 }

@@ -169,8 +169,19 @@ class Loader:
         function = self.find(kind, frame["fun"])
         if function is None:
             raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])
+        if kind == "states":
+            self.place(function, current_call().data.get("low", {}))
         value = function(*frame["args"], **frame["kwargs"])
         return list(value) if inspect.isgenerator(value) else value
+
+    def place(self, function, low):
+        """Gives the module of a state function the place of the state."""
+        module = inspect.unwrap(function)
+        if hasattr(module, "__globals__"):
+            module.__globals__.update({
+                "__low__": low, "__env__": low.get("__env__", "base"), "__sls__": low.get("__sls__", ""),
+                "__instance_id__": low.get("__id__", ""), "__lowstate__": low,
+            })
 
     def find(self, kind, name):
         """Returns the own function of this full name, or nothing."""
@@ -195,7 +206,8 @@ class Loader:
                         del self.loaded[kind]
                         raise
                     about = describe_error(error)
-                    errors[stem] = "%s: %s: %s" % (path, about["class"], about["message"])
+                    unwilling = isinstance(error, VirtualFalse)
+                    errors[stem] = str(error) if unwilling else "%s: %s: %s" % (path, about["class"], about["message"])
             return found
 
     def dunders(self, kind):

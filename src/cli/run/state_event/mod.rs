@@ -17,8 +17,6 @@ use crate::ui::{Colour, ColourChoice, Ui, end_with_closed_pipe};
 
 /// The number of past events in one request.
 const PAGE: usize = 500;
-/// The timeout for the first present event, which the request for past events causes.
-const PRESENT_TIME: Duration = Duration::from_secs(5);
 
 /// The arguments of the function.
 struct Options {
@@ -141,14 +139,13 @@ async fn show(client: &MasterClient, options: Options, form: Form, ui: Ui) -> an
                     return Ok(());
                 }
             }
-            // Each request causes events itself, so the past never ends: it is printed up to the first event from the
-            // socket.
-            if present.is_none() {
-                let first = tokio::time::timeout(PRESENT_TIME, events.next()).await;
-                let Ok(first) = first else { break };
+            // On a busy bus the past never ends: it is printed up to the first event from the socket.
+            if present.is_none()
+                && let Ok(first) = tokio::time::timeout(Duration::ZERO, events.next()).await
+            {
                 present = Some(first?);
             }
-            if present.as_ref().and_then(seq_of).is_none_or(|first| view.last + 1 >= first) {
+            if present.as_ref().and_then(seq_of).is_some_and(|first| view.last + 1 >= first) {
                 break;
             }
             from = Value::from(view.last + 1);

@@ -199,7 +199,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
     }
     let mut args = Args::default();
     for param in function.params {
-        let own = matches!(param.kind, ParamKind::Required | ParamKind::Optional(_));
+        let own = param.is_named();
         if let (true, Some(value)) = (own, kwargs.get(written(param.name))) {
             args.keyword.insert(param.name.into(), value.clone());
         }

@@ -84,7 +84,7 @@ pub fn refresh_grains(
     #[default(true)] refresh_pillar: bool,
     #[default(false)] clean_pillar_cache: bool,
 ) -> CallResult {
-    *context.minion.grains.write() = Arc::new(brine_host::grains::collect(context.config(), &context.minion.id));
+    *context.minion.grains.write() = Arc::new(context.minion.collect_grains());
     notify_daemon(context, "grains_refresh");
     if refresh_pillar {
         return self::refresh_pillar(context, false, 0.0, clean_pillar_cache);
@@ -92,13 +92,14 @@ pub fn refresh_grains(
     Ok(Value::Bool(true))
 }
 
-/// Do nothing: modules are part of Brine.
+/// Load people's own modules anew with the next call of one of their functions.
 ///
 /// CLI Example:
 ///
 ///     salt '*' saltutil.refresh_modules
 #[function]
-pub fn refresh_modules(_context: &Context, #[keywords] _kwargs: Map) -> CallResult {
+pub fn refresh_modules(context: &Context, #[keywords] _kwargs: Map) -> CallResult {
+    context.minion.custom.refresh();
     Ok(Value::Bool(true))
 }
 
@@ -122,14 +123,28 @@ pub fn refresh_matchers(_context: &Context) -> CallResult {
     Ok(Value::Bool(true))
 }
 
-/// List the modules that were synced from the master, by type: none, because modules are part of Brine.
+/// List the modules that were synced from the file server, by type: each with its files.
 ///
 /// CLI Example:
 ///
 ///     salt '*' saltutil.list_extmods
 #[function]
-pub fn list_extmods(_context: &Context) -> CallResult {
-    Ok(Value::map())
+pub fn list_extmods(context: &Context) -> CallResult {
+    let synced = brine_context::custom::extension_modules(context.config());
+    let names = |directory: &Path| -> Vec<String> {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let module = |file: &String| file.split('.').next().unwrap_or_default().to_owned();
+    let mut kinds = Map::new();
+    for kind in names(&synced) {
+        let mut modules: Vec<String> = names(&synced.join(&kind)).iter().map(module).collect();
+        modules.dedup();
+        kinds.insert(kind.into(), modules.into());
+    }
+    Ok(Value::Map(kinds))
 }
 
 /// Remove the minion's caches: copies of files, and returns of former jobs. Returns that the master has not
@@ -171,7 +186,7 @@ pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResu
 }
 
 /// Makes a running daemon refresh, too, after a refresh by `salt-call`.
-fn notify_daemon(context: &Context, tag: &str) {
+pub(super) fn notify_daemon(context: &Context, tag: &str) {
     if let LocalBus::Sockets { .. } = context.minion.local
         && let Err(error) = context.minion.local.fire(tag, &Map::new())
     {

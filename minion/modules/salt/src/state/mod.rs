@@ -1,6 +1,7 @@
 //! `state`: applies and shows SLS files.
 
 pub(super) mod disabled;
+mod dynamic;
 pub(super) mod package;
 pub(super) mod pauses;
 pub(super) mod requests;
@@ -61,9 +62,7 @@ pub fn sls(
     #[default] state_events: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    if sync_mods.is_truthy() {
-        tracing::debug!("sync_mods is ignored: Brine has no custom modules");
-    }
+    dynamic::sync(context, &sync_mods)?;
     let refusals = disabled::refusals(context, &names(&mods));
     if !refusals.is_empty() {
         return brine_state::errors(context, refusals);
@@ -383,6 +382,7 @@ fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError>
 /// Applies the states of a top file for this minion.
 fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
     let options = Options { state_top, ..options(kwargs)? };
+    dynamic::autoload(context);
     let run = match started_with(context, options) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),

@@ -157,14 +157,8 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
 
 /// Returns parameters in the form of Python's argspec.
 fn spec(params: &[Param]) -> Map {
-    let named = params.iter().filter(|param| matches!(param.kind, ParamKind::Required | ParamKind::Optional(_)));
-    let defaults: Vec<Value> = params
-        .iter()
-        .filter_map(|param| match param.kind {
-            ParamKind::Optional(default) => Some(default()),
-            _ => None,
-        })
-        .collect();
+    let named = params.iter().filter(|param| param.is_named());
+    let defaults: Vec<Value> = params.iter().filter_map(Param::default).collect();
     // Salt returns true or null, never false.
     let takes = |wanted: fn(&ParamKind) -> bool| params.iter().any(|param| wanted(&param.kind)).then_some(true);
     map! {

@@ -1,0 +1,156 @@
+//! Calls of people's own functions, and what these see and may call of Brine.
+
+use std::sync::Arc;
+
+use brine_config::template_opts;
+use brine_function::{Args, CallError, CallResult, Registry};
+use brine_ids::Jid;
+use brine_python::{Call, PythonError, Services, Setup};
+use brine_value::{Map, Value, map};
+
+use super::CustomModules;
+use crate::{Context, Job, Minion, StateContext};
+
+/// How many forms of the options are kept.
+const MOST_OPTS: usize = 4;
+
+impl CustomModules {
+    /// Calls an execution function.
+    pub(super) fn call(&self, context: &Context, function: &str, args: Args) -> CallResult {
+        let call =
+            Call { kind: "modules", function, args, data: self.data(context, context.is_test()), ..Call::default() };
+        self.ask(&Running { context, state: None }, call).map_err(|error| refusal(function, error))
+    }
+
+    /// Calls a state function.
+    pub(super) fn call_state(&self, context: &StateContext, function: &str, args: Args) -> CallResult {
+        let mut data = self.data(&context.call, context.test);
+        let mut low = (*context.chunk).clone();
+        low.extend(map! {
+            "__id__" => &context.id, "__sls__" => &context.sls, "__env__" => &context.saltenv,
+        });
+        data.push(("low", Arc::new(low)));
+        let call = Call { kind: "states", function, args, data, ..Call::default() };
+        self.ask(&Running { context: &context.call, state: Some(context) }, call)
+            .map_err(|error| refusal(function, error))
+    }
+
+    /// Returns the grains of people's own modules. Files and functions that fail are logged.
+    pub fn grains(&self, minion: &Arc<Minion>) -> Map {
+        if self.files("grains").is_empty() {
+            return Map::new();
+        }
+        let answer = self.run(minion, Call { kind: "grains", ..Call::default() }).unwrap_or_else(|error| {
+            tracing::error!(%error, "custom grains are not collected");
+            Value::Nil
+        });
+        for (name, error) in answer.get("errors").and_then(Value::as_map).into_iter().flatten() {
+            tracing::error!(grains = %name, %error, "custom grains failed");
+        }
+        answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
+    }
+
+    /// Calls the function `run` of an SLS file in Python (`#!py`) and returns its result.
+    ///
+    /// # Errors
+    /// There is no Python, or the file raises an exception.
+    pub fn render(&self, context: &Context, path: &str, source: &str, sls: &str, saltenv: &str) -> CallResult {
+        let args = Args::positional([path, source, sls, saltenv].map(Value::from));
+        let call =
+            Call { kind: "py", function: path, args, data: self.data(context, context.is_test()), ..Call::default() };
+        self.ask(&Running { context, state: None }, call).map_err(CallError::execution)
+    }
+
+    /// Calls outside of a job.
+    pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call) -> Result<Value, PythonError> {
+        let job = Job::local(&Jid::new(), "saltutil.refresh_modules", &Args::default());
+        let context = Context::new(Arc::clone(minion), Arc::new(job));
+        call.data = self.data(&context, context.is_test());
+        self.ask(&Running { context: &context, state: None }, call)
+    }
+
+    fn ask(&self, running: &Running, call: Call) -> Result<Value, PythonError> {
+        let minion = &running.context.minion;
+        self.python.call(call, || self.setup(minion), running)
+    }
+
+    fn setup(&self, minion: &Minion) -> Setup {
+        let functions = [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))];
+        Setup { files: (*self.all_files()).clone(), functions: functions.into_iter().collect() }
+    }
+
+    /// Returns what functions see. Mappings are passed to Python once, as long as they stay the same ones.
+    fn data(&self, context: &Context, test: bool) -> Vec<(&'static str, Arc<Map>)> {
+        vec![("opts", self.opts(context, test)), ("grains", context.grains()), ("pillar", context.pillar())]
+    }
+
+    fn opts(&self, context: &Context, test: bool) -> Arc<Map> {
+        let of_run = context.run_opts.as_ref();
+        let mut kept = self.opts.lock();
+        let is_same = |base: &Arc<Map>| of_run.map_or_else(|| base.is_empty(), |opts| Arc::ptr_eq(opts, base));
+        if let Some((_, _, opts)) = kept.iter().find(|(base, of, _)| *of == test && is_same(base)) {
+            return Arc::clone(opts);
+        }
+        let mut opts = of_run.map_or_else(|| template_opts(context.config()), |opts| (**opts).clone());
+        opts.insert("test".into(), test.into());
+        opts.insert("id".into(), context.minion.id.as_str().into());
+        let opts = Arc::new(opts);
+        if kept.len() >= MOST_OPTS {
+            kept.remove(0);
+        }
+        kept.push((of_run.cloned().unwrap_or_default(), test, Arc::clone(&opts)));
+        opts
+    }
+}
+
+fn built_in<C>(registry: &Registry<C>) -> Vec<String> {
+    registry.built_in().map(brine_function::Function::full_name).collect()
+}
+
+/// Returns the error of a call in Salt's words.
+fn refusal(function: &str, error: PythonError) -> CallError {
+    match error {
+        PythonError::Raised { class, message } => match class.as_str() {
+            "CommandExecutionError" => CallError::Execution(message),
+            "CommandNotFoundError" => {
+                CallError::Execution(format!("Command required for '{function}' not found: {message}"))
+            }
+            "SaltInvocationError" => CallError::Invocation { function: function.to_owned(), message },
+            "TypeError" => CallError::Arguments { function: function.to_owned(), message },
+            _ => CallError::Exception(format!("{class}: {message}")),
+        },
+        other => CallError::execution(other),
+    }
+}
+
+/// A function that runs, and what it calls of Brine.
+struct Running<'a> {
+    context: &'a Context,
+    state: Option<&'a StateContext>,
+}
+
+impl Services for Running<'_> {
+    fn call(&self, kind: &str, function: &str, args: Args) -> CallResult {
+        match kind {
+            "modules" => self.context.call(function, args),
+            "states" => {
+                let alone = || StateContext {
+                    call: self.context.clone(),
+                    test: self.context.is_test(),
+                    saltenv: "base".into(),
+                    sls: String::new(),
+                    id: String::new(),
+                    chunk: Arc::default(),
+                    required: Vec::new(),
+                };
+                let context = self.state.cloned().unwrap_or_else(alone);
+                self.context.minion.states.call(&context, function, args)
+            }
+            _ => Err(CallError::NotAvailable(function.to_owned())),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.context.job.cancel.is_cancelled()
+    }
+}

@@ -1,0 +1,391 @@
+//! `saltutil.sync_*`: copies people's own modules from `_modules`, `_states`, ... of the file server to
+//! `extension_modules`.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use brine_context::Context;
+use brine_context::custom::extension_modules;
+use brine_function::arguments::names;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_modules_files::file::{digest, hash_kind};
+use brine_system::files;
+use brine_value::{Map, Value};
+
+/// The types that `sync_all` syncs.
+const KINDS: &[&str] = &[
+    "clouds",
+    "beacons",
+    "modules",
+    "states",
+    "sdb",
+    "grains",
+    "renderers",
+    "returners",
+    "output",
+    "utils",
+    "log_handlers",
+    "executors",
+    "proxymodules",
+    "engines",
+    "thorium",
+    "serializers",
+    "matchers",
+    "resources",
+];
+/// The extensions of files that are copied.
+const EXTENSIONS: [&str; 4] = ["py", "pyx", "so", "zip"];
+/// The most files of one type, and the most bytes of one file.
+const MOST_FILES: usize = 10_000;
+const MOST_BYTES: usize = 64 << 20;
+
+/// The arguments of `sync_*`.
+#[derive(Args)]
+pub struct SyncArgs {
+    /// The environments, as a list or separated by commas; by default those of the top file.
+    #[default]
+    saltenv: Value,
+    /// Whether the modules are loaded anew, and for grains collected again; the pillar is refreshed for `sync_all`.
+    #[default(true)]
+    refresh: bool,
+    /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
+    #[default]
+    extmod_whitelist: Value,
+    /// The names of modules not to sync, as for `extmod_whitelist`.
+    #[default]
+    extmod_blacklist: Value,
+}
+
+macro_rules! sync_functions {
+    ($($(#[$doc:meta])* $name:ident $kind:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[function]
+            pub fn $name(context: &Context, #[args] args: SyncArgs) -> CallResult {
+                sync_kind(context, $kind, &args)
+            }
+        )*
+
+        /// Execution functions that sync modules.
+        pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [sync_all, $($name),*]);
+    };
+}
+
+sync_functions! {
+    /// Sync `_beacons` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_beacons
+    sync_beacons "beacons";
+    /// Sync `_clouds` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_clouds
+    sync_clouds "clouds";
+    /// Sync `_engines` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_engines
+    sync_engines "engines";
+    /// Sync `_executors` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_executors
+    sync_executors "executors";
+    /// Sync `_grains` from the file server and collect the grains again.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_grains
+    sync_grains "grains";
+    /// Sync `_log_handlers` from the file server; Brine does not use them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_log_handlers
+    sync_log_handlers "log_handlers";
+    /// Sync `_matchers` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_matchers
+    sync_matchers "matchers";
+    /// Sync `_modules` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_modules
+    sync_modules "modules";
+    /// Sync `_output` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_output
+    sync_output "output";
+    /// Sync `_output` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_outputters
+    sync_outputters "output";
+    /// Sync `_pillar` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_pillar
+    sync_pillar "pillar";
+    /// Sync `_proxy` from the file server; Brine does not use them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_proxymodules
+    sync_proxymodules "proxymodules";
+    /// Sync `_renderers` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_renderers
+    sync_renderers "renderers";
+    /// Sync `_resources` from the file server; Brine does not use them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_resources
+    sync_resources "resources";
+    /// Sync `_returners` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_returners
+    sync_returners "returners";
+    /// Sync `_sdb` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_sdb
+    sync_sdb "sdb";
+    /// Sync `_serializers` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_serializers
+    sync_serializers "serializers";
+    /// Sync `_states` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_states
+    sync_states "states";
+    /// Sync `_thorium` from the file server; Brine does not use them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_thorium
+    sync_thorium "thorium";
+    /// Sync `_tops` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_tops
+    sync_tops "tops";
+    /// Sync `_utils` from the file server.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_utils
+    sync_utils "utils";
+    /// Sync `_wrapper` from the file server; Brine does not use them.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' saltutil.sync_wrapper
+    sync_wrapper "wrapper";
+}
+
+/// Sync all types of people's own modules from the file server. Returns the new and changed modules by type.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.sync_all
+///     salt '*' saltutil.sync_all extmod_whitelist="{modules: [web]}"
+#[function]
+pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
+    let mut source = Source::new(context, &args)?;
+    let mut all = Map::new();
+    for kind in KINDS {
+        all.insert((*kind).into(), source.sync(kind)?);
+    }
+    let has_grains = all.get("grains").is_some_and(Value::is_truthy);
+    source.finish(args.refresh && has_grains);
+    if args.refresh && context.minion.upstream.has_master() {
+        context.call("saltutil.refresh_pillar", Args::default())?;
+    }
+    Ok(Value::Map(all))
+}
+
+fn sync_kind(context: &Context, kind: &str, args: &SyncArgs) -> CallResult {
+    let mut source = Source::new(context, args)?;
+    let synced = source.sync(kind)?;
+    source.finish(args.refresh && kind == "grains");
+    Ok(synced)
+}
+
+/// The files of the environments that are synced.
+struct Source<'a> {
+    context: &'a Context,
+    args: &'a SyncArgs,
+    /// All files below directories of modules, with their environment.
+    files: Vec<(String, String)>,
+    is_changed: bool,
+}
+
+impl<'a> Source<'a> {
+    fn new(context: &'a Context, args: &'a SyncArgs) -> Result<Self, CallError> {
+        let mut files = Vec::new();
+        for saltenv in environments(context, &args.saltenv)? {
+            let listed = context.minion.files.list(&saltenv).map_err(CallError::Execution)?;
+            files.extend(listed.into_iter().filter(|path| path.starts_with('_')).map(|path| (saltenv.clone(), path)));
+        }
+        Ok(Source { context, args, files, is_changed: false })
+    }
+
+    /// Copies the files of one type, and removes those that are gone. Returns the new and changed modules.
+    fn sync(&mut self, kind: &str) -> CallResult {
+        let directory = extension_modules(self.context.config()).join(kind);
+        let prefix = format!("_{kind}/");
+        let (mut wanted, mut synced) = (BTreeSet::new(), Vec::new());
+        for (saltenv, path) in &self.files {
+            let Some(below) = path.strip_prefix(&prefix).map(PathBuf::from) else { continue };
+            let module = below.with_extension("").to_string_lossy().replace('/', ".");
+            if !is_module(&below) || !self.is_asked(kind, &module) {
+                continue;
+            }
+            if wanted.len() >= MOST_FILES {
+                let message = format!("'_{kind}' of the file server has more than {MOST_FILES} files");
+                return Err(CallError::Execution(message));
+            }
+            let copied = self.copy(saltenv, path, &directory.join(&below));
+            if copied.map_err(|error| CallError::Execution(format!("syncing 'salt://{path}' failed: {error}")))? {
+                let name = Value::from(format!("{kind}.{module}"));
+                if !synced.contains(&name) {
+                    synced.push(name);
+                }
+            }
+            wanted.insert(below);
+        }
+        self.is_changed |= !synced.is_empty();
+        if self.context.config().clean_dynamic_modules {
+            self.is_changed |= clean(&directory, Path::new(""), &wanted);
+        }
+        Ok(synced.into())
+    }
+
+    /// Copies a file unless it is the same already; returns whether it was copied.
+    fn copy(&self, saltenv: &str, path: &str, to: &Path) -> Result<bool, String> {
+        let client = &self.context.minion.files;
+        let hash = client.hash(path, saltenv)?.unwrap_or_default();
+        if hash_kind(&hash).is_some_and(|kind| digest(to, kind).is_ok_and(|have| have == hash)) {
+            return Ok(false);
+        }
+        let mut content = Bounded(Vec::new());
+        if !client.fetch(path, saltenv, &mut content)? {
+            return Err("the file is gone".into());
+        }
+        if std::fs::read(to).is_ok_and(|have| have == content.0) {
+            return Ok(false);
+        }
+        let parent = to.parent().unwrap_or(to);
+        files::create_private_dir(parent).map_err(|error| format!("creating {} failed: {error}", parent.display()))?;
+        files::write_atomic(to, &content.0, 0o600)
+            .map_err(|error| format!("writing {} failed: {error}", to.display()))?;
+        Ok(true)
+    }
+
+    /// Whether a module may be synced by the lists of the call, or else of the configuration.
+    fn is_asked(&self, kind: &str, module: &str) -> bool {
+        let of_opts = |name: &str| self.context.config().opts.get(name).cloned().unwrap_or_default();
+        let list = |given: &Value, name: &str| match if given.is_nil() { of_opts(name) } else { given.clone() } {
+            Value::Map(by_type) => by_type.get(kind).map(names),
+            Value::Nil => None,
+            all => Some(names(&all)),
+        };
+        let has = |list: Vec<String>| list.iter().any(|one| one == module);
+        let only = list(&self.args.extmod_whitelist, "extmod_whitelist").filter(|list| !list.is_empty());
+        only.is_none_or(has) && !list(&self.args.extmod_blacklist, "extmod_blacklist").is_some_and(has)
+    }
+
+    /// Loads the modules anew if a file has changed.
+    fn finish(self, grains: bool) {
+        if self.is_changed {
+            self.context.minion.custom.refresh();
+        }
+        if grains {
+            *self.context.minion.grains.write() = self.context.minion.collect_grains().into();
+            super::refresh::notify_daemon(self.context, "grains_refresh");
+        } else if self.is_changed {
+            super::refresh::notify_daemon(self.context, "module_refresh");
+        }
+    }
+}
+
+/// Returns the environments to sync: the given ones, or those of the top file.
+fn environments(context: &Context, given: &Value) -> Result<Vec<String>, CallError> {
+    if given.is_truthy() {
+        return Ok(names(given));
+    }
+    let all = context.minion.files.environments().map_err(CallError::Execution)?;
+    if all.iter().all(|saltenv| saltenv == "base") {
+        return Ok(all);
+    }
+    let top = context.call("state.show_top", Args::default())?;
+    let of_top: Vec<String> = top.as_map().into_iter().flatten().map(|(saltenv, _)| saltenv.to_string()).collect();
+    Ok(if of_top.is_empty() { vec!["base".into()] } else { of_top })
+}
+
+/// Whether a path below the directory of a type is a file to copy. The names are the master's: none leads elsewhere.
+fn is_module(below: &Path) -> bool {
+    let is_plain = below.components().all(|component| matches!(component, Component::Normal(_)));
+    is_plain && below.extension().is_some_and(|have| EXTENSIONS.iter().any(|extension| have == *extension))
+}
+
+/// Removes files that are not wanted, and directories without files. Returns whether anything was removed.
+fn clean(directory: &Path, below: &Path, wanted: &BTreeSet<PathBuf>) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory.join(below)) else { return false };
+    let mut is_changed = false;
+    for entry in entries.flatten() {
+        let path = below.join(entry.file_name());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            is_changed |= clean(directory, &path, wanted);
+            // Fails for a directory with content.
+            is_changed |= std::fs::remove_dir(directory.join(&path)).is_ok();
+        } else if !wanted.contains(&path) {
+            match std::fs::remove_file(directory.join(&path)) {
+                Ok(()) => is_changed = true,
+                Err(error) => tracing::error!(%error, path = %path.display(), "removing a custom module failed"),
+            }
+        }
+    }
+    is_changed
+}
+
+/// The content of a file, up to the most bytes.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_BYTES {
+            return Err(io::Error::other(format!("the file has more than {MOST_BYTES} bytes")));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

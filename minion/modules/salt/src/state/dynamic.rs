@@ -1,0 +1,35 @@
+//! Syncs people's own modules before a run.
+
+use std::sync::Arc;
+
+use brine_context::Context;
+use brine_function::arguments::names;
+use brine_function::{Args, CallError};
+use brine_value::{Value, map};
+
+/// Syncs all types at the start of a highstate (`autoload_dynamic_modules`). The run goes on if that fails, as in Salt.
+pub(super) fn autoload(context: &Context) {
+    if !context.config().autoload_dynamic_modules {
+        return;
+    }
+    match context.call("saltutil.sync_all", Args::keyword(map! {"refresh" => false})) {
+        Ok(synced) if synced.get("grains").is_some_and(Value::is_truthy) => {
+            *context.minion.grains.write() = Arc::new(context.minion.collect_grains());
+        }
+        Ok(_) => {}
+        Err(error) => tracing::error!(%error, "syncing custom modules failed"),
+    }
+}
+
+/// Syncs what the argument `sync_mods` names: types, as a list or separated by commas, or `all`.
+///
+/// # Errors
+/// A type is unknown, or a sync fails.
+pub(super) fn sync(context: &Context, sync_mods: &Value) -> Result<(), CallError> {
+    for kind in names(sync_mods) {
+        // As in Salt, `True` stands for all.
+        let kind = if kind == "True" { "all" } else { &*kind };
+        context.call(&format!("saltutil.sync_{kind}"), Args::default())?;
+    }
+    Ok(())
+}
