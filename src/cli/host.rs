@@ -7,7 +7,7 @@ use brine_context::masterless::without_pillar;
 use brine_context::{Context, Job, Minion, jobs, template_functions};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::{Behaviour, Functions, Role};
+use brine_jinja::{Behaviour, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
 use brine_modules::{ROOMS, is_success};
@@ -37,6 +37,7 @@ impl OwnHost {
             "cachedir" => config.cachedir.join("host"),
             "pki_dir" => config.pki_dir.clone(),
             "sock_dir" => config.sock_dir.clone(),
+            "extension_modules" => config.cachedir.join("extmods"),
             "file_client" => "local",
             "file_roots" => config.file_roots.clone(),
             "pillar_roots" => config.pillar_roots.clone(),
@@ -51,6 +52,8 @@ impl OwnHost {
             "pillarenv",
             "nodegroups",
             "state_top",
+            "python_host",
+            "module_dirs",
             "template_fuel",
             "template_memory",
             "template_output",
@@ -73,14 +76,29 @@ impl OwnMinion {
     }
 }
 
+impl OwnFunctions {
+    fn context(&self, function: &str, args: &Args) -> Result<Context, String> {
+        let job = Job::local(&Jid::new(), function, args);
+        let context = Context::new(Arc::clone(self.own.minion()?), Arc::new(job)).for_template();
+        Ok(match &self.grains {
+            Some(grains) => {
+                Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context }
+            }
+            None => context,
+        })
+    }
+}
+
 impl Functions for OwnFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        let job = Job::local(&Jid::new(), function, &args);
-        let mut context = Context::new(Arc::clone(self.own.minion()?), Arc::new(job)).for_template();
-        if let Some(grains) = &self.grains {
-            context = Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context };
+        self.context(function, &args)?.call(function, args)
+    }
+
+    fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
+        match self.context(file.name, &Args::default()) {
+            Ok(context) => context.minion.custom.render(&context, file),
+            Err(error) => Some(Err(error.into())),
         }
-        context.call(function, args)
     }
 
     fn has(&self, function: &str) -> bool {

@@ -11,6 +11,7 @@ pub mod metrics;
 mod numbers;
 mod retention;
 mod ring;
+mod salt_clients;
 mod sockets;
 pub mod store;
 mod subscription;

@@ -1,5 +1,5 @@
 //! The bus on ZeroMQ sockets: a process that may open `*_event_pull.ipc` can publish, one that may open
-//! `*_event_pub.ipc` can subscribe.
+//! `*_event_pub.ipc` can subscribe. Salt's own clients use the same files, see `salt_clients`.
 //!
 //! Each connection is a subscription of the bus: a slow one lags and reads from the journal; no event is dropped.
 
@@ -7,14 +7,14 @@ use std::path::Path;
 
 use brine_event::Event;
 use brine_zmtp::{
-    Connection, Endpoint, Limits, Listener, Pull, Remote, Server, Service, SocketType, Source, Subscribed,
-    TransportError, Writer,
+    Connection, Endpoint, ForeignStream, Limits, Listener, Patience, Pull, Remote, Server, Service, SocketType, Source,
+    Subscribed, TransportError, Writer,
 };
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::{Bus, BusError, Filter, Start, Subscription};
-use crate::metrics;
+use crate::{metrics, salt_clients};
 
 /// The names of the two sockets below `sock_dir`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,11 +72,17 @@ impl EventSockets {
         let limits = Limits { message: bus.inner.limits.event, frames: 1 };
         let subscriptions = Limits { message: 8192, frames: 1 };
         let followers = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
-        tokio::join!(Pull::serve(self.pull, take, limits, shutdown.clone()), followers.run(Followers(bus), shutdown),);
+        let own = bus.clone();
+        let take_foreign = move |peer| salt_clients::take(own.clone(), peer);
+        tokio::join!(
+            Pull::serve_any(self.pull, take, take_foreign, limits, shutdown.clone()),
+            followers.run(Followers(bus), shutdown),
+        );
     }
 }
 
-async fn take(bus: Bus, frames: Vec<Bytes>) {
+/// Publishes received events; those that are invalid are counted and logged.
+pub(crate) async fn take(bus: Bus, frames: Vec<Bytes>) {
     for frame in frames {
         let result = match Event::from_frame(frame) {
             Ok(event) => bus.fire_event(event).await.map(|_| ()),
@@ -103,6 +109,21 @@ impl Service for Followers {
     /// even if its subscription message is still in transit.
     fn accepted(&self) -> Option<Subscription> {
         self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
+    }
+
+    async fn patience(&self, process: Option<i32>) -> Option<Patience> {
+        Some(salt_clients::patience(process).await)
+    }
+
+    async fn serve_foreign(
+        &self,
+        subscription: Subscription,
+        process: Option<i32>,
+        peer: ForeignStream,
+    ) -> Result<(), TransportError> {
+        metrics::SUBSCRIBERS.add(1);
+        let _counted = Counted;
+        salt_clients::follow(subscription, process, peer).await
     }
 
     async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {

@@ -83,9 +83,6 @@ shared_options! {
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,
 
-    /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
-    /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
-    python_host: Value = Value::Nil,
     /// The directory of modules synced from the master, with a directory for each type; by default `extmods` in
     /// `cachedir`.
     extension_modules: Option<PathBuf> = None,

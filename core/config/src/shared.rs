@@ -46,6 +46,9 @@ macro_rules! shared_options {
         /// Whether the highstate outputter shows states that succeeded without changes.
         state_verbose: bool = true,
 
+        /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
+        /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
+        python_host: Value = Value::Nil,
         /// The directories of state and other files, by environment.
         file_roots: Roots = $crate::shared::roots("/srv/salt"),
         /// The directories of pillar files, by environment.

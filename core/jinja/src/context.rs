@@ -7,7 +7,7 @@ use minijinja::value::Value as JinjaValue;
 
 use super::containers::Tree;
 use super::limits::Limits;
-use super::value::to_jinja;
+use super::value::{from_jinja, to_jinja};
 
 /// The variables of a template. In-place changes by a template are visible to the next one that is rendered with the
 /// same context, as in Salt.
@@ -54,6 +54,12 @@ impl Context {
     pub fn set_tree(&mut self, name: &str, tree: &Tree) -> &mut Self {
         self.variables.push((name.to_owned(), tree.value()));
         self
+    }
+
+    /// Returns the variables as data, without `grains`, `pillar` and `opts`, and the environment.
+    pub fn plain(&self) -> (Map, &str) {
+        let plain = self.variables.iter().filter(|(name, _)| !matches!(name.as_str(), "grains" | "pillar" | "opts"));
+        (plain.map(|(name, value)| (name.as_str().into(), from_jinja(value))).collect(), &self.saltenv)
     }
 
     /// Returns the names of the variables.

@@ -3,11 +3,28 @@
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_value::Value;
+use brine_value::{Map, Value};
 
 use super::behaviour::{Behaviour, Role};
 use super::containers::Tree;
 use super::limits::hand_off;
+
+/// A file for a renderer that is not part of Brine, such as `py`.
+#[derive(Debug, Clone, Default)]
+pub struct HostedFile<'a> {
+    /// The name of the renderer.
+    pub renderer: &'a str,
+    /// The name of the file in errors.
+    pub name: &'a str,
+    /// Its source.
+    pub source: &'a str,
+    /// Its environment.
+    pub saltenv: &'a str,
+    /// Variables such as `sls`, without grains, pillar and options.
+    pub variables: Map,
+    /// The grains and the pillar, where they are not those of the functions.
+    pub data: Option<(Arc<Map>, Arc<Map>)>,
+}
 
 /// A layer of functions.
 pub trait Functions: Send + Sync {
@@ -40,6 +57,11 @@ pub trait Functions: Send + Sync {
 
     /// Returns the name of the function that the engine calls for a use of its own.
     fn name_of(&self, _role: Role) -> Option<&'static str> {
+        None
+    }
+
+    /// Renders a file to data; `None` if the renderer is not available here.
+    fn render(&self, _file: &HostedFile) -> Option<Result<Value, CallError>> {
         None
     }
 }
@@ -80,6 +102,10 @@ impl<L: Functions + ?Sized> Functions for Arc<L> {
 
     fn name_of(&self, role: Role) -> Option<&'static str> {
         (**self).name_of(role)
+    }
+
+    fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
+        (**self).render(file)
     }
 }
 
@@ -185,6 +211,11 @@ impl Host {
         self.functions.iter().rev().find_map(|layer| layer.name_of(role))
     }
 
+    /// Renders a file to data; `None` if the renderer is not available.
+    pub fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
+        self.functions.iter().rev().find_map(|layer| layer.render(file))
+    }
+
     /// Returns the text of a template below `salt://`, if it exists.
     ///
     /// # Errors
@@ -227,6 +258,10 @@ impl<L: Functions> Functions for InThread<L> {
 
     fn name_of(&self, role: Role) -> Option<&'static str> {
         self.0.name_of(role)
+    }
+
+    fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
+        Self::run(|| self.0.render(file).transpose()).transpose()
     }
 }
 

@@ -72,10 +72,11 @@ enum Step {
 }
 
 impl Reader {
-    pub(super) fn new(half: ReadHalf, limits: Limits, trust: Option<Arc<Trust>>) -> Self {
+    /// Creates the reader of a connection of which these bytes have been read.
+    pub(super) fn new(half: ReadHalf, begun: BytesMut, limits: Limits, trust: Option<Arc<Trust>>) -> Self {
         Reader {
             half,
-            buffer: BytesMut::new(),
+            buffer: begun,
             chunk: READ_FIRST,
             limits,
             frames: Vec::new(),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Incoming, Silent};
+use super::foreign::{ForeignStream, Patience};
 use super::server::{Remote, Server, Service};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, Listener, TransportError, Writer};
@@ -27,22 +28,53 @@ impl Pull {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
+        let refuse = |_| std::future::ready(Err(TransportError::Handshake("it sent no ZMTP greeting")));
         let server = Server { listener, role: SocketType::Pull, limits, bounds: None };
-        server.run(Taking(take), shutdown).await;
+        server.run(Taking { take, foreign: refuse, is_open: false }, shutdown).await;
+    }
+
+    /// Serves as [`Pull::serve`]; peers that do not speak ZeroMQ are passed to `foreign`.
+    pub async fn serve_any<F, G>(
+        listener: Listener,
+        take: impl Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
+        foreign: impl Fn(ForeignStream) -> G + Send + Sync + 'static,
+        limits: Limits,
+        shutdown: CancellationToken,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+        G: Future<Output = Result<(), TransportError>> + Send + 'static,
+    {
+        let server = Server { listener, role: SocketType::Pull, limits, bounds: None };
+        server.run(Taking { take, foreign, is_open: true }, shutdown).await;
     }
 }
 
-struct Taking<T>(T);
+struct Taking<T, U> {
+    take: T,
+    /// Serves peers that do not speak ZeroMQ, if they are served at all.
+    foreign: U,
+    is_open: bool,
+}
 
-impl<T, F> Service for Taking<T>
+impl<T, F, U, G> Service for Taking<T, U>
 where
     T: Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
+    U: Fn(ForeignStream) -> G + Send + Sync + 'static,
+    G: Future<Output = Result<(), TransportError>> + Send + 'static,
 {
     type Session = ();
 
     fn accepted(&self) -> Option<()> {
         Some(())
+    }
+
+    async fn patience(&self, _: Option<i32>) -> Option<Patience> {
+        self.is_open.then_some(Patience::Endless)
+    }
+
+    async fn serve_foreign(&self, (): (), _: Option<i32>, peer: ForeignStream) -> Result<(), TransportError> {
+        (self.foreign)(peer).await
     }
 
     async fn serve(&self, (): (), _: Remote, connection: Connection) -> Result<(), TransportError> {
@@ -53,7 +85,7 @@ where
     }
 }
 
-impl<T, F> Taking<T>
+impl<T, F, U> Taking<T, U>
 where
     T: Fn(Vec<Bytes>) -> F,
     F: Future<Output = ()>,
@@ -71,7 +103,7 @@ where
                 }
                 next = if batch.len() < BATCH { incoming.buffered()? } else { None };
             }
-            (self.0)(batch).await;
+            (self.take)(batch).await;
         }
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::BytesMut;
 use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,7 @@ use super::TransportError;
 use super::bounds::{Bounds, Trust};
 use super::connection::Connection;
 use super::endpoint::{Accepted, Listener};
+use super::foreign::{ForeignStream, Patience, Sniffed, peer_pid, sniff};
 use super::zmtp::{self, Limits, SocketType};
 use crate::metrics;
 
@@ -35,6 +37,22 @@ pub trait Service: Send + Sync + 'static {
 
     /// Called for each connection before its handshake; `None` closes it.
     fn accepted(&self) -> Option<Self::Session>;
+
+    /// Returns how long a silent peer is taken for one of ZeroMQ, if others are served, too: on unix sockets only. The
+    /// process is the one at the other end, if it is known.
+    fn patience(&self, _process: Option<i32>) -> impl Future<Output = Option<Patience>> + Send {
+        std::future::ready(None)
+    }
+
+    /// Serves a peer that does not speak ZeroMQ until the connection ends.
+    fn serve_foreign(
+        &self,
+        _session: Self::Session,
+        _process: Option<i32>,
+        _peer: ForeignStream,
+    ) -> impl Future<Output = Result<(), TransportError>> + Send {
+        std::future::ready(Err(TransportError::Handshake("it sent no ZMTP greeting")))
+    }
 
     /// Serves one connection until it ends.
     fn serve(
@@ -99,8 +117,21 @@ impl Server {
                 let _open = open;
                 let (address, trust) = (Arc::clone(&remote.address), remote.trust.clone());
                 let served = async {
+                    let (mut read, mut write, mut begun) = (read, write, BytesMut::new());
+                    if remote.socket.is_none() {
+                        let process = peer_pid(&read);
+                        if let Some(patience) = Box::pin(service.patience(process)).await {
+                            match Box::pin(sniff(read, write, patience)).await? {
+                                Sniffed::ZeroMq(same, other, first) => (read, write, begun) = (same, other, first),
+                                Sniffed::Foreign(peer) => {
+                                    return Box::pin(service.serve_foreign(session, process, peer)).await;
+                                }
+                            }
+                        }
+                    }
                     // Boxed, or the task would reserve room for both, several times, for the life of the connection.
-                    let handshake = Box::pin(zmtp::accept(read, write, role, limits, remote.trust.clone())).await;
+                    let handshake =
+                        Box::pin(zmtp::accept(read, write, begun, role, limits, remote.trust.clone())).await;
                     let (reader, writer) = handshake?;
                     Box::pin(service.serve(session, remote, Connection::new(reader, writer, time))).await
                 };

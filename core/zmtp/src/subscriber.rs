@@ -87,7 +87,16 @@ mod tests {
         let endpoint = listener.endpoint().clone();
         let accept = async {
             let accepted = listener.accept().await;
-            zmtp::accept(accepted.read, accepted.write, SocketType::Pub, Limits::default(), None).await.unwrap()
+            zmtp::accept(
+                accepted.read,
+                accepted.write,
+                bytes::BytesMut::new(),
+                SocketType::Pub,
+                Limits::default(),
+                None,
+            )
+            .await
+            .unwrap()
         };
         let connect = Subscriber::connect(&endpoint, &[b""], Limits::default());
         let (subscriber, (mut reader, mut writer)) = tokio::join!(connect, accept);

@@ -118,7 +118,7 @@ pub async fn connect(
 ) -> Result<(Reader, Writer), TransportError> {
     let in_time = async {
         let (read, write) = endpoint.open().await?;
-        handshake(read, write, as_type, limits, None).await
+        handshake(read, write, BytesMut::new(), as_type, limits, None).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
     match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
@@ -134,23 +134,25 @@ pub async fn connect(
 pub(super) async fn accept(
     read: ReadHalf,
     write: WriteHalf,
+    begun: BytesMut,
     as_type: SocketType,
     limits: Limits,
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
     let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
-    let shake = handshake(read, write, as_type, limits, trust);
+    let shake = handshake(read, write, begun, as_type, limits, trust);
     tokio::time::timeout(HANDSHAKE_TIME, shake).await.map_err(timed_out)?
 }
 
 async fn handshake(
     read: ReadHalf,
     write: WriteHalf,
+    begun: BytesMut,
     as_type: SocketType,
     limits: Limits,
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
-    let mut reader = Reader::new(read, limits, trust);
+    let mut reader = Reader::new(read, begun, limits, trust);
     let mut writer = Writer::new(write);
 
     let mut greeting = [0; GREETING_SIZE];

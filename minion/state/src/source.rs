@@ -8,7 +8,8 @@ use brine_context::Context;
 use brine_context::files::read_text;
 use brine_context::redact::Redactor;
 use brine_context::template_host::{MinionHost, pillar_tree};
-use brine_jinja::{Context as Variables, Host, ImportCache, Limits, Template, Tree};
+use brine_function::CallError;
+use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
 use brine_sls::gpg::Gpg;
 use brine_sls::render::{Sls, sls_imports, sls_variables, template_imports};
@@ -112,6 +113,9 @@ impl Source {
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
+        if let Some(rendered) = compiled.render_hosted(&variables, &self.host) {
+            return rendered.map(Some).map_err(|error| error.to_string());
+        }
         let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
             self.log_rendered(path, saltenv, &text);
             compiled.parse(&text).map_err(|error| error.in_template(&text, &lines))
@@ -144,6 +148,23 @@ impl Source {
         let compiled = compiled.map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
+    }
+
+    /// Renders a file's content by a renderer of the host, such as `py`, with additional variables; `None` if there is
+    /// no such renderer.
+    pub fn render_hosted(
+        &self,
+        renderer: &str,
+        name: &str,
+        source: &str,
+        more: &Map,
+        saltenv: &str,
+    ) -> Option<Result<String, String>> {
+        let mut variables = self.variables(saltenv);
+        variables.set_all(more);
+        let (variables, _) = variables.plain();
+        let rendered = self.host.render(&HostedFile { renderer, name, source, saltenv, variables, data: None })?;
+        Some(rendered.map(|value| value.to_string()).map_err(CallError::message))
     }
 
     /// Renders a file's content as a template, with additional variables.
@@ -197,7 +218,9 @@ mod tests {
 
     #[test]
     fn unknown_renderers_fail_the_run() {
-        for (pipe, renderer) in [("#!nosuch", "nosuch"), ("#!jinja | nosuch", "jinja | nosuch"), ("#!py", "py")] {
+        for (pipe, renderer) in
+            [("#!nosuch", "nosuch"), ("#!jinja | nosuch", "jinja | nosuch"), ("#!jinja|py", "jinja|py")]
+        {
             let sls = format!("{pipe}\na: test.nop\n");
             let context = testing::context(&[("x.sls", &sls), ("y.sls", "include: [x]\n")]);
             for name in ["x", "y"] {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, Files, Functions, Host, Role};
+use brine_jinja::{Behaviour, Files, Functions, Host, HostedFile, Role};
 use brine_system::files;
 use brine_value::{Map, Value};
 
@@ -44,6 +44,11 @@ impl Functions for Lookups {
 
     fn behaviour(&self, function: &str) -> Behaviour {
         self.below.behaviour(function)
+    }
+
+    fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
+        let data = Some((Arc::clone(&self.grains), Arc::clone(&self.pillar)));
+        self.below.render(&HostedFile { data, ..file.clone() })
     }
 }
 

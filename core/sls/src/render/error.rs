@@ -12,6 +12,9 @@ pub enum RenderError {
     /// An unknown renderer.
     #[error("The renderer \"{0}\" is not available")]
     NotAvailable(String),
+    /// The error of a file in another language.
+    #[error("{0}")]
+    Hosted(String),
     /// An error of the template.
     #[error(transparent)]
     Jinja(#[from] JinjaError),
@@ -62,7 +65,7 @@ impl RenderError {
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
-            RenderError::Gpg(_) => None,
+            RenderError::Gpg(_) | RenderError::Hosted(_) => None,
             RenderError::Untrusted(error) => Some(error.line),
         }
     }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use brine_config::opts::master;
-use brine_jinja::{Blocks, Context, Host, ImportCache, JinjaError, SourceLines, Template, Variables};
+use brine_jinja::{Blocks, Context, Host, HostedFile, ImportCache, JinjaError, SourceLines, Template, Variables};
 use brine_value::{Map, Value, json, map};
 use brine_yaml::untrusted::Words;
 use brine_yaml::{GuardedError, Located};
@@ -57,6 +57,8 @@ pub enum Renderer {
     Text,
     /// Decrypts PGP messages in strings or data.
     Gpg,
+    /// Source in Python to data, by the host of templates.
+    Python,
 }
 
 impl FromStr for Renderer {
@@ -70,6 +72,7 @@ impl FromStr for Renderer {
             "toml" => Ok(Renderer::Toml),
             "text" => Ok(Renderer::Text),
             "gpg" => Ok(Renderer::Gpg),
+            "py" => Ok(Renderer::Python),
             _ => Err(()),
         }
     }
@@ -78,6 +81,7 @@ impl FromStr for Renderer {
 /// A compiled SLS, for repeated rendering.
 #[derive(Debug)]
 pub struct Sls {
+    name: String,
     template: Option<Template>,
     source: String,
     /// The steps after the template.
@@ -102,15 +106,16 @@ impl Sls {
         source: &str,
         default: &str,
     ) -> Result<Self, RenderError> {
-        Self::compile_with(source, default, |text| Template::compile_sharing(imports, name, text))
+        Self::compile_with(name, source, default, |text| Template::compile_sharing(imports, name, text))
     }
 
     /// Compiles an SLS for [`Sls::render_guarded`].
     pub fn compile_guarded(name: &str, source: &str, default: &str, variables: Variables) -> Result<Self, RenderError> {
-        Self::compile_with(source, default, |text| Template::compile_guarded(name, text, variables))
+        Self::compile_with(name, source, default, |text| Template::compile_guarded(name, text, variables))
     }
 
     fn compile_with(
+        name: &str,
         source: &str,
         default: &str,
         compile: impl FnOnce(&str) -> Result<Template, JinjaError>,
@@ -130,10 +135,10 @@ impl Sls {
             steps.remove(0);
         }
         // For templates line numbers count from the start of the file.
-        if steps.contains(&Renderer::Jinja) {
+        if steps.contains(&Renderer::Jinja) || steps.iter().skip(1).any(|step| *step == Renderer::Python) {
             return Err(not_available());
         }
-        Ok(Sls { template, source: text, steps, gpg: Arc::default() })
+        Ok(Sls { name: name.to_owned(), template, source: text, steps, gpg: Arc::default() })
     }
 
     /// Sets the keys for the renderer `gpg`.
@@ -144,8 +149,28 @@ impl Sls {
 
     /// Renders the SLS. Empty output renders to null.
     pub fn render(&self, context: &Context, host: &Host) -> Result<Value, RenderError> {
+        if let Some(rendered) = self.render_hosted(context, host) {
+            return rendered;
+        }
         let (text, lines) = self.render_mapped(context, host)?;
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
+    }
+
+    /// Renders a file in Python by the host; `None` for other files.
+    ///
+    /// # Errors
+    /// The host has no Python, or the error of the file.
+    pub fn render_hosted(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
+        if self.template.is_some() || self.steps.first() != Some(&Renderer::Python) {
+            return None;
+        }
+        let (variables, saltenv) = context.plain();
+        let file =
+            HostedFile { renderer: "py", name: &self.name, source: &self.source, saltenv, variables, data: None };
+        Some(match host.render(&file) {
+            Some(rendered) => rendered.map_err(|error| RenderError::Hosted(error.message())),
+            None => Err(RenderError::NotAvailable("py".into())),
+        })
     }
 
     /// Renders the template to text with a map of its source lines.
@@ -250,6 +275,7 @@ impl Sls {
             Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
             Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
             Renderer::Toml => toml::load(text).map_err(data),
+            Renderer::Python => Err(RenderError::NotAvailable("py".into())),
             Renderer::Jinja | Renderer::Text | Renderer::Gpg => Ok(value),
         }
     }
@@ -305,7 +331,7 @@ pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
 /// An error that rendering would return whatever the variables are.
 pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), RenderError> {
     let sls = Sls::compile(name, source, default)?;
-    match sls.static_text().filter(|_| !sls.steps.contains(&Renderer::Gpg)) {
+    match sls.static_text().filter(|_| !sls.steps.iter().any(|step| matches!(step, Renderer::Gpg | Renderer::Python))) {
         Some(text) => sls.parse(text).map(|_| ()),
         None => Ok(()),
     }

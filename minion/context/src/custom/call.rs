@@ -5,6 +5,7 @@ use std::sync::Arc;
 use brine_config::template_opts;
 use brine_function::{Args, CallError, CallResult, Registry};
 use brine_ids::Jid;
+use brine_jinja::HostedFile;
 use brine_python::{Call, PythonError, Services, Setup};
 use brine_value::{Map, Value, map};
 
@@ -50,15 +51,26 @@ impl CustomModules {
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
-    /// Calls the function `run` of an SLS file in Python (`#!py`) and returns its result.
-    ///
-    /// # Errors
-    /// There is no Python, or the file raises an exception.
-    pub fn render(&self, context: &Context, path: &str, source: &str, sls: &str, saltenv: &str) -> CallResult {
-        let args = Args::positional([path, source, sls, saltenv].map(Value::from));
-        let call =
-            Call { kind: "py", function: path, args, data: self.data(context, context.is_test()), ..Call::default() };
-        self.ask(&Running { context, state: None }, call).map_err(CallError::execution)
+    /// Calls the function `run` of a file in Python (`#!py`) and returns its result; `None` for other renderers.
+    pub fn render(&self, context: &Context, file: &HostedFile) -> Option<CallResult> {
+        if file.renderer != "py" {
+            return None;
+        }
+        let mut context = context.clone();
+        if let Some((grains, pillar)) = &file.data {
+            context.own_grains = Some(Arc::clone(grains));
+            context.run_pillar = Some(Arc::clone(pillar));
+        }
+        let args = [file.name.into(), file.source.into(), file.variables.clone().into(), file.saltenv.into()];
+        let call = Call {
+            kind: "py",
+            function: file.name,
+            args: Args::positional(args),
+            data: self.data(&context, context.is_test()),
+            ..Call::default()
+        };
+        let rendered = self.ask(&Running { context: &context.for_template(), state: None }, call);
+        Some(rendered.map_err(|error| refusal(file.name, error)))
     }
 
     /// Calls outside of a job.

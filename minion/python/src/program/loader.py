@@ -282,10 +282,12 @@ class Loader:
                 errors[name] = "%s: %s" % (type(error).__name__, error)
         return {"grains": grains, "errors": dict(self.errors["grains"], **errors)}
 
-    def render(self, path, source, sls, saltenv):
-        """Runs the function `run` of an SLS file and returns its result."""
+    def render(self, path, source, variables, saltenv):
+        """Runs the function `run` of a file with these variables and returns its result."""
         module = types.ModuleType(os.path.basename(path))
+        module.__dict__.update(variables)
         module.__dict__.update(self.dunders("renderers"))
+        sls = variables.get("sls", "")
         module.__dict__.update({"__sls__": sls, "__env__": saltenv, "__file__": path, "saltenv": saltenv, "sls": sls})
         for name in ("salt", "grains", "pillar", "opts"):
             module.__dict__[name] = module.__dict__["__%s__" % name]

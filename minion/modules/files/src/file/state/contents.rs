@@ -169,10 +169,7 @@ impl Contents {
             None => None,
         };
         match (self.template.as_deref().filter(|engine| !matches!(*engine, "" | "False")), content) {
-            (Some("jinja"), Some(content)) => self.rendered(context, name, &content, &found).map(Some),
-            (Some(engine), Some(_)) => {
-                Err(format!("Unable to manage file: Specified template format {engine} is not supported"))
-            }
+            (Some(engine), Some(content)) => self.rendered(context, engine, name, &content, &found).map(Some),
             (_, content) => Ok(content),
         }
     }
@@ -237,7 +234,14 @@ impl Contents {
         Err("Unable to manage file: none of the specified sources were found".into())
     }
 
-    fn rendered(&self, context: &StateContext, name: &str, content: &[u8], source: &Value) -> Result<Vec<u8>, String> {
+    fn rendered(
+        &self,
+        context: &StateContext,
+        engine: &str,
+        name: &str,
+        content: &[u8],
+        source: &Value,
+    ) -> Result<Vec<u8>, String> {
         let text = std::str::from_utf8(content)
             .map_err(|_| "Unable to manage file: the template is not UTF-8 text".to_owned())?;
         let mut variables = map! {"name" => name, "source" => source.clone()};
@@ -260,7 +264,12 @@ impl Contents {
         }
         let label = source.as_str().unwrap_or(name);
         let rendering = Source::new(&context.call, context.call.pillar());
-        let rendered = rendering.render_template(label, text, &variables, &context.saltenv);
+        let rendered = if engine == "jinja" {
+            rendering.render_template(label, text, &variables, &context.saltenv)
+        } else {
+            let hosted = rendering.render_hosted(engine, label, text, &variables, &context.saltenv);
+            hosted.unwrap_or_else(|| Err(format!("Specified template format {engine} is not supported")))
+        };
         rendered.map(String::into_bytes).map_err(|error| format!("Unable to manage file: {error}"))
     }
 }

@@ -1,0 +1,246 @@
+//! Salt's Python clients on the event sockets (`salt.utils.event`, and with it `LocalClient`): they speak no ZeroMQ.
+//!
+//! An event is a msgpack mapping with the keys `head` and `body`; the body has the bytes that ZeroMQ peers exchange. Late
+//! releases put the length of the mapping in front, as four bytes: senders all of them, subscribers those of 3006 alone.
+//! A subscriber sends nothing that tells, so its release is looked up in the files of its process.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use brine_event::Event;
+use brine_value::msgpack::{self, UnpackError};
+use brine_zmtp::{ForeignStream, Patience, TransportError};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::sockets;
+use super::{Bus, Filter, Subscription};
+
+/// How long a silent subscriber is taken for one of ZeroMQ: one in whose process Salt is installed, and any other.
+const SALT_PATIENCE: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Bytes around the body of an event: the keys, an empty head, headers.
+const AROUND: usize = 64;
+/// The most bytes that are read of a file about the peer's process.
+const MOST_READ: u64 = 1 << 20;
+/// The first byte of what a ZeroMQ peer sends.
+const GREETING: u8 = 0xff;
+
+/// Publishes the events of a client until it closes the connection.
+pub(crate) async fn take(bus: Bus, peer: ForeignStream) -> Result<(), TransportError> {
+    let limit = bus.inner.limits.event;
+    let (mut stream, mut buffer) = (peer.stream, peer.begun);
+    loop {
+        while let Some(event) = next_event(&mut buffer, limit)? {
+            sockets::take(bus.clone(), vec![event]).await;
+        }
+        if stream.read_buf(&mut buffer).await.map_err(|_| TransportError::Closed)? == 0 {
+            return Err(TransportError::Closed);
+        }
+    }
+}
+
+/// Takes the next event out of the buffer, if it has arrived as a whole.
+fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, TransportError> {
+    let Some(first) = buffer.first() else { return Ok(None) };
+    // A mapping begins with a greater byte than the length of any event.
+    let (skip, length) = if *first < 0x80 {
+        let Some(length) = buffer.first_chunk::<4>() else { return Ok(None) };
+        (4, Some(u32::from_be_bytes(*length) as usize))
+    } else {
+        (0, None)
+    };
+    let size = length.unwrap_or(buffer.len());
+    if size > limit.saturating_add(AROUND) {
+        return Err(TransportError::TooLarge { size: size as u64, limit });
+    }
+    let mut body = None;
+    let length = match length {
+        Some(length) if buffer.len() < skip + length => return Ok(None),
+        Some(length) => {
+            msgpack::scan(&buffer[skip..skip + length], |entry| keep_body(&mut body, entry)).map_err(malformed)?;
+            length
+        }
+        // The length of the mapping is what is read of it.
+        None => match msgpack::scan(buffer, |entry| keep_body(&mut body, entry)) {
+            Ok(_) => buffer.len(),
+            Err(UnpackError::Trailing(rest)) => buffer.len() - rest,
+            Err(UnpackError::Truncated(_)) => return Ok(None),
+            Err(error) => return Err(malformed(error)),
+        },
+    };
+    let body = body.map(Bytes::copy_from_slice).ok_or(TransportError::Malformed("a message has no 'body'"))?;
+    buffer.advance(skip + length);
+    Ok(Some(body))
+}
+
+fn keep_body<'a>(body: &mut Option<&'a [u8]>, entry: msgpack::Entry<'a>) {
+    if entry.key == Some("body") {
+        *body = msgpack::content(entry.value);
+    }
+}
+
+fn malformed(_: UnpackError) -> TransportError {
+    TransportError::Malformed("a message is neither ZeroMQ's nor Salt's")
+}
+
+/// Sends events to a subscriber until it closes the connection.
+pub(crate) async fn follow(
+    mut subscription: Subscription,
+    process: Option<i32>,
+    peer: ForeignStream,
+) -> Result<(), TransportError> {
+    let with_length = match process {
+        Some(process) => on_disk(move || wants_length(process)).await,
+        None => false,
+    };
+    subscription.set_filter(Filter::Prefixes(vec![Bytes::new()]));
+    let (mut read, mut write) = peer.stream.into_split();
+    let mut ignored = [0; 256];
+    let mut out = BytesMut::new();
+    loop {
+        tokio::select! {
+            // Subscribers send nothing.
+            read = read.read(&mut ignored) => match read {
+                Ok(1..) if ignored[0] == GREETING => {
+                    return Err(TransportError::Handshake("its greeting came too late: it connects again"));
+                }
+                Ok(1..) => {}
+                Ok(0) | Err(_) => return Err(TransportError::Closed),
+            },
+            events = subscription.recv_many() => {
+                let Some(events) = events else { return Ok(()) };
+                out.clear();
+                for event in &events {
+                    put_event(&mut out, event, with_length);
+                }
+                write.write_all(&out).await.map_err(|_| TransportError::Closed)?;
+            }
+        }
+    }
+}
+
+fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
+    const START: &[u8] = b"\x82\xa4head\x80\xa4body\xc6";
+    let frame = event.frame();
+    if with_length {
+        out.put_u32((START.len() + 4 + frame.len()) as u32);
+    }
+    out.put_slice(START);
+    out.put_u32(frame.len() as u32);
+    out.put_slice(frame);
+}
+
+/// Returns how long a silent subscriber is taken for one of ZeroMQ.
+pub(crate) async fn patience(process: Option<i32>) -> Patience {
+    let has_salt = match process {
+        Some(process) => on_disk(move || salt_of(process).is_some()).await,
+        None => false,
+    };
+    Patience::For(if has_salt { SALT_PATIENCE } else { PATIENCE })
+}
+
+async fn on_disk(find: impl FnOnce() -> bool + Send + 'static) -> bool {
+    tokio::task::spawn_blocking(find).await.unwrap_or_default()
+}
+
+/// Whether the process reads events with their length in front: Salt 3006, in its late releases.
+fn wants_length(process: i32) -> bool {
+    let Some(salt) = salt_of(process) else { return false };
+    let is_3006 = read(&salt.join("_version.txt")).is_some_and(|version| version.starts_with("3006"));
+    is_3006 && read(&salt.join("transport/frame.py")).is_some_and(|text| text.contains("def frame_msg_ipc"))
+}
+
+/// Returns the directory of the package `salt` of a Python process: beside the compiled modules that it has loaded.
+fn salt_of(process: i32) -> Option<PathBuf> {
+    let root = PathBuf::from(format!("/proc/{process}/root"));
+    let maps = read(Path::new(&format!("/proc/{process}/maps")))?;
+    let mut seen = Vec::new();
+    for line in maps.lines() {
+        let Some(path) = line.find('/').map(|start| &line[start..]) else { continue };
+        let Some(end) =
+            ["/site-packages/", "/dist-packages/"].iter().find_map(|name| Some(path.find(name)? + name.len()))
+        else {
+            continue;
+        };
+        let packages = &path[..end];
+        if !seen.contains(&packages) {
+            seen.push(packages);
+            let salt = root.join(packages.trim_start_matches('/')).join("salt");
+            if salt.join("transport").is_dir() {
+                return Some(salt);
+            }
+        }
+    }
+    None
+}
+
+/// Reads the beginning of a file. What the peer may have put in its place does not block.
+fn read(path: &Path) -> Option<String> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::File::options();
+    let file = options.read(true).custom_flags(O_NONBLOCK).open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The flag of Linux.
+const O_NONBLOCK: i32 = 0o4000;
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    fn event(tag: &str) -> Event {
+        Event::from_map(tag, &map! {"a" => 1}).unwrap()
+    }
+
+    #[test]
+    fn events_are_taken_with_and_without_a_length_however_they_arrive() {
+        for with_length in [true, false] {
+            let mut sent = BytesMut::new();
+            for tag in ["one", "two", "three"] {
+                put_event(&mut sent, &event(tag), with_length);
+            }
+            for step in [1, 7, sent.len()] {
+                let (mut buffer, mut taken) = (BytesMut::new(), Vec::new());
+                for part in sent.chunks(step) {
+                    buffer.extend_from_slice(part);
+                    while let Some(event) = next_event(&mut buffer, 1000).unwrap() {
+                        taken.push(Event::from_frame(event).unwrap().tag().to_owned());
+                    }
+                }
+                assert_eq!(taken, ["one", "two", "three"], "{with_length} {step}");
+                assert!(buffer.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_message_ends_the_connection() {
+        for (bytes, what) in [
+            (&b"\x7f\xff\xff\xff"[..], "the limit is 1000"),
+            (b"\x00\x00\x00\x03abc", "neither ZeroMQ's nor Salt's"),
+            (b"\x00\x00\x00\x01\x80", "no 'body'"),
+            (b"\x81\xa4body\xc1", "neither ZeroMQ's nor Salt's"),
+            (b"GET / HTTP/1.1\r\n\r\n", "the limit is 1000"),
+        ] {
+            let error = next_event(&mut BytesMut::from(bytes), 1000).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+        }
+        // Memory is bounded without a length, too.
+        let mut endless = BytesMut::from(&b"\x81\xa4body\xc6\x7f\xff\xff\xff"[..]);
+        endless.resize(2000, 0);
+        assert!(next_event(&mut endless, 1000).is_err());
+    }
+
+    #[test]
+    fn a_process_without_salt_wants_no_length() {
+        assert!(!wants_length(std::process::id().cast_signed()));
+        assert!(!wants_length(i32::MAX));
+    }
+}

@@ -1,0 +1,75 @@
+//! Peers on a unix socket that do not speak ZeroMQ: told apart by what they send first, and handed to the service.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tokio::net::UnixStream;
+
+use super::TransportError;
+use super::io::{ReadHalf, WriteHalf};
+
+/// The first byte of a greeting of ZeroMQ.
+const GREETING: u8 = 0xff;
+
+/// A connection whose peer does not speak ZeroMQ.
+pub struct ForeignStream {
+    /// The connection.
+    pub stream: UnixStream,
+    /// What the peer has sent so far.
+    pub begun: BytesMut,
+}
+
+/// How long a peer that sends nothing is taken for one of ZeroMQ, which greets at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// Until it sends something.
+    Endless,
+    /// For this time.
+    For(Duration),
+}
+
+/// A connection before its handshake, by what its peer has sent.
+pub(super) enum Sniffed {
+    ZeroMq(ReadHalf, WriteHalf, BytesMut),
+    Foreign(ForeignStream),
+}
+
+/// Returns the id of the process at the other end, if it is known.
+pub(super) fn peer_pid(read: &ReadHalf) -> Option<i32> {
+    match read {
+        ReadHalf::Unix(half) => half.as_ref().peer_cred().ok()?.pid(),
+        ReadHalf::Tcp(_) => None,
+    }
+}
+
+/// Waits for the first bytes of a peer.
+pub(super) async fn sniff(read: ReadHalf, write: WriteHalf, patience: Patience) -> Result<Sniffed, TransportError> {
+    let (ReadHalf::Unix(half), WriteHalf::Unix(other)) = (read, write) else {
+        return Err(TransportError::Handshake("only unix sockets have foreign peers"));
+    };
+    let mut begun = BytesMut::zeroed(64);
+    let first = async {
+        loop {
+            half.readable().await?;
+            match half.try_read(&mut begun) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    };
+    let first = match patience {
+        Patience::Endless => Some(first.await),
+        Patience::For(time) => tokio::time::timeout(time, first).await.ok(),
+    };
+    let count = match first {
+        None => 0,
+        Some(Ok(count @ 1..)) => count,
+        Some(Ok(0) | Err(_)) => return Err(TransportError::Closed),
+    };
+    begun.truncate(count);
+    if begun.first() == Some(&GREETING) {
+        return Ok(Sniffed::ZeroMq(ReadHalf::Unix(half), WriteHalf::Unix(other), begun));
+    }
+    let stream = half.reunite(other).map_err(|_| TransportError::Closed)?;
+    Ok(Sniffed::Foreign(ForeignStream { stream, begun }))
+}
