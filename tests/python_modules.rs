@@ -243,3 +243,44 @@ fn names_of_the_file_server_lead_nowhere_else() {
     call(directory.path(), &["saltutil.sync_modules"]);
     assert!(!synced.join("sub").exists());
 }
+
+/// Files in Python of the pillar and of states.
+const IN_PYTHON: [(&str, &str); 6] = [
+    ("srv/pillar/top.sls", "base: {'*': [own]}\n"),
+    (
+        "srv/pillar/own.sls",
+        "#!py\ndef run():\n    return {'of': __grains__['id'], 'shell': __salt__['cmd.run']('echo out')}\n",
+    ),
+    (
+        "srv/salt/site.sls",
+        r"#!py
+def run():
+    states = {}
+    for name in ('a', 'b'):
+        title = ' '.join([sls, pillar['of'], pillar['shell'], salt['test.echo']('x')])
+        states['ROOT/' + name] = {'file.managed': [
+            {'source': 'salt://page'}, {'template': 'py'}, {'context': {'title': title}}]}
+    return states
+",
+    ),
+    ("srv/salt/page", "def run():\n    return '%s of %s\\n' % (title, grains['id'])\n"),
+    ("srv/salt/failing.sls", "#!py\ndef run():\n    raise ValueError('no data')\n"),
+    ("srv/salt/both.sls", "include: [site]\nlast:\n  test.nop:\n    - require: [{file: ROOT/b}]\n"),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_python_are_rendered() {
+    let mut system = System::start("").await;
+    let root = system.path("").display().to_string();
+    for (path, text) in IN_PYTHON {
+        system.write(path, &text.replace("ROOT", root.trim_end_matches('/')));
+    }
+    system.start_minion("m1").await;
+    let run = |words: &[&str]| returned(&system, words);
+    let applied = run(&["state.apply", "both"]);
+    let states = applied.as_map().unwrap_or_else(|| panic!("{applied}"));
+    assert!(states.len() == 3 && states.values().all(|state| state.get("result") == Some(&true.into())), "{applied}");
+    assert_eq!(std::fs::read_to_string(system.path("b")).unwrap(), "site m1 out x of m1\n");
+    let failing = run(&["state.apply", "failing"]).to_string();
+    assert!(failing.contains("Rendering SLS 'base:failing' failed") && failing.contains("no data"), "{failing}");
+}

@@ -25,6 +25,7 @@ mod file_events;
 mod host_functions;
 mod id_rules;
 mod job_cache;
+mod job_files;
 mod jobs;
 pub mod keys;
 mod large_returns;
@@ -77,6 +78,7 @@ use admission::sessions::Sessions;
 use admission::{Admission, Secrets};
 use events::Events;
 use facts::Facts;
+use job_files::JobFiles;
 use jobs::batches::Batches;
 use jobs::{Jobs, PublishStream};
 use large_returns::{LargeReturns, ReturnEvents};
@@ -218,7 +220,9 @@ impl Master {
             Arc::clone(&facts),
             root_key(&config)?,
         )?;
+        let job_files = Arc::new(JobFiles::new(&config.cachedir, brine_fileserver::hash_kind(&config.opts)));
         let services = Services {
+            job_files,
             id: id.clone(),
             config: Arc::clone(&config),
             bus: bus.clone(),

@@ -103,7 +103,9 @@ async fn clean(services: &Services) {
         return;
     }
     let lifetime = services.config.job_lifetime();
+    let files = Arc::clone(&services.job_files);
     let cleaned = services.storage.run(move |storage| {
+        files.clean(lifetime);
         storage.large_returns.expire(lifetime);
         storage.job_cache.clean_old_jobs(lifetime)
     });

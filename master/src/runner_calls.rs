@@ -20,6 +20,7 @@ use crate::events::Events;
 use crate::facts::Facts;
 use crate::host_functions::HostFunctions;
 use crate::job_cache::NOT_CACHED;
+use crate::job_files::JobFiles;
 use crate::jobs::Jobs;
 use crate::large_returns::ReturnEvents;
 use crate::pillars::{MasterHost, Pillars};
@@ -98,6 +99,8 @@ pub(crate) struct Services {
     pub events: Events,
     pub executors: Executors,
     pub storage: Blocking<Storage>,
+    /// The files of jobs for Salt's Python clients.
+    pub job_files: Arc<JobFiles>,
     pub publisher: Publisher,
     pub access: Arc<Access>,
     pub admission: Arc<Admission>,

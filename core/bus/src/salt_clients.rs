@@ -51,10 +51,11 @@ fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Tran
     } else {
         (0, None)
     };
-    let size = length.unwrap_or(buffer.len());
-    if size > limit.saturating_add(AROUND) {
-        return Err(TransportError::TooLarge { size: size as u64, limit });
-    }
+    let bounded = |size: usize| {
+        let is_bounded = size <= limit.saturating_add(AROUND);
+        is_bounded.then_some(()).ok_or(TransportError::TooLarge { size: size as u64, limit })
+    };
+    bounded(length.unwrap_or_default())?;
     let mut body = None;
     let length = match length {
         Some(length) if buffer.len() < skip + length => return Ok(None),
@@ -66,7 +67,7 @@ fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Tran
         None => match msgpack::scan(buffer, |entry| keep_body(&mut body, entry)) {
             Ok(_) => buffer.len(),
             Err(UnpackError::Trailing(rest)) => buffer.len() - rest,
-            Err(UnpackError::Truncated(_)) => return Ok(None),
+            Err(UnpackError::Truncated(_)) => return bounded(buffer.len()).map(|()| None),
             Err(error) => return Err(malformed(error)),
         },
     };

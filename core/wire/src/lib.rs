@@ -19,7 +19,9 @@ pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};
-pub use publish::{Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic};
+pub use publish::{
+    Publication, PublishRequest, READS_NO_FILES, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic,
+};
 
 /// Why a message is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

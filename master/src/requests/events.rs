@@ -1,5 +1,7 @@
 //! Events and job returns of minions. They are answered when the journal has persisted them.
 
+use std::sync::Arc;
+
 use brine_event::Event;
 use brine_ids::MinionId;
 use brine_value::{Map, Value, list};
@@ -112,6 +114,14 @@ impl Requests {
             let errors = state_errors::of_return(&load);
             let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
             tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
+            if self.services.job_files.has(&jid) {
+                let (files, jid, id, load) =
+                    (Arc::clone(&self.services.job_files), jid.clone(), id.clone(), load.clone());
+                let written = self.services.executors.disk.run(move |_| files.write_return(&jid, &id, &load));
+                if let Ok(Err(error)) = written.await {
+                    tracing::error!(%error, "writing the file of a return failed");
+                }
+            }
             let tag = format!("salt/job/{jid}/ret/{id}");
             let load = self.returns.event_of_return(&tag, &jid, id, load).await?;
             last = self.publish_for(from, &tag, load).await?;

@@ -15,7 +15,7 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::msgpack::{self, Budget};
 use brine_value::{Map, Value, map};
-use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, WireError};
+use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, READS_NO_FILES, WireError};
 use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -24,6 +24,7 @@ use crate::access::{Caller as User, Refusal};
 use crate::admission::clear;
 use crate::admission::sessions::SessionError;
 use crate::facts::mine::MineError;
+use crate::jobs::Published;
 use crate::large_returns::ReturnEvents;
 use crate::peers::{self, Peers};
 use crate::pillars::PillarQuery;
@@ -212,8 +213,15 @@ impl Requests {
                     self.publish_refused(&request, &refusal).await;
                     return clear(refusal.of_publish());
                 }
+                let reads_files = request.kwargs.shift_remove(READS_NO_FILES).is_none();
+                let written = reads_files.then(|| request.clone());
                 match self.services.jobs.publish(request).await {
-                    Ok(published) => clear(published.to_value()),
+                    Ok(published) => {
+                        if let Some(request) = written {
+                            self.write_job(&request, &published).await;
+                        }
+                        clear(published.to_value())
+                    }
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
                 }
             }
@@ -228,6 +236,19 @@ impl Requests {
                 let found = self.services.access.token(&secret).await;
                 clear(found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
             }
+        }
+    }
+
+    /// Writes the files of a job for the client that published it and is about to read them.
+    async fn write_job(&self, request: &PublishRequest, published: &Published) {
+        let Some(jid) = published.jid.clone() else { return };
+        let (load, minions) = (request.fields(&jid), published.minions.clone());
+        let files = Arc::clone(&self.services.job_files);
+        let written = self.services.executors.disk.run(move |_| files.write_job(&jid, &load, &minions));
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "writing the files of a job for a client failed"),
+            Err(error) => tracing::error!(%error, "writing the files of a job for a client failed"),
         }
     }
 

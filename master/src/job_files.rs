@@ -1,0 +1,132 @@
+//! Jobs of Salt's Python clients as the files that these read (`LocalClient`): it takes a job without a file for none, and
+//! looks returns up there. The layout is that of Salt's `local_cache`.
+//!
+//! Only jobs that such a client publishes are written; the job cache has them, too.
+
+use std::collections::{HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use brine_digest::{Digest, hex};
+use brine_ids::{Jid, MinionId};
+use brine_system::files::{self, FileError};
+use brine_value::{Map, Value, msgpack};
+use parking_lot::Mutex;
+
+/// The jobs whose returns are written; of older ones they are not.
+const MOST_JOBS: usize = 10_000;
+/// The fields of a return that are written.
+const RETURNED: [&str; 3] = ["return", "retcode", "success"];
+
+/// The files of jobs.
+pub(crate) struct JobFiles {
+    directory: PathBuf,
+    digest: Digest,
+    jobs: Mutex<(HashSet<Jid>, VecDeque<Jid>)>,
+}
+
+impl JobFiles {
+    /// Creates those below `cachedir`, with the configured kind of hash (`hash_type`).
+    pub fn new(cachedir: &Path, digest: Digest) -> Self {
+        JobFiles { directory: cachedir.join("jobs"), digest, jobs: Mutex::default() }
+    }
+
+    /// Writes a job, with the minions that it is for.
+    pub fn write_job(&self, jid: &Jid, load: &Map, minions: &[String]) -> Result<(), FileError> {
+        let directory = self.of(jid);
+        files::create_private_dir(&directory)?;
+        let minions: Value = minions.iter().map(String::as_str).collect();
+        for (name, content) in [
+            ("jid", jid.as_str().as_bytes().to_vec()),
+            (".minions.p", msgpack::pack(&minions)),
+            (".load.p", msgpack::pack_map(load)),
+        ] {
+            files::write_soon(directory.join(name), &content, 0o600)?;
+        }
+        let mut jobs = self.jobs.lock();
+        let (known, order) = &mut *jobs;
+        if known.insert(jid.clone()) {
+            order.push_back(jid.clone());
+        }
+        if order.len() > MOST_JOBS
+            && let Some(oldest) = order.pop_front()
+        {
+            known.remove(&oldest);
+        }
+        Ok(())
+    }
+
+    /// Whether returns of this job are written.
+    pub fn has(&self, jid: &Jid) -> bool {
+        self.jobs.lock().0.contains(jid)
+    }
+
+    /// Writes a return.
+    pub fn write_return(&self, jid: &Jid, id: &MinionId, load: &Map) -> Result<(), FileError> {
+        let directory = self.of(jid).join(id.as_str());
+        files::create_private_dir(&directory)?;
+        let fields = RETURNED.iter().filter_map(|name| Some(((*name).into(), load.get(*name)?.clone())));
+        files::write_soon(directory.join("return.p"), &msgpack::pack_map(&fields.collect()), 0o600)?;
+        if let Some(out) = load.get("out") {
+            files::write_soon(directory.join("out.p"), &msgpack::pack(out), 0o600)?;
+        }
+        Ok(())
+    }
+
+    /// Removes jobs that are older than this.
+    pub fn clean(&self, lifetime: Duration) {
+        let Ok(groups) = std::fs::read_dir(&self.directory) else { return };
+        let now = SystemTime::now();
+        for group in groups.flatten() {
+            for job in std::fs::read_dir(group.path()).into_iter().flatten().flatten() {
+                let written = job.path().join("jid").metadata().and_then(|status| status.modified());
+                let is_old = written.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > lifetime));
+                if is_old && let Err(error) = std::fs::remove_dir_all(job.path()) {
+                    tracing::error!(%error, path = %job.path().display(), "removing the files of an old job failed");
+                }
+            }
+            // Fails for a directory with jobs.
+            _ = std::fs::remove_dir(group.path());
+        }
+    }
+
+    fn of(&self, jid: &Jid) -> PathBuf {
+        let hash = hex(self.digest.of(jid.as_str()));
+        let (group, rest) = hash.split_at(2);
+        self.directory.join(group).join(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn jobs_have_salts_layout_and_are_cleaned() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = JobFiles::new(directory.path(), Digest::Sha256);
+        let (jid, other): (Jid, Jid) =
+            ("20261123184000000001".parse().unwrap(), "20261123184000000002".parse().unwrap());
+        let load = map! {"fun" => "test.ping", "tgt" => "*"};
+        files.write_job(&jid, &load, &["web1".to_owned()]).unwrap();
+        assert!(files.has(&jid) && !files.has(&other));
+        let id: MinionId = "web1".parse().unwrap();
+        files.write_return(&jid, &id, &map! {"return" => true, "retcode" => 0, "jid" => &jid, "out" => "txt"}).unwrap();
+        // The SHA-256 of the job id.
+        let job = files.of(&jid);
+        let hash = hex(Digest::Sha256.of(jid.as_str()));
+        assert_eq!(job, directory.path().join("jobs").join(&hash[..2]).join(&hash[2..]));
+        let read = |name: &str| msgpack::unpack(&std::fs::read(job.join(name)).unwrap()).unwrap();
+        assert_eq!(read(".load.p"), load.into());
+        assert_eq!(read(".minions.p"), list!["web1"]);
+        assert_eq!(read("web1/return.p"), map! {"return" => true, "retcode" => 0}.into());
+        assert_eq!(read("web1/out.p"), "txt".into());
+
+        files.clean(Duration::from_secs(3600));
+        assert!(job.exists());
+        files.clean(Duration::ZERO);
+        assert!(!job.exists() && !job.parent().unwrap().exists());
+    }
+}

@@ -1,0 +1,97 @@
+//! Salt's own Python clients, unmodified and of several releases, on the host of a Brine master.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/salt.rs"]
+mod salt;
+mod support;
+
+use std::process::Stdio;
+
+use brine_value::{Value, json, list, map};
+use salt::{RELEASES, environment};
+use support::{System, stderr, stdout, within_limit};
+
+const CLIENT: &str = r#"
+import json, sys
+import salt.client, salt.config, salt.utils.event
+
+path, is_slow = sys.argv[1], sys.argv[2] == "slow"
+client = salt.client.LocalClient(path)
+pairs = lambda returns: sorted((name, one["ret"]) for part in returns for name, one in part.items())
+plain = lambda returns: sorted((name, one) for part in returns for name, one in part.items())
+done = {
+    "cmd": client.cmd("*", "test.ping", timeout=5),
+    "batch": plain(client.cmd_batch("*", "test.ping", batch="1")),
+}
+if not is_slow:
+    done.update({
+        "arguments": client.cmd("web1", "test.arg", ["a"], kwarg={"b": 1}, timeout=30)["web1"]["kwargs"]["b"],
+        "iter": pairs(client.cmd_iter("*", "test.echo", ["x"], timeout=30)),
+        "cli": pairs(client.cmd_cli("*", "test.echo", ["y"], timeout=30)),
+        "subset": len(client.cmd_subset("*", "test.ping", subset=1, timeout=30)),
+        "list": client.cmd(["web2"], "test.echo", ["z"], tgt_type="list", timeout=30),
+    })
+    published = client.run_job("*", "test.echo", ["later"], listen=True)
+    returns = client.get_cli_event_returns(published["jid"], set(published["minions"]), timeout=30)
+    done["event_returns"] = pairs(returns)
+    cached = client.get_cache_returns(published["jid"])
+    done["cached"] = sorted((name, one["ret"]) for name, one in cached.items())
+opts = salt.config.client_config(path)
+with salt.utils.event.get_event("master", opts=opts, sock_dir=opts["sock_dir"], listen=True) as event:
+    done["fired"] = event.fire_event({"n": 1, "text": "x" * 100000}, "my/tag")
+    found = event.get_event(tag="my/tag", wait=30)
+    done["event"] = [found["n"], len(found["text"])]
+print(json.dumps(done))
+"#;
+
+/// Runs a program of a release with the master's configuration.
+async fn run(system: &System, release: &str, program: &str, words: &[&str]) -> (String, String) {
+    let mut command = within_limit(&environment(release).join("bin").join(program).display().to_string());
+    command.args(words).stdin(Stdio::null()).env("PYTHONWARNINGS", "ignore").current_dir(system.path(""));
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    (stdout(&output), stderr(&output))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
+    let mut system = System::start("").await;
+    for id in ["web1", "web2"] {
+        system.start_minion(id).await;
+    }
+    system.write("client.py", CLIENT);
+    let config = format!("{}/master", system.etc());
+    let mut events = system.events("my/").await;
+    for release in RELEASES {
+        // Salt 3007 leaves events unread until another one arrives, so that each of its calls takes its timeout.
+        let is_slow = release.starts_with("3007");
+        let pace = if is_slow { "slow" } else { "all" };
+        let (out, err) = run(&system, release, "python", &["client.py", &config, pace]).await;
+        let done = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
+        let both = |value: &str| list![list!["web1", value], list!["web2", value]];
+        let mut expected = map! {
+            "cmd" => map! {"web1" => true, "web2" => true},
+            "batch" => list![list!["web1", true], list!["web2", true]],
+            "fired" => true,
+            "event" => list![1, 100_000],
+        };
+        if !is_slow {
+            expected.extend(map! {
+                "arguments" => 1,
+                "iter" => both("x"),
+                "cli" => both("y"),
+                "subset" => 1,
+                "list" => map! {"web2" => "z"},
+                "event_returns" => both("later"),
+                "cached" => both("later"),
+            });
+        }
+        assert_eq!(done, Value::from(expected), "{release}: {err}");
+        let (_, data) = events.until("my/tag").await;
+        assert_eq!(data.get("n"), Some(&1.into()), "{release}");
+        // The command line of that release.
+        let words = ["-c", &system.etc(), "*", "test.ping", "--out=json", "--static"];
+        let (out, err) = run(&system, release, "salt", &words).await;
+        let answered = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
+        assert_eq!(answered, Value::from(map! {"web1" => true, "web2" => true}), "{release}");
+    }
+}
