@@ -232,6 +232,11 @@ fn job_return(
 
 fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid) -> Called {
     let Some(function) = minion.functions.get(fun) else {
+        let module = fun.split('.').next().unwrap_or_default();
+        if let Some(reason) = minion.custom.failure("modules", module) {
+            let message = format!("{} {reason}", CallError::NotAvailable(fun.to_owned()));
+            return Called::NotAvailable { message, similar: Map::new(), near: None };
+        }
         let similar = minion.functions.iter().filter(|known| known.full_name().starts_with(fun));
         let similar = similar.map(|known| (known.full_name().into(), usage::docstring(&known.docstring()).into()));
         let near = nearest(fun, minion.functions.iter().map(Function::full_name));

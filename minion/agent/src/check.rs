@@ -35,6 +35,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     }
     let error = config.encryption_algorithm.parse::<EncryptionAlgorithm>().err();
     findings.extend(error.map(|error| Finding::refused(format!("option 'encryption_algorithm': {error}"))));
+    findings.extend(brine_context::custom::check(config).map(Finding::refused));
     let error = config.signing_algorithm.parse::<SignatureAlgorithm>().err();
     findings.extend(error.map(|error| Finding::refused(format!("option 'signing_algorithm': {error}"))));
     match Entries::from_opts(&config.opts) {

@@ -286,7 +286,9 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
     if wrong.is_empty() {
         let full = full_name(chunk);
         let function = context.minion.states.get(&full);
-        let missing = match context.minion.rooms.unavailable(context, &chunk.state) {
+        let is_custom = context.minion.custom.has("states", &full);
+        let unavailable = || context.minion.rooms.unavailable(context, &chunk.state);
+        let missing = match (!is_custom).then(unavailable).flatten() {
             Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
             None => function.is_none().then(|| {
                 let failure = context.minion.custom.failure("states", &chunk.state);

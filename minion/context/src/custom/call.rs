@@ -10,6 +10,7 @@ use brine_python::{Call, PythonError, Services, Setup};
 use brine_value::{Map, Value, map};
 
 use super::CustomModules;
+use super::returned::verified;
 use crate::{Context, Job, Minion, StateContext};
 
 /// How many forms of the options are kept.
@@ -27,13 +28,18 @@ impl CustomModules {
     pub(super) fn call_state(&self, context: &StateContext, function: &str, args: Args) -> CallResult {
         let mut data = self.data(&context.call, context.test);
         let mut low = (*context.chunk).clone();
+        let (state, fun) = function.split_once('.').unwrap_or((function, ""));
         low.extend(map! {
-            "__id__" => &context.id, "__sls__" => &context.sls, "__env__" => &context.saltenv,
+            "state" => state,
+            "fun" => fun,
+            "__id__" => &context.id,
+            "__sls__" => &context.sls,
+            "__env__" => &context.saltenv,
         });
         data.push(("low", Arc::new(low)));
         let call = Call { kind: "states", function, args, data, ..Call::default() };
-        self.ask(&Running { context: &context.call, state: Some(context) }, call)
-            .map_err(|error| refusal(function, error))
+        let returned = self.ask(&Running { context: &context.call, state: Some(context) }, call);
+        returned.map_err(|error| refusal(function, error)).and_then(verified)
     }
 
     /// Returns the grains of people's own modules. Files and functions that fail are logged.

@@ -6,12 +6,14 @@
 //! | `mod.rs` | the files, and when Python is asked what is in them |
 //! | `describe.rs` | functions as Python describes them |
 //! | `call.rs` | calls of functions, grains and `#!py` files |
+//! | `returned.rs` | the check of what state functions return |
 //!
 //! Python starts only for a function that a file may have: one whose module is the name of a file, or stands in quotes
 //! in its text, as a `__virtualname__` does.
 
 mod call;
 mod describe;
+mod returned;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -104,6 +106,17 @@ impl CustomModules {
         self.all_files().of(kind).to_vec()
     }
 
+    /// Returns whether a function of this full name is one of these, by type (`modules` or `states`).
+    pub fn has(&self, kind: &str, name: &str) -> bool {
+        let module = name.split('.').next();
+        let is = |full: String| full == name;
+        self.may_have(kind, module)
+            && self.described().is_some_and(|described| match kind {
+                "modules" => described.modules.iter().any(|function| is(function.full_name())),
+                _ => described.states.iter().any(|function| is(function.full_name())),
+            })
+    }
+
     /// Returns why a module of this type (`modules` or `states`) is not there although it has a file, if so.
     pub fn failure(&self, kind: &str, module: &str) -> Option<String> {
         if !self.may_have(kind, Some(module)) {
@@ -155,6 +168,11 @@ impl CustomModules {
 
 /// Options as functions see them: those of a run or, empty, of the configuration; the `test` of the call; both together.
 type PassedOpts = (Arc<Map>, bool, Arc<Map>);
+
+/// Returns what is wrong with the option `python_host`, if anything is.
+pub fn check(config: &MinionConfig) -> Option<String> {
+    Settings::read(&config.python_host).err()
+}
 
 /// Returns the directory of the modules that are synced from the master.
 pub fn extension_modules(config: &MinionConfig) -> PathBuf {

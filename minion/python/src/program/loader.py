@@ -180,7 +180,7 @@ class Loader:
         if hasattr(module, "__globals__"):
             module.__globals__.update({
                 "__low__": low, "__env__": low.get("__env__", "base"), "__sls__": low.get("__sls__", ""),
-                "__instance_id__": low.get("__id__", ""), "__lowstate__": low,
+                "__instance_id__": low.get("__id__", ""), "__lowstate__": low, "__reqs__": low.get("__reqs__", {}),
             })
 
     def find(self, kind, name):
@@ -304,7 +304,7 @@ class VirtualFalse(Exception):
 
 def signature(function):
     """Returns the documentation, outputter and parameters of a function."""
-    about = {"doc": function.__doc__ or "", "args": [], "defaults": [], "varargs": False, "kwargs": False}
+    about = {"doc": inspect.cleandoc(function.__doc__ or ""), "args": [], "defaults": [], "varargs": False, "kwargs": False}
     module = sys.modules.get(getattr(function, "__module__", None))
     out = getattr(module, "__outputter__", {}).get(getattr(function, "__name__", ""))
     if isinstance(out, str):
