@@ -244,7 +244,7 @@ fn custom_states_run_and_their_results_are_checked() {
     minion.write("bad.sls", "a:\n  own.malformed: []\nb:\n  unknown.state: []\n");
     let bad = minion.call(&["state.apply", "bad"]);
     let comment = bad["own_|-a_|-a_|-malformed"]["comment"].as_str().unwrap();
-    assert!(comment.contains("Malformed state return, return must be a dict"), "{comment}");
+    assert!(comment.contains("Malformed state return. Data must be a dictionary type."), "{comment}");
 }
 
 #[test]

@@ -178,7 +178,7 @@ async fn states_and_grains_are_synced_by_a_highstate() {
     assert!(system.minion_log("m1").contains("no rack"), "the function that fails is logged");
 
     let wrong = run(&["state.single", "site.wrong", "x"]).to_string();
-    assert!(wrong.contains("return must be a dict"), "{wrong}");
+    assert!(wrong.contains("Data must be a dictionary type"), "{wrong}");
     assert!(run(&["sys.list_state_functions", "site"]).as_list().unwrap().contains(&"site.present".into()));
 }
 

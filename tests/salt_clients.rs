@@ -19,9 +19,20 @@ path, is_slow = sys.argv[1], sys.argv[2] == "slow"
 client = salt.client.LocalClient(path)
 pairs = lambda returns: sorted((name, one["ret"]) for part in returns for name, one in part.items())
 plain = lambda returns: sorted((name, one) for part in returns for name, one in part.items())
+
+
+def of_both(call):
+    """A client that leaves events unread may give up before it reads them."""
+    for _ in range(3 if is_slow else 1):
+        found = call()
+        if len(found) == 2:
+            break
+    return found
+
+
 done = {
-    "cmd": client.cmd("*", "test.ping", timeout=5),
-    "batch": plain(client.cmd_batch("*", "test.ping", batch="1")),
+    "cmd": of_both(lambda: client.cmd("*", "test.ping", timeout=5)),
+    "batch": of_both(lambda: plain(client.cmd_batch("*", "test.ping", batch="1"))),
 }
 if not is_slow:
     done.update({
@@ -90,8 +101,15 @@ async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
         assert_eq!(data.get("n"), Some(&1.into()), "{release}");
         // The command line of that release.
         let words = ["-c", &system.etc(), "*", "test.ping", "--out=json", "--static"];
-        let (out, err) = run(&system, release, "salt", &words).await;
-        let answered = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
-        assert_eq!(answered, Value::from(map! {"web1" => true, "web2" => true}), "{release}");
+        let wanted = Value::from(map! {"web1" => true, "web2" => true});
+        let mut answered = Value::Nil;
+        for _ in 0..if is_slow { 3 } else { 1 } {
+            let (out, err) = run(&system, release, "salt", &words).await;
+            answered = json::from_json(&out).unwrap_or_else(|_| panic!("{release}: {out}{err}"));
+            if answered == wanted {
+                break;
+            }
+        }
+        assert_eq!(answered, wanted, "{release}");
     }
 }

@@ -233,8 +233,7 @@ fn job_return(
 fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid) -> Called {
     let Some(function) = minion.functions.get(fun) else {
         let module = fun.split('.').next().unwrap_or_default();
-        if let Some(reason) = minion.custom.failure("modules", module) {
-            let message = format!("{} {reason}", CallError::NotAvailable(fun.to_owned()));
+        if let Some(message) = minion.custom.failure("modules", module) {
             return Called::NotAvailable { message, similar: Map::new(), near: None };
         }
         let similar = minion.functions.iter().filter(|known| known.full_name().starts_with(fun));

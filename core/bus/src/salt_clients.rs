@@ -18,7 +18,7 @@ use super::sockets;
 use super::{Bus, Filter, Subscription};
 
 /// How long a silent subscriber is taken for one of ZeroMQ: one in whose process Salt is installed, and any other.
-const SALT_PATIENCE: Duration = Duration::from_millis(20);
+const SALT_PATIENCE: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes around the body of an event: the keys, an empty head, headers.
 const AROUND: usize = 64;

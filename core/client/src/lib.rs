@@ -10,7 +10,7 @@ use brine_config::MasterConfig;
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, TokenRequest};
+use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, READS_NO_FILES, TokenRequest};
 use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// The timeout of requests that the master answers at once.
@@ -103,6 +103,8 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or refuses the job.
     pub async fn publish(&self, request: &PublishRequest) -> Result<Published, ClientError> {
+        let mut request = request.clone();
+        request.kwargs.insert(READS_NO_FILES.into(), true.into());
         let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
         let list = |name| -> Vec<String> {
             reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()

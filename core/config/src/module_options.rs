@@ -91,6 +91,12 @@ module_options! {
         /// Whether the pillar environment follows the environment of a state run.
         pillarenv_from_saltenv: "a boolean" bool = "False" false,
     }
+    "saltutil" {
+        /// The names of modules that `saltutil.sync_*` leaves out, by type.
+        extmod_blacklist: "a mapping of lists" Map = "{}" Map::new(),
+        /// The names of the only modules that `saltutil.sync_*` copies, by type.
+        extmod_whitelist: "a mapping of lists" Map = "{}" Map::new(),
+    }
     "aliases" {
         /// The file with the mail aliases.
         aliases_file as "aliases.file": "a path" PathBuf = "/etc/aliases" "/etc/aliases".into(),

@@ -21,7 +21,8 @@ pub fn minion_topic(id: &str) -> String {
     brine_digest::hex(Digest::Sha1.of(id))
 }
 
-/// The option by which a client says that it reads no files of jobs, as Salt's `LocalClient` does.
+/// The option in `kwargs` by which a client says that it reads no files of jobs, as Salt's `LocalClient` does. The
+/// master takes it out.
 pub const READS_NO_FILES: &str = "_reads_no_files";
 
 /// A client's request to publish a job.
@@ -107,7 +108,6 @@ impl PublishRequest {
         if let Some(proof) = &self.proof {
             proof.write(&mut kwargs);
         }
-        kwargs.insert(READS_NO_FILES.into(), true.into());
         map! {
             "cmd" => "publish",
             "tgt" => self.tgt.clone(),

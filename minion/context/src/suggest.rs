@@ -9,7 +9,7 @@ pub fn not_available(minion: &Minion, name: &str) -> String {
     let error = CallError::NotAvailable(name.to_owned());
     let module = name.split('.').next().unwrap_or_default();
     if let Some(reason) = minion.custom.failure("modules", module) {
-        return format!("{error} {reason}");
+        return reason;
     }
     if minion.functions.get(name).is_none() && minion.states.get(name).is_some() {
         return format!("{error} It is a state: call state.single with {name} and its arguments");

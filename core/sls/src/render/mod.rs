@@ -135,7 +135,9 @@ impl Sls {
             steps.remove(0);
         }
         // For templates line numbers count from the start of the file.
-        if steps.contains(&Renderer::Jinja) || steps.iter().skip(1).any(|step| *step == Renderer::Python) {
+        if steps.contains(&Renderer::Jinja)
+            || steps.iter().skip(usize::from(!is_template)).any(|step| *step == Renderer::Python)
+        {
             return Err(not_available());
         }
         Ok(Sls { name: name.to_owned(), template, source: text, steps, gpg: Arc::default() })

@@ -7,15 +7,15 @@ use brine_value::Value;
 pub(super) fn verified(result: Value) -> CallResult {
     let wrong = |message: String| Err(CallError::Exception(message));
     let Value::Map(mut result) = result else {
-        return wrong("Malformed state return, return must be a dict".into());
+        return wrong("Malformed state return. Data must be a dictionary type.".into());
     };
     let missing: Vec<&str> =
         ["name", "result", "changes", "comment"].into_iter().filter(|key| !result.contains_key(*key)).collect();
     if !missing.is_empty() {
         return wrong(format!("The following keys were not present in the state return: {}", missing.join(",")));
     }
-    if !matches!(result.get("result"), Some(Value::Nil | Value::Bool(_))) {
-        return wrong("The 'result' key in the state return must be True, False or None".into());
+    if let Some(done) = result.get_mut("result").filter(|done| !done.is_nil()) {
+        *done = done.is_truthy().into();
     }
     if result.get("changes").is_some_and(|changes| changes.as_map().is_none()) {
         return wrong("'Changes' should be a dictionary.".into());
@@ -44,8 +44,10 @@ mod tests {
     fn results_of_custom_states_are_checked() {
         let good = map! {"name" => "a", "result" => true, "changes" => map! {}, "comment" => list!["b", "c"]};
         assert_eq!(verified(good.clone().into()).unwrap().get("comment"), Some(&"b\nc".into()));
+        let mut loose = good.clone();
+        loose.insert("result".into(), "yes".into());
+        assert_eq!(verified(loose.into()).unwrap().get("result"), Some(&true.into()));
         for (key, value, error) in [
-            ("result", Some(Value::from("yes")), "must be True, False or None"),
             ("changes", Some(list![]), "should be a dictionary"),
             ("comment", None, "not present in the state return: comment"),
         ] {

@@ -5,6 +5,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import inspect
+import logging
 import os
 import sys
 import threading
@@ -206,8 +207,10 @@ class Loader:
                         del self.loaded[kind]
                         raise
                     about = describe_error(error)
-                    unwilling = isinstance(error, VirtualFalse)
-                    errors[stem] = str(error) if unwilling else "%s: %s: %s" % (path, about["class"], about["message"])
+                    # What these say is clear without the name of the class.
+                    is_clear = isinstance(error, (VirtualFalse, ImportError))
+                    errors[stem] = about["message"] if is_clear else "%s: %s" % (about["class"], about["message"])
+                    logging.getLogger(__name__).debug("%s is not loaded", path, exc_info=True)
             return found
 
     def dunders(self, kind):

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
+use brine_config::opts::modules;
 use brine_context::Context;
 use brine_context::custom::extension_modules;
 use brine_function::arguments::names;
@@ -217,7 +218,9 @@ sync_functions! {
 pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
     let mut source = Source::new(context, &args)?;
     let mut all = Map::new();
-    for kind in KINDS {
+    let is_masterless = context.config().file_client == "local";
+    let more: (&[&str], &[&str]) = if is_masterless { (&["tops"], &["pillar", "wrapper"]) } else { (&[], &[]) };
+    for kind in more.0.iter().chain(KINDS).chain(more.1) {
         all.insert((*kind).into(), source.sync(kind)?);
     }
     let has_grains = all.get("grains").is_some_and(Value::is_truthy);
@@ -308,15 +311,15 @@ impl<'a> Source<'a> {
 
     /// Whether a module may be synced by the lists of the call, or else of the configuration.
     fn is_asked(&self, kind: &str, module: &str) -> bool {
-        let of_opts = |name: &str| self.context.config().opts.get(name).cloned().unwrap_or_default();
-        let list = |given: &Value, name: &str| match if given.is_nil() { of_opts(name) } else { given.clone() } {
+        let opts = &self.context.config().opts;
+        let list = |given: &Value, of_opts: Map| match if given.is_nil() { of_opts.into() } else { given.clone() } {
             Value::Map(by_type) => by_type.get(kind).map(names),
             Value::Nil => None,
             all => Some(names(&all)),
         };
         let has = |list: Vec<String>| list.iter().any(|one| one == module);
-        let only = list(&self.args.extmod_whitelist, "extmod_whitelist").filter(|list| !list.is_empty());
-        only.is_none_or(has) && !list(&self.args.extmod_blacklist, "extmod_blacklist").is_some_and(has)
+        let only = list(&self.args.extmod_whitelist, modules::extmod_whitelist(opts)).filter(|list| !list.is_empty());
+        only.is_none_or(has) && !list(&self.args.extmod_blacklist, modules::extmod_blacklist(opts)).is_some_and(has)
     }
 
     /// Loads the modules anew if a file has changed.
