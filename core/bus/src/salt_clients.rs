@@ -63,7 +63,7 @@ fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Tran
             msgpack::scan(&buffer[skip..skip + length], |entry| keep_body(&mut body, entry)).map_err(malformed)?;
             length
         }
-        // The length of the mapping is what is read of it.
+        // The mapping ends where the scan stops.
         None => match msgpack::scan(buffer, |entry| keep_body(&mut body, entry)) {
             Ok(_) => buffer.len(),
             Err(UnpackError::Trailing(rest)) => buffer.len() - rest,

@@ -81,7 +81,7 @@ impl EventSockets {
     }
 }
 
-/// Publishes received events; those that are invalid are counted and logged.
+/// Publishes received events. Invalid events are counted and logged.
 pub(crate) async fn take(bus: Bus, frames: Vec<Bytes>) {
     for frame in frames {
         let result = match Event::from_frame(frame) {

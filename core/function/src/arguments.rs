@@ -65,7 +65,7 @@ fn keyword(word: &str) -> Option<(&str, &str)> {
     (leads && rest && !text.starts_with('=')).then_some((name, text))
 }
 
-/// Returns names as a list: they are given as a list, or separated by commas; nothing stands for no names.
+/// Returns a list of names. The value is a list, or text with commas between the names; null is an empty list.
 pub fn names(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().map(ToString::to_string).collect(),

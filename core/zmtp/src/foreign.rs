@@ -1,4 +1,4 @@
-//! Peers on a unix socket that do not speak ZeroMQ: told apart by what they send first, and handed to the service.
+//! Peers on a unix socket that do not speak ZeroMQ: detected by their first bytes, and handed to the service.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const GREETING: u8 = 0xff;
 pub struct ForeignStream {
     /// The connection.
     pub stream: UnixStream,
-    /// What the peer has sent so far.
+    /// The bytes that the peer has sent so far.
     pub begun: BytesMut,
 }
 
@@ -28,7 +28,7 @@ pub enum Patience {
     For(Duration),
 }
 
-/// A connection before its handshake, by what its peer has sent.
+/// A connection before its handshake, by the protocol of its peer.
 pub(super) enum Sniffed {
     ZeroMq(ReadHalf, WriteHalf, BytesMut),
     Foreign(ForeignStream),

@@ -1,4 +1,4 @@
-//! Calls of people's own functions, and what these see and may call of Brine.
+//! Calls of people's own functions, with the data and the services of Brine for them.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl CustomModules {
         Setup { files: (*self.all_files()).clone(), functions: functions.into_iter().collect() }
     }
 
-    /// Returns what functions see. Mappings are passed to Python once, as long as they stay the same ones.
+    /// Returns the data of a call. Mappings are passed to Python once, as long as they stay the same ones.
     fn data(&self, context: &Context, test: bool) -> Vec<(&'static str, Arc<Map>)> {
         vec![("opts", self.opts(context, test)), ("grains", context.grains()), ("pillar", context.pillar())]
     }
@@ -141,7 +141,7 @@ fn refusal(function: &str, error: PythonError) -> CallError {
     }
 }
 
-/// A function that runs, and what it calls of Brine.
+/// The services of Brine for a running function.
 struct Running<'a> {
     context: &'a Context,
     state: Option<&'a StateContext>,

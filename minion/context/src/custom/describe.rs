@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::{CustomModules, Errors};
 use crate::{Context, Minion, StateContext};
 
-/// What Python says about the files.
+/// The functions and the errors of the files.
 #[derive(Default)]
 pub struct Described {
     pub modules: Vec<&'static Function<Context>>,
@@ -67,8 +67,8 @@ impl CustomModules {
     }
 }
 
-/// Functions by what is known of them. They stay for the life of the process, as the built-in ones, each once: a sync
-/// that changes nothing of a function adds nothing.
+/// Functions by their description. They live as long as the process, as the built-in ones do; a sync that changes nothing
+/// of a function adds nothing.
 type Interned<C> = LazyLock<Mutex<HashMap<String, &'static Function<C>>>>;
 
 static MODULES: Interned<Context> = LazyLock::new(Mutex::default);

@@ -3,13 +3,13 @@
 //!
 //! | file | owns |
 //! |---|---|
-//! | `mod.rs` | the files, and when Python is asked what is in them |
+//! | `mod.rs` | the files, and the condition for asking Python about them |
 //! | `describe.rs` | functions as Python describes them |
 //! | `call.rs` | calls of functions, grains and `#!py` files |
-//! | `returned.rs` | the check of what state functions return |
+//! | `returned.rs` | the check of the results of state functions |
 //!
-//! Python starts only for a function that a file may have: one whose module is the name of a file, or stands in quotes
-//! in its text, as a `__virtualname__` does.
+//! Python starts only for a function that a file may have: its module is the name of a file, or occurs in quotes in the
+//! text of one, as a `__virtualname__` does.
 
 mod call;
 mod describe;
@@ -147,7 +147,7 @@ impl CustomModules {
         *state.candidates.entry((*kind, module.to_owned())).or_insert_with(found)
     }
 
-    /// Returns what Python says about the files; `None` while it is being asked.
+    /// Returns the description of the files; `None` while Python is asked for it.
     fn described(&self) -> Option<Arc<Described>> {
         let state = self.state.lock();
         if let Some(described) = &state.borrow().described {
@@ -169,7 +169,7 @@ impl CustomModules {
 /// Options as functions see them: those of a run or, empty, of the configuration; the `test` of the call; both together.
 type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 
-/// Returns what is wrong with the option `python_host`, if anything is.
+/// Returns the error of the option `python_host`, if it is invalid.
 pub fn check(config: &MinionConfig) -> Option<String> {
     Settings::read(&config.python_host).err()
 }

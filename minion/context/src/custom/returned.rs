@@ -1,4 +1,4 @@
-//! The check of what people's own state functions return.
+//! The check of the results of people's own state functions.
 
 use brine_function::{CallError, CallResult};
 use brine_value::Value;

@@ -257,7 +257,7 @@ impl<'a> Source<'a> {
         Ok(Source { context, args, files, is_changed: false })
     }
 
-    /// Copies the files of one type, and removes those that are gone. Returns the new and changed modules.
+    /// Copies the files of one type, and removes files that the server no longer has. Returns the new and changed modules.
     fn sync(&mut self, kind: &str) -> CallResult {
         let directory = extension_modules(self.context.config()).join(kind);
         let prefix = format!("_{kind}/");
