@@ -1,6 +1,6 @@
 //! `file`: execution functions on files.
 //!
-//! This file has general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `places.rs`
+//! This file has general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `operations.rs`
 //! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs`
 //! backups. `edit.rs`, `line.rs` and `diff.rs` work on texts alone, and are used by the states, too.
 
@@ -13,9 +13,9 @@ pub(super) mod find;
 pub(crate) mod flags;
 pub(crate) mod line;
 mod nodes;
+pub(super) mod operations;
 pub(super) mod owners;
 pub mod patch;
-pub(super) mod places;
 mod search;
 mod sed;
 pub(crate) mod state;
@@ -45,7 +45,7 @@ pub(super) static ROOM: Room = Room {
         flags::FUNCTIONS,
         owners::FUNCTIONS,
         patch::FUNCTIONS,
-        places::FUNCTIONS,
+        operations::FUNCTIONS,
     ],
     states: &[state::FUNCTIONS, state::edits::FUNCTIONS],
     ..Room::EMPTY
@@ -284,7 +284,7 @@ pub fn join(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' file.normpath 'a/b/c/..'
 #[function]
 pub fn normpath(_context: &Context, path: String) -> CallResult {
-    Ok(places::normal(Path::new(&path)).display().to_string().into())
+    Ok(operations::normal(Path::new(&path)).display().to_string().into())
 }
 
 /// Return the name of the parent directory: `..`.

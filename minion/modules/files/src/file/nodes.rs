@@ -8,8 +8,8 @@ use brine_host::paths::expand;
 use brine_value::{Map, Value, list, map};
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
 
+use super::operations::makedirs;
 use super::owners::check_perms;
-use super::places::makedirs;
 use super::{at, invalid, is_test};
 
 /// Create a character device (`c`), a block device (`b`) or a named pipe (`p`), and its parent directories.

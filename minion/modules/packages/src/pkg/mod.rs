@@ -1,12 +1,13 @@
 //! `pkg`: packages of this host.
 //!
 //! `manager.rs` defines the interface of package managers; apt, dnf, zypper, apk and pacman implement it, one file
-//! or directory each. Code shared by functions and states is in `work.rs`, version requirements in `versions.rs`.
+//! or directory each. Code shared by functions and states is in `install.rs`, version requirements in `versions.rs`.
 
 mod apk;
 mod apt;
 mod dnf;
 mod holds;
+mod install;
 mod manager;
 mod options;
 mod pacman;
@@ -15,13 +16,13 @@ mod repositories;
 mod rpm;
 pub(crate) mod state;
 mod versions;
-mod work;
 mod zypper;
 
 use brine_context::Room;
 
 #[cfg(test)]
 pub use holds::HoldResult;
+pub use install::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
 pub use manager::{Desired, Locks, Operation, Packages, Repositories, Versions, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};
@@ -29,10 +30,15 @@ pub use options::Options;
 #[cfg(test)]
 pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
-pub use work::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
 
 pub(super) static ROOM: Room = Room {
-    functions: &[apt::keys::FUNCTIONS, holds::FUNCTIONS, queries::FUNCTIONS, repositories::FUNCTIONS, work::FUNCTIONS],
+    functions: &[
+        apt::keys::FUNCTIONS,
+        holds::FUNCTIONS,
+        queries::FUNCTIONS,
+        repositories::FUNCTIONS,
+        install::FUNCTIONS,
+    ],
     states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],
     aggregate: Some(("pkg", state::aggregate)),
     ..Room::EMPTY

@@ -1,7 +1,7 @@
 //! `user`: states of users.
 
+mod desired;
 mod present;
-mod wanted;
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::{Account, Accounts};
 use brine_value::{Map, Value, map};
 
-use self::wanted::{Desired, GECOS};
+use self::desired::{Desired, GECOS};
 use crate::shadow::{self, Shadow};
 use crate::user::describe;
 

@@ -6,8 +6,8 @@ use brine_host::accounts::Accounts;
 use brine_host::passwords;
 use brine_value::Value;
 
+use super::desired::Desired;
 use super::present_state;
-use super::wanted::Desired;
 use crate::shadow::Shadow;
 use brine_function::arguments::names;
 
