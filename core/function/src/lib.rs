@@ -32,7 +32,7 @@
 //!     force: bool,
 //! }
 //!
-//! /// Copy a file. A function with many arguments takes them as a struct.
+//! /// Copy a file. A function with many arguments takes them as a struct, as do functions that share arguments.
 //! #[function]
 //! fn copy(_context: &u32, #[args] args: CopyArgs) -> CallResult {
 //!     Ok(Value::from(format!("{} {}", args.source, args.force)))
@@ -71,22 +71,44 @@
 //! }
 //! # assert!(FUNCTIONS.is_empty());
 //! ```
+//!
+//! Nor do parameters out of order, also where some come from a struct:
+//!
+//! ```compile_fail
+//! # use brine_function::{Args, CallResult, Function, function, registry};
+//! # use brine_value::Map;
+//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [all]);
+//!
+//! #[derive(Args)]
+//! struct Rest {
+//!     #[keywords]
+//!     kwargs: Map,
+//! }
+//!
+//! #[function]
+//! fn all(_context: &u32, #[args] rest: Rest, name: String) -> CallResult {
+//!     Ok((rest.kwargs.len().to_string() + &name).into())
+//! }
+//! # assert!(!FUNCTIONS.is_empty());
+//! ```
 
 // The macros name this crate by its path, also in its own tests.
 #[cfg(test)]
 extern crate self as brine_function;
 
 mod binder;
+mod param;
 #[cfg(test)]
 mod tests;
 
 pub mod arguments;
 
 use brine_text::nearest::nearest_within;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{Map, Value};
 
 pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
+pub use param::{Arguments, Param, ParamKind, count, joined};
 
 /// A function that is called by name, with a context `C` from its host.
 pub struct Function<C: 'static> {
@@ -106,67 +128,6 @@ pub struct Function<C: 'static> {
 
 /// The result of a call.
 pub type CallResult = Result<Value, CallError>;
-
-/// One parameter of a function.
-pub struct Param {
-    /// The name.
-    pub name: &'static str,
-    /// How it takes values.
-    pub kind: ParamKind,
-    /// The expected type, such as `a mapping`.
-    pub expected: &'static str,
-    /// Documentation, line by line.
-    pub doc: &'static [&'static str],
-}
-
-impl Param {
-    /// Returns a required parameter.
-    pub const fn required<T: FromValue>(name: &'static str, doc: &'static [&'static str]) -> Self {
-        Param { name, kind: ParamKind::Required, expected: T::EXPECTED, doc }
-    }
-
-    /// Returns an optional parameter.
-    pub const fn optional<T: FromValue>(
-        name: &'static str,
-        default: fn() -> Value,
-        doc: &'static [&'static str],
-    ) -> Self {
-        Param { name, kind: ParamKind::Optional(default), expected: T::EXPECTED, doc }
-    }
-
-    /// Returns `*args`.
-    pub const fn rest(name: &'static str, doc: &'static [&'static str]) -> Self {
-        Param { name, kind: ParamKind::Rest, expected: "anything", doc }
-    }
-
-    /// Returns `**kwargs`.
-    pub const fn keywords(name: &'static str, doc: &'static [&'static str]) -> Self {
-        Param { name, kind: ParamKind::Keywords, expected: "anything", doc }
-    }
-}
-
-/// The arguments of a function as a struct: implemented by `#[derive(Args)]`.
-pub trait Arguments: Sized {
-    /// The fields as parameters, in order.
-    const PARAMS: &'static [Param];
-
-    /// Binds the arguments of a call to the fields.
-    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
-}
-
-/// How a parameter takes values.
-pub enum ParamKind {
-    /// Must be given.
-    Required,
-    /// May be left out.
-    Optional(fn() -> Value),
-    /// May be left out; the default is known only while the program runs.
-    Given(&'static Value),
-    /// `*args`: takes all further positional values.
-    Rest,
-    /// `**kwargs`: takes all further keyword values.
-    Keywords,
-}
 
 /// The arguments of a call.
 #[derive(Debug, Clone, Default, PartialEq)]

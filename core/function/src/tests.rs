@@ -6,7 +6,7 @@ use super::*;
 
 pub struct Host;
 
-static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy]);
+static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy, rename]);
 
 /// Gives its argument back.
 ///
@@ -39,6 +39,15 @@ fn all(_ctx: &Host, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallRe
 struct CopyArgs {
     /// Path of the file to copy.
     source: String,
+    #[args]
+    how: HowArgs,
+    #[keywords]
+    more: Map,
+}
+
+/// Arguments of several functions.
+#[derive(Args)]
+struct HowArgs {
     /// Type of the copy.
     ///
     /// `hard` makes a hard link.
@@ -46,8 +55,12 @@ struct CopyArgs {
     r#type: Option<String>,
     #[default(2)]
     tries: u16,
-    #[keywords]
-    more: Map,
+}
+
+/// Moves a file.
+#[function]
+fn rename(_ctx: &Host, #[args] how: HowArgs, #[default] source: String, #[rest] more: Vec<Value>) -> CallResult {
+    Ok(list![how.r#type, how.tries, source, more])
 }
 
 /// Copies a file.
@@ -57,7 +70,7 @@ struct CopyArgs {
 ///     salt '*' demo.copy /a
 #[function]
 fn copy(_ctx: &Host, #[args] args: CopyArgs) -> CallResult {
-    Ok(list![args.source, args.r#type, args.tries, args.more])
+    Ok(list![args.source, args.how.r#type, args.how.tries, args.more])
 }
 
 fn call(name: &str, positional: Vec<Value>, keyword: Map) -> Result<Value, String> {
@@ -80,6 +93,9 @@ fn arguments_are_bound_by_position_and_name() {
     );
     let copied = call("demo.copy", vec!["/a".into()], map! {"type" => "hard", "x" => 1});
     assert_eq!(copied, Ok(list!["/a", "hard", 2, map! {"x" => 1}]));
+    let renamed = call("demo.rename", vec![Value::Nil, 3.into(), "/a".into(), 4.into()], Map::new());
+    assert_eq!(renamed, Ok(list![Value::Nil, 3, "/a", list![4]]));
+    assert_eq!(call("demo.rename", vec![], map! {"tries" => 3}), Ok(list![Value::Nil, 3, "", list![]]));
 }
 
 #[test]
@@ -141,7 +157,7 @@ fn documentation_comes_from_the_declaration() {
     assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
     assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));
     let names: Vec<_> = registry.iter().map(|f| f.name).collect();
-    assert_eq!(names, ["all", "copy", "echo", "find", "true"]);
+    assert_eq!(names, ["all", "copy", "echo", "find", "rename", "true"]);
 }
 
 #[test]

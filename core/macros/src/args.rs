@@ -23,14 +23,13 @@ pub fn expand(item: DeriveInput) -> Result<TokenStream> {
         parameters.push(Parameter::new(&field.attrs, ident, &field.ty)?);
         names.push(ident);
     }
-    parameter::check_order(&parameters, name)?;
-    let descriptions = parameters.iter().map(Parameter::description);
+    let descriptions = parameter::descriptions(&parameters);
     let values = parameters.iter().map(Parameter::value);
     let runtime = runtime();
     Ok(quote! {
         #[automatically_derived]
         impl #runtime::Arguments for #name {
-            const PARAMS: &'static [#runtime::Param] = &[#(#descriptions),*];
+            const PARAMS: &'static [#runtime::Param] = #descriptions;
 
             fn bind(bound: &mut #runtime::Binder) -> ::core::result::Result<Self, #runtime::CallError> {
                 ::core::result::Result::Ok(#name { #(#names: #values),* })

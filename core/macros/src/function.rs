@@ -4,6 +4,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
+use syn::spanned::Spanned;
 use syn::{Error, FnArg, ItemFn, LitStr, Pat, PatType, Result, Type};
 
 use crate::parameter::{self, Parameter};
@@ -32,8 +33,9 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let context = context(inputs.next(), &function)?;
     let inputs: Vec<&mut PatType> = inputs.map(typed).collect::<Result<_>>()?;
     let many = inputs.len() + 1 >= MANY;
-    let arguments = Arguments::read(inputs, &function)?;
-    let (params, values) = (arguments.params(), arguments.values());
+    let parameters = read(inputs)?;
+    let params = parameter::descriptions(&parameters);
+    let values = parameters.iter().map(Parameter::value);
 
     let runtime = runtime();
     let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
@@ -81,59 +83,23 @@ impl Options {
     }
 }
 
-/// The parameters after the context.
-enum Arguments {
-    Each(Vec<Parameter>),
-    Struct(Box<Type>),
-}
-
-impl Arguments {
-    /// Parses the parameters and removes their attributes, which are unknown to the compiler.
-    fn read(inputs: Vec<&mut PatType>, function: &Ident) -> Result<Self> {
-        let mut parameters = Vec::new();
-        let count = inputs.len();
-        for input in inputs {
-            let attributes = std::mem::take(&mut input.attrs);
-            if attributes.iter().any(|attribute| attribute.path().is_ident("args")) {
-                if count > 1 {
-                    return Err(Error::new_spanned(&input.ty, "#[args] must be the only argument"));
-                }
-                return Ok(Arguments::Struct(input.ty.clone()));
+/// Parses the parameters after the context and removes their attributes, which are unknown to the compiler.
+fn read(inputs: Vec<&mut PatType>) -> Result<Vec<Parameter>> {
+    let mut parameters = Vec::new();
+    for input in inputs {
+        let attributes = std::mem::take(&mut input.attrs);
+        let unnamed = Ident::new("args", input.ty.span());
+        let name = match &*input.pat {
+            Pat::Ident(pattern) => &pattern.ident,
+            _ if attributes.iter().any(|attribute| attribute.path().is_ident("args")) => &unnamed,
+            pattern => {
+                return Err(Error::new_spanned(pattern, "expected a name, as callers give the argument by name"));
             }
-            let Pat::Ident(pattern) = &*input.pat else {
-                return Err(Error::new_spanned(&input.pat, "expected a name, as callers give the argument by name"));
-            };
-            parameters.push(Parameter::new(&attributes, &pattern.ident, &input.ty)?);
-            input.attrs = attributes.into_iter().filter(|attribute| !parameter::is_own(attribute)).collect();
-        }
-        parameter::check_order(&parameters, function)?;
-        Ok(Arguments::Each(parameters))
+        };
+        parameters.push(Parameter::new(&attributes, name, &input.ty)?);
+        input.attrs = attributes.into_iter().filter(|attribute| !parameter::is_own(attribute)).collect();
     }
-
-    /// Returns the expression of the list of `Param`s.
-    fn params(&self) -> TokenStream {
-        match self {
-            Arguments::Each(parameters) => {
-                let descriptions = parameters.iter().map(Parameter::description);
-                quote!(&[#(#descriptions),*])
-            }
-            Arguments::Struct(ty) => {
-                let runtime = runtime();
-                quote!(<#ty as #runtime::Arguments>::PARAMS)
-            }
-        }
-    }
-
-    /// Returns the expressions that the function is called with.
-    fn values(&self) -> Vec<TokenStream> {
-        match self {
-            Arguments::Each(parameters) => parameters.iter().map(Parameter::value).collect(),
-            Arguments::Struct(ty) => {
-                let runtime = runtime();
-                vec![quote!(<#ty as #runtime::Arguments>::bind(bound)?)]
-            }
-        }
-    }
+    Ok(parameters)
 }
 
 /// Returns the type of the context: the first parameter is a reference to it.

@@ -28,7 +28,10 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// - `#[default]` or `#[default(EXPRESSION)]`: optional,
 /// - `#[rest]`: all further positional values, a `Vec<Value>`,
 /// - `#[keywords]`: all further keyword values, a `Map`,
-/// - `#[args]`: a struct with `#[derive(Args)]`, as the only argument.
+/// - `#[args]`: a struct with `#[derive(Args)]`, whose fields are parameters here.
+///
+/// Named parameters come first, then at most one `#[rest]`, then at most one `#[keywords]`; another order does not
+/// compile.
 ///
 /// The macro leaves the function as it is and adds a constant beside it, `FUNCTION_<NAME>`, for `registry!`. A function
 /// that no `registry!` lists does not compile: "constant `FUNCTION_<NAME>` is never used".
@@ -41,8 +44,9 @@ pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a struct the parameters of a function, for functions with many of them.
 ///
 /// Each field is a parameter. Its documentation comment describes the argument in `sys.doc`; it has the attributes of
-/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[rest]`, `#[keywords]`.
-#[proc_macro_derive(Args, attributes(default, rest, keywords))]
+/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[rest]`, `#[keywords]`, and `#[args]` for a struct of arguments
+/// that several functions share.
+#[proc_macro_derive(Args, attributes(default, rest, keywords, args))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     args::expand(item).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -25,17 +25,8 @@ enum Kind {
     Rest,
     /// Takes all further keyword values.
     Keywords,
-}
-
-impl Kind {
-    /// Returns the rank in the order of parameters: named ones first, then `#[rest]`, then `#[keywords]`.
-    fn place(&self) -> u8 {
-        match self {
-            Kind::Required | Kind::Optional(_) => 0,
-            Kind::Rest => 1,
-            Kind::Keywords => 2,
-        }
-    }
+    /// The parameters that are the fields of its type.
+    Group,
 }
 
 impl Parameter {
@@ -52,6 +43,9 @@ impl Parameter {
             } else if path.is_ident("keywords") {
                 attribute.meta.require_path_only()?;
                 Kind::Keywords
+            } else if path.is_ident("args") {
+                attribute.meta.require_path_only()?;
+                Kind::Group
             } else {
                 continue;
             };
@@ -67,12 +61,13 @@ impl Parameter {
         })
     }
 
-    /// Returns the expression of the `Param` that describes this parameter.
-    pub fn description(&self) -> TokenStream {
+    /// Returns the expression of the `Param`s that describe this parameter: one, or those of a group.
+    fn descriptions(&self) -> TokenStream {
         let Parameter { name, ty, kind, doc } = self;
         let runtime = runtime();
         let doc = quote!(&[#(#doc),*]);
-        match kind {
+        let description = match kind {
+            Kind::Group => return quote!(<#ty as #runtime::Arguments>::PARAMS),
             Kind::Required => quote!(#runtime::Param::required::<#ty>(#name, #doc)),
             Kind::Optional(default) => quote! {
                 #runtime::Param::optional::<#ty>(
@@ -86,7 +81,8 @@ impl Parameter {
             },
             Kind::Rest => quote!(#runtime::Param::rest(#name, #doc)),
             Kind::Keywords => quote!(#runtime::Param::keywords(#name, #doc)),
-        }
+        };
+        quote!(&[#description])
     }
 
     /// Returns the expression that takes the value of this parameter from a `Binder` called `bound`.
@@ -97,25 +93,24 @@ impl Parameter {
             Kind::Optional(default) => quote!(bound.take::<#ty>(#name, ::core::option::Option::Some(#default))?),
             Kind::Rest => quote!(bound.rest()),
             Kind::Keywords => quote!(bound.keywords()),
+            Kind::Group => {
+                let runtime = runtime();
+                quote!(<#ty as #runtime::Arguments>::bind(bound)?)
+            }
         }
     }
 }
 
-/// Checks that named parameters come first, then `#[rest]`, then `#[keywords]`, each of these once.
-pub fn check_order(parameters: &[Parameter], at: &Ident) -> Result<()> {
-    let out_of_place = parameters.windows(2).find(|pair| {
-        let (left, right) = (pair[0].kind.place(), pair[1].kind.place());
-        left > right || (left == right && left > 0)
-    });
-    match out_of_place {
-        Some([_, wrong]) => {
-            let message = format!(
-                "`{}` is out of order: expected named parameters, then at most one #[rest], then at most one #[keywords]",
-                wrong.name
-            );
-            Err(Error::new(at.span(), message))
+/// Returns the expression of the list of the `Param`s of these parameters. Parameters out of order do not compile.
+pub fn descriptions(parameters: &[Parameter]) -> TokenStream {
+    let runtime = runtime();
+    let parts = parameters.iter().map(Parameter::descriptions);
+    quote! {
+        {
+            const PARTS: &[&[#runtime::Param]] = &[#(#parts),*];
+            const ALL: [#runtime::Param; #runtime::count(PARTS)] = #runtime::joined(PARTS);
+            &ALL
         }
-        _ => Ok(()),
     }
 }
 

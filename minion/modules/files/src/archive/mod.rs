@@ -184,9 +184,9 @@ pub fn cmd_zip(
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
-/// The arguments of `archive.cmd_unzip`.
+/// The arguments of `archive.cmd_unzip`, and of `archive.unzip` with another.
 #[derive(Args)]
-pub struct CmdUnzipArgs {
+pub struct ZipArgs {
     /// Path of the archive.
     zip_file: String,
     /// Directory to extract into.
@@ -194,13 +194,13 @@ pub struct CmdUnzipArgs {
     /// Paths of the archive to leave out.
     #[default]
     excludes: Value,
-    /// Further options of `unzip`.
+    /// Further options of the program `unzip`; ignored by `archive.unzip`.
     #[default]
     options: Option<String>,
     /// Template engine that renders the paths.
     #[default]
     template: Option<String>,
-    /// User to extract as.
+    /// User to extract as; only for `archive.cmd_unzip`.
     #[default]
     runas: Option<String>,
     /// Highest number of returned files, or `true` for 100.
@@ -217,7 +217,7 @@ pub struct CmdUnzipArgs {
 ///
 ///     salt '*' archive.cmd_unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
 #[function]
-pub fn cmd_unzip(context: &Context, #[args] args: CmdUnzipArgs) -> CallResult {
+pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
     let mut words = vec!["unzip".to_owned()];
     if args.password.is_truthy() {
         words.extend(["-P".to_owned(), args.password.to_string()]);
@@ -243,28 +243,8 @@ pub fn cmd_unzip(context: &Context, #[args] args: CmdUnzipArgs) -> CallResult {
 /// The arguments of `archive.unzip`.
 #[derive(Args)]
 pub struct UnzipArgs {
-    /// Path of the archive.
-    zip_file: String,
-    /// Directory to extract into.
-    dest: String,
-    /// Paths of the archive to leave out.
-    #[default]
-    excludes: Value,
-    /// Accepted and ignored.
-    #[default]
-    options: Option<String>,
-    /// Template engine that renders the paths.
-    #[default]
-    template: Option<String>,
-    /// Not supported: `archive.cmd_unzip` extracts as another user.
-    #[default]
-    runas: Option<String>,
-    /// Highest number of returned files, or `true` for 100.
-    #[default(false.into())]
-    trim_output: Value,
-    /// Password of the archive.
-    #[default]
-    password: Value,
+    #[args]
+    archive: ZipArgs,
     /// Whether files get their permissions.
     #[default(true)]
     extract_perms: bool,
@@ -277,26 +257,27 @@ pub struct UnzipArgs {
 ///     salt '*' archive.unzip /tmp/zipfile.zip /home/strongbad/ excludes=file_1,file_2
 #[function]
 pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
-    _ = args.options;
-    let render = |text: String| match &args.template {
+    _ = args.archive.options;
+    let render = |text: String| match &args.archive.template {
         Some(_) => {
             let rendering = brine_state::Source::new(context, context.pillar());
             rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
         }
         None => Ok(text),
     };
-    if args.runas.is_some() {
+    if args.archive.runas.is_some() {
         return Err(CallError::Execution(
             "archive.unzip works as the minion's own user: use archive.cmd_unzip with runas".into(),
         ));
     }
-    let (zip_file, dest, excludes) = (render(args.zip_file)?, render(args.dest)?, names(&args.excludes));
-    let password = args.password.is_truthy().then(|| args.password.to_string());
+    let (zip_file, dest, excludes) =
+        (render(args.archive.zip_file)?, render(args.archive.dest)?, names(&args.archive.excludes));
+    let password = args.archive.password.is_truthy().then(|| args.archive.password.to_string());
     let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: args.extract_perms };
     let files = how
         .unpack(Path::new(&zip_file), Path::new(&dest))
         .map_err(|error| CallError::Execution(format!("Exception encountered unpacking zipfile: {error}")))?;
-    Ok(trimmed(files, &args.trim_output).into())
+    Ok(trimmed(files, &args.archive.trim_output).into())
 }
 
 /// Return whether a ZIP archive requires a password.

@@ -10,7 +10,7 @@ use brine_value::Value;
 
 use super::diff::unified;
 use super::edit::{self, Block, Replacing, compile};
-use super::line::{self, Line};
+use super::line::{self, Line, PositionArgs};
 use super::{at, invalid, is_test};
 
 /// Execution functions of `file`.
@@ -223,18 +223,8 @@ pub struct LineArgs {
     /// Text or regular expression of the line to replace or delete.
     #[default]
     r#match: Option<String>,
-    /// `ensure`, `replace`, `delete` or `insert`.
-    #[default]
-    mode: Option<String>,
-    /// `start` or `end` of the file, for `insert`.
-    #[default]
-    location: Option<String>,
-    /// Regular expression of the line after the new one.
-    #[default]
-    before: Option<String>,
-    /// Regular expression of the line before the new one.
-    #[default]
-    after: Option<String>,
+    #[args]
+    position: PositionArgs,
     /// Whether the diff is returned, not only whether there is one.
     #[default(true)]
     show_changes: bool,
@@ -261,15 +251,15 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
         let told = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
         return if args.quiet { Ok(false.into()) } else { Err(told()) };
     }
-    let Some(mode) = args.mode.map(|mode| mode.to_lowercase()) else {
+    let Some(mode) = args.position.mode.map(|mode| mode.to_lowercase()) else {
         return Err(CallError::Execution("Mode was not defined. How to process the file?".into()));
     };
     let wanted = Line {
         content: args.content,
         matching: args.r#match,
-        location: args.location,
-        before: args.before,
-        after: args.after,
+        location: args.position.location,
+        before: args.position.before,
+        after: args.position.after,
         indent: args.indent,
     };
     let text = read(&file, "line")?;

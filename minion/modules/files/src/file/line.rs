@@ -1,6 +1,24 @@
 //! Edits of one line of a text, found by its content or its position.
 
+use brine_function::Args;
 use regex::Regex;
+
+/// The arguments of `file.line` that say where the line is and what is done with it.
+#[derive(Args)]
+pub struct PositionArgs {
+    /// `ensure`, `replace`, `delete` or `insert`.
+    #[default]
+    pub(crate) mode: Option<String>,
+    /// `start` or `end` of the file, for `insert`.
+    #[default]
+    pub(crate) location: Option<String>,
+    /// Regular expression of the line after the new one.
+    #[default]
+    pub(crate) before: Option<String>,
+    /// Regular expression of the line before the new one.
+    #[default]
+    pub(crate) after: Option<String>,
+}
 
 /// The line to edit, and where it is inserted.
 pub(crate) struct Line {

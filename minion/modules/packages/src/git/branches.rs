@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::command::{command, flag, options};
+use super::command::{OptionArgs, command, flag, options};
 use super::repository::Git;
 use brine_function::arguments::names;
 
@@ -111,12 +111,8 @@ pub struct MergeBaseArgs {
     /// Commit whose fork point is returned.
     #[default]
     fork_point: Option<String>,
-    /// Further options of the command.
-    #[default]
-    opts: Value,
-    /// Options of git, before the command.
-    #[default]
-    git_opts: Value,
+    #[args]
+    options: OptionArgs,
     /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
     #[keywords]
     kwargs: Map,
@@ -156,8 +152,11 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
     ];
     let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
     let fork = args.fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
-    let command =
-        command(&args.git_opts, &["merge-base"])?.words(options(&args.opts)?).words(kinds).words(fork).words(refs);
+    let command = command(&args.options.git_opts, &["merge-base"])?
+        .words(options(&args.options.opts)?)
+        .words(kinds)
+        .words(fork)
+        .words(refs);
     let git = Git::new(context, Some(&args.cwd), &args.kwargs);
     if args.is_ancestor {
         return Ok((git.output(&command.0, false)?.retcode == 0).into());

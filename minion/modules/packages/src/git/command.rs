@@ -1,11 +1,47 @@
 //! Arguments of git's command lines.
 
 use brine_context::Context;
-use brine_function::CallError;
+use brine_function::{Args, CallError};
 use brine_value::{Map, Value};
 
 use super::{Git, strings};
 use brine_modules_files::archive::split_options;
+
+/// Options of a git command.
+#[derive(Args)]
+pub struct OptionArgs {
+    /// Further options of the command.
+    #[default]
+    pub opts: Value,
+    /// Options of git, before the command.
+    #[default]
+    pub git_opts: Value,
+}
+
+/// The layout of a new repository.
+#[derive(Args)]
+pub struct LayoutArgs {
+    /// Directory of templates.
+    #[default]
+    pub template: Option<String>,
+    /// Directory of the repository's data, if it is not in the work tree.
+    #[default]
+    pub separate_git_dir: Option<String>,
+    /// Permissions for several users, as `git init --shared` takes them.
+    #[default]
+    pub shared: Value,
+}
+
+/// The login at a remote repository.
+#[derive(Args)]
+pub struct LoginArgs {
+    /// User name for HTTPS.
+    #[default]
+    pub https_user: Option<String>,
+    /// Password for HTTPS.
+    #[default]
+    pub https_pass: Option<String>,
+}
 
 /// The arguments of a command.
 pub struct Command(pub Vec<String>);

@@ -17,7 +17,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use brine_function::arguments::names;
-use command::{command, flag, options};
+use command::{LayoutArgs, LoginArgs, OptionArgs, command, flag, options};
 pub use repository::{Git, GitError, strings, with_login};
 
 pub(super) static ROOM: Room = Room {
@@ -97,18 +97,10 @@ pub struct CloneArgs {
     /// Name of the directory below `cwd`.
     #[default]
     name: Option<String>,
-    /// Further options of the command.
-    #[default]
-    opts: Value,
-    /// Options of git, before the command.
-    #[default]
-    git_opts: Value,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    options: OptionArgs,
+    #[args]
+    login: LoginArgs,
     /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
     #[keywords]
     kwargs: Map,
@@ -124,7 +116,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     let Some(url) = args.url.filter(|url| !url.is_empty()) else {
         return Err(CallError::Execution("Missing 'url' argument".into()));
     };
-    let url = with_login(&url, args.https_user.as_deref(), args.https_pass.as_deref())?;
+    let url = with_login(&url, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?;
     let git = Git::new(context, Some(&args.cwd), &args.kwargs);
     let whole = git.cwd.clone().unwrap_or_default();
     let (folder, target) = match args.name {
@@ -134,11 +126,10 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
         }
         None => ("/tmp".into(), whole.display().to_string()),
     };
-    command(&args.git_opts, &["clone"])?.words(options(&args.opts)?).words(["--".into(), url, target]).run(
-        context,
-        &folder,
-        &args.kwargs,
-    )?;
+    command(&args.options.git_opts, &["clone"])?
+        .words(options(&args.options.opts)?)
+        .words(["--".into(), url, target])
+        .run(context, &folder, &args.kwargs)?;
     Ok(true.into())
 }
 
@@ -197,12 +188,8 @@ pub struct DiffArgs {
     /// Commit, branch or path to compare with.
     #[default]
     item2: Option<String>,
-    /// Further options of the command.
-    #[default]
-    opts: Value,
-    /// Options of git, before the command.
-    #[default]
-    git_opts: Value,
+    #[args]
+    options: OptionArgs,
     /// Whether two paths outside of a checkout are compared.
     #[default(false)]
     no_index: bool,
@@ -237,8 +224,8 @@ pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
         .flatten();
     let paths = names(&args.paths);
     let separator = (!paths.is_empty()).then(|| "--".to_owned());
-    let command = command(&args.git_opts, &["diff"])?
-        .words(options(&args.opts)?)
+    let command = command(&args.options.git_opts, &["diff"])?
+        .words(options(&args.options.opts)?)
         .words(kind)
         .words(items)
         .words(separator)
@@ -273,21 +260,10 @@ pub struct InitArgs {
     /// Whether the repository has no work tree.
     #[default(false)]
     bare: bool,
-    /// Directory of templates.
-    #[default]
-    template: Option<String>,
-    /// Directory of the repository's data.
-    #[default]
-    separate_git_dir: Option<String>,
-    /// Permissions for several users, as `git init --shared` takes them.
-    #[default]
-    shared: Value,
-    /// Further options of the command.
-    #[default]
-    opts: Value,
-    /// Options of git, before the command.
-    #[default]
-    git_opts: Value,
+    #[args]
+    layout: LayoutArgs,
+    #[args]
+    options: OptionArgs,
     /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
     #[keywords]
     kwargs: Map,
@@ -301,17 +277,17 @@ pub struct InitArgs {
 #[function]
 pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
     let target = Git::new(context, Some(&args.cwd), &args.kwargs).cwd.unwrap_or_default().display().to_string();
-    let shared = match &args.shared {
+    let shared = match &args.layout.shared {
         Value::Nil => None,
         Value::Int(mode) => Some(format!("--shared=0{mode}")),
         word => Some(format!("--shared={}", word.to_string().to_lowercase())),
     };
-    let command = command(&args.git_opts, &["init"])?
+    let command = command(&args.options.git_opts, &["init"])?
         .words(args.bare.then(|| "--bare".to_owned()))
-        .words(args.template.map(|folder| format!("--template={folder}")))
-        .words(args.separate_git_dir.map(|folder| format!("--separate-git-dir={folder}")))
+        .words(args.layout.template.map(|folder| format!("--template={folder}")))
+        .words(args.layout.separate_git_dir.map(|folder| format!("--separate-git-dir={folder}")))
         .words(shared)
-        .words(options(&args.opts)?)
+        .words(options(&args.options.opts)?)
         .words([target]);
     Ok(Git::new(context, None, &args.kwargs).stdout(&command.0)?.into())
 }

@@ -8,7 +8,7 @@ use brine_host::web::redacted;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::command::{command, options};
+use super::command::{LoginArgs, OptionArgs, command, options};
 use super::repository::{Git, Remote, with_login};
 use brine_function::arguments::names;
 
@@ -45,18 +45,10 @@ pub struct LsRemoteArgs {
     /// Reference to look for.
     #[default]
     r#ref: Option<String>,
-    /// Further options of the command.
-    #[default]
-    opts: Value,
-    /// Accepted and ignored.
-    #[default]
-    git_opts: Value,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    options: OptionArgs,
+    #[args]
+    login: LoginArgs,
     /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
     #[keywords]
     kwargs: Map,
@@ -69,9 +61,9 @@ pub struct LsRemoteArgs {
 ///     salt '*' git.ls_remote /path/to/repo origin main
 #[function]
 pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
-    _ = args.git_opts;
-    let mut words = options(&args.opts)?;
-    words.push(with_login(&args.remote, args.https_user.as_deref(), args.https_pass.as_deref())?);
+    _ = args.options.git_opts;
+    let mut words = options(&args.options.opts)?;
+    words.push(with_login(&args.remote, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?);
     words.extend(args.r#ref.filter(|name| !name.is_empty()));
     Ok(texts(Git::new(context, args.cwd.as_deref(), &args.kwargs).refs(&words)?))
 }
@@ -165,12 +157,8 @@ pub struct RemoteSetArgs {
     /// Name of the remote.
     #[default("origin".to_owned())]
     remote: String,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    login: LoginArgs,
     /// URL to push to.
     #[default]
     push_url: Option<String>,
@@ -193,7 +181,10 @@ pub struct RemoteSetArgs {
 #[function]
 pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult {
     let git = Git::new(context, Some(&args.cwd), &args.kwargs);
-    git.set_remote(&args.remote, &with_login(&args.url, args.https_user.as_deref(), args.https_pass.as_deref())?)?;
+    git.set_remote(
+        &args.remote,
+        &with_login(&args.url, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?,
+    )?;
     if let Some(url) = args.push_url {
         let url = with_login(&url, args.push_https_user.as_deref(), args.push_https_pass.as_deref())?;
         git.plain(&["remote", "set-url", "--push", &args.remote, &url])?;

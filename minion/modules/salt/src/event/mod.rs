@@ -14,26 +14,33 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::
 /// Execution functions of `event`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
 
+/// The arguments about the content of an event.
+#[derive(Args)]
+pub struct ContentArgs {
+    /// Body of the event.
+    #[default]
+    pub(crate) data: Value,
+    /// Fields next to the body.
+    #[default]
+    pub(crate) preload: Value,
+    /// Whether the environment is added, or the list of variables to add.
+    #[default(false.into())]
+    pub(crate) with_env: Value,
+    /// Whether the grains are added, or the list of grains to add.
+    #[default(false.into())]
+    pub(crate) with_grains: Value,
+    /// Whether the pillar is added, or the list of keys to add.
+    #[default(false.into())]
+    pub(crate) with_pillar: Value,
+}
+
 /// The arguments of `event.send`.
 #[derive(Args)]
 pub struct SendArgs {
     /// Tag of the event.
     tag: String,
-    /// Body of the event.
-    #[default]
-    data: Value,
-    /// Fields next to the body.
-    #[default]
-    preload: Value,
-    /// Whether the environment is added, or the list of variables to add.
-    #[default(false.into())]
-    with_env: Value,
-    /// Whether the grains are added, or the list of grains to add.
-    #[default(false.into())]
-    with_grains: Value,
-    /// Whether the pillar is added, or the list of keys to add.
-    #[default(false.into())]
-    with_pillar: Value,
+    #[args]
+    content: ContentArgs,
     /// Whether `saltenv` and `pillarenv` of the minion are added.
     #[default(false.into())]
     with_env_opts: Value,
@@ -58,25 +65,25 @@ pub struct SendArgs {
 #[function]
 pub fn send(context: &Context, #[args] args: SendArgs) -> CallResult {
     let mut body = Map::new();
-    if args.with_env.is_truthy() {
+    if args.content.with_env.is_truthy() {
         let text = |text: std::ffi::OsString| Value::from(text.to_string_lossy().into_owned());
         let env: Map = std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect();
-        body.insert("environ".into(), chosen(&env, &args.with_env).into());
+        body.insert("environ".into(), chosen(&env, &args.content.with_env).into());
     }
-    if args.with_grains.is_truthy() {
-        body.insert("grains".into(), chosen(&context.grains(), &args.with_grains).into());
+    if args.content.with_grains.is_truthy() {
+        body.insert("grains".into(), chosen(&context.grains(), &args.content.with_grains).into());
     }
-    if args.with_pillar.is_truthy() {
-        body.insert("pillar".into(), chosen(&context.pillar(), &args.with_pillar).into());
+    if args.content.with_pillar.is_truthy() {
+        body.insert("pillar".into(), chosen(&context.pillar(), &args.content.with_pillar).into());
     }
     if args.with_env_opts.is_truthy() {
         body.insert("saltenv".into(), context.config().saltenv.clone().into());
         body.insert("pillarenv".into(), context.config().pillarenv.clone().into());
     }
     body.extend(args.kwargs);
-    body.extend(args.data.as_map().cloned().unwrap_or_default());
+    body.extend(args.content.data.as_map().cloned().unwrap_or_default());
     if has_master(context) {
-        fire_master(context, body.into(), args.tag, args.preload, args.timeout)
+        fire_master(context, body.into(), args.tag, args.content.preload, args.timeout)
     } else {
         fire(context, body.into(), args.tag, args.timeout)
     }

@@ -12,21 +12,8 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("event", [send, fire
 pub struct SendArgs {
     /// Tag of the event.
     name: String,
-    /// Body of the event.
-    #[default]
-    data: Value,
-    /// Fields next to the body.
-    #[default]
-    preload: Value,
-    /// Whether the environment is added, or the list of variables to add.
-    #[default(false.into())]
-    with_env: Value,
-    /// Whether the grains are added, or the list of grains to add.
-    #[default(false.into())]
-    with_grains: Value,
-    /// Whether the pillar is added, or the list of keys to add.
-    #[default(false.into())]
-    with_pillar: Value,
+    #[args]
+    content: super::ContentArgs,
     /// Whether the event is reported as the change.
     #[default(true)]
     show_changed: bool,
@@ -40,7 +27,7 @@ pub struct SendArgs {
 #[function]
 pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
     let changes = if args.show_changed {
-        map! {"tag" => &args.name, "data" => args.data.clone()}
+        map! {"tag" => &args.name, "data" => args.content.data.clone()}
     } else {
         Map::new()
     };
@@ -48,11 +35,11 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
         return Ok(StateReturn::would(&args.name, "Event would have been fired").with_changes(changes).into());
     }
     let mut keyword = map! {
-        "data" => args.data,
-        "preload" => args.preload,
-        "with_env" => args.with_env,
-        "with_grains" => args.with_grains,
-        "with_pillar" => args.with_pillar,
+        "data" => args.content.data,
+        "preload" => args.content.preload,
+        "with_env" => args.content.with_env,
+        "with_grains" => args.content.with_grains,
+        "with_pillar" => args.content.with_pillar,
     };
     keyword.extend(args.kwargs);
     let sent = context.call.call("event.send", Args { positional: vec![args.name.as_str().into()], keyword });

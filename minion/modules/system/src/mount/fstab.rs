@@ -2,9 +2,26 @@
 
 use std::path::Path;
 
-use brine_function::CallError;
+use brine_function::{Args, CallError};
 use brine_system::files;
 use brine_value::{Map, Value, map};
+
+/// The arguments about an entry of the table.
+#[derive(Args)]
+pub struct EntryArgs {
+    /// Mount options, as a list or separated by commas.
+    #[default("defaults".into())]
+    pub(crate) opts: Value,
+    /// Field of the table for `dump`.
+    #[default(0.into())]
+    pub(crate) dump: Value,
+    /// Field of the table for `fsck`: the order of checks.
+    #[default(0.into())]
+    pub(crate) pass_num: Value,
+    /// Path of the table of file systems.
+    #[default("/etc/fstab".into())]
+    pub(crate) config: String,
+}
 
 /// File systems without a device: they are identified by their mount point.
 const WITHOUT_DEVICE: [&str; 14] = [

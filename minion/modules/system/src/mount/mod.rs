@@ -81,18 +81,8 @@ pub struct SetFstabArgs {
     device: String,
     /// Type of the file system.
     fstype: String,
-    /// Mount options.
-    #[default("defaults".into())]
-    opts: Value,
-    /// Field of the table for `dump`.
-    #[default(0.into())]
-    dump: Value,
-    /// Field of the table for `fsck`: the order of checks.
-    #[default(0.into())]
-    pass_num: Value,
-    /// Path of the table of file systems.
-    #[default("/etc/fstab".into())]
-    config: String,
+    #[args]
+    entry: fstab::EntryArgs,
     /// Whether the table is left unchanged.
     #[default(false)]
     test: bool,
@@ -114,9 +104,10 @@ pub struct SetFstabArgs {
 ///     salt '*' mount.set_fstab /mnt/foo /dev/sdz1 ext4
 #[function]
 pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
-    let entry = Entry::new(&args.name, &args.device, &args.fstype, &args.opts, &args.dump, &args.pass_num);
+    let entry =
+        Entry::new(&args.name, &args.device, &args.fstype, &args.entry.opts, &args.entry.dump, &args.entry.pass_num);
     Ok(fstab::set(
-        &args.config,
+        &args.entry.config,
         &entry,
         &How { match_on: args.match_on, not_change: args.not_change, test: args.test },
     )?

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 use nix::ifaddrs::getifaddrs;
@@ -49,6 +49,20 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
+/// The arguments that select addresses of this host.
+#[derive(Args)]
+pub struct AddressArgs {
+    /// Name of an interface, or a list of them; all by default.
+    #[default]
+    interface: Value,
+    /// Whether addresses of the loopback interface are returned.
+    #[default(false)]
+    include_loopback: bool,
+    /// Network that the addresses are in.
+    #[default]
+    cidr: Option<String>,
+}
+
 /// Return the IPv4 addresses of this host: of an interface or several, and in a network (`cidr`) or of a `type`
 /// (public, private).
 ///
@@ -57,14 +71,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///     salt '*' network.ip_addrs
 ///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
 #[function]
-pub fn ip_addrs(
-    _context: &Context,
-    #[default] interface: Value,
-    #[default(false)] include_loopback: bool,
-    #[default] cidr: Option<String>,
-    #[default] r#type: Option<String>,
-) -> CallResult {
-    addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, #[default] r#type: Option<String>) -> CallResult {
+    addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 
 /// Return the IPv4 addresses of this host, as `ip_addrs`.
@@ -73,14 +81,8 @@ pub fn ip_addrs(
 ///
 ///     salt '*' network.ipaddrs
 #[function]
-pub fn ipaddrs(
-    _context: &Context,
-    #[default] interface: Value,
-    #[default(false)] include_loopback: bool,
-    #[default] cidr: Option<String>,
-    #[default] r#type: Option<String>,
-) -> CallResult {
-    addresses(IpAddr::is_ipv4, &interface, include_loopback, cidr.as_deref(), r#type.as_deref())
+pub fn ipaddrs(_context: &Context, #[args] args: AddressArgs, #[default] r#type: Option<String>) -> CallResult {
+    addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 
 /// Return the IPv6 addresses of this host.
@@ -89,13 +91,8 @@ pub fn ipaddrs(
 ///
 ///     salt '*' network.ip_addrs6
 #[function]
-pub fn ip_addrs6(
-    _context: &Context,
-    #[default] interface: Value,
-    #[default(false)] include_loopback: bool,
-    #[default] cidr: Option<String>,
-) -> CallResult {
-    addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+pub fn ip_addrs6(_context: &Context, #[args] args: AddressArgs) -> CallResult {
+    addresses(IpAddr::is_ipv6, &args, None)
 }
 
 /// Return the IPv6 addresses of this host, as `ip_addrs6`.
@@ -104,13 +101,8 @@ pub fn ip_addrs6(
 ///
 ///     salt '*' network.ipaddrs6
 #[function]
-pub fn ipaddrs6(
-    _context: &Context,
-    #[default] interface: Value,
-    #[default(false)] include_loopback: bool,
-    #[default] cidr: Option<String>,
-) -> CallResult {
-    addresses(IpAddr::is_ipv6, &interface, include_loopback, cidr.as_deref(), None)
+pub fn ipaddrs6(_context: &Context, #[args] args: AddressArgs) -> CallResult {
+    addresses(IpAddr::is_ipv6, &args, None)
 }
 
 /// Return the interfaces of this host with their addresses.
@@ -366,19 +358,13 @@ fn interfaces_of_host() -> BTreeMap<String, Interface> {
 }
 
 /// Returns the selected addresses of this host, in order.
-fn addresses(
-    kind: fn(&IpAddr) -> bool,
-    interface: &Value,
-    with_loopback: bool,
-    cidr: Option<&str>,
-    scope: Option<&str>,
-) -> Result<Value, CallError> {
-    let wanted: Option<Vec<String>> = match interface {
+fn addresses(kind: fn(&IpAddr) -> bool, args: &AddressArgs, scope: Option<&str>) -> Result<Value, CallError> {
+    let wanted: Option<Vec<String>> = match &args.interface {
         Value::Nil => None,
         Value::List(names) => Some(names.iter().map(ToString::to_string).collect()),
         names => Some(names.to_string().split(',').map(|name| name.trim().to_owned()).collect()),
     };
-    let network = cidr.map(subnet).transpose()?;
+    let network = args.cidr.as_deref().map(subnet).transpose()?;
     let mut found = BTreeSet::new();
     for (name, own) in interfaces_of_host() {
         if wanted.as_ref().is_some_and(|wanted| !wanted.iter().any(|pattern| fnmatch(pattern, &name))) {
@@ -386,7 +372,7 @@ fn addresses(
         }
         let v4 = own.v4.iter().map(|address| IpAddr::V4(address.ip));
         let v6 = own.v6.iter().map(|(ip, _)| IpAddr::V6(*ip));
-        found.extend(v4.chain(v6).filter(|ip| kind(ip) && (with_loopback || !ip.is_loopback())));
+        found.extend(v4.chain(v6).filter(|ip| kind(ip) && (args.include_loopback || !ip.is_loopback())));
     }
     let fits = |ip: &IpAddr| match (&network, scope) {
         (Some(network), _) => network.holds(*ip),
@@ -434,7 +420,8 @@ mod tests {
         if let Some((_, loopback)) = loopback {
             assert_eq!(loopback.told().get("hwaddr"), Some(&"00:00:00:00:00:00".into()));
         }
-        let all = addresses(IpAddr::is_ipv4, &Value::Nil, false, None, None).unwrap();
+        let every = AddressArgs { interface: Value::Nil, include_loopback: false, cidr: None };
+        let all = addresses(IpAddr::is_ipv4, &every, None).unwrap();
         assert!(all.as_list().is_some_and(|all| !all.contains(&"127.0.0.1".into())), "{all}");
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::which;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
@@ -25,14 +25,24 @@ pub enum Init {
 }
 
 /// Options of an action on a service; only systemd supports them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct How {
     /// Whether not to wait for its completion.
+    #[default]
     pub no_block: Option<bool>,
     /// Whether the service is unmasked first.
+    #[default(false)]
     pub unmask: bool,
     /// Whether a runtime mask of the service is removed first.
+    #[default(false)]
     pub unmask_runtime: bool,
+}
+
+// The derived implementation does not accept the arguments' attribute `#[default]`.
+impl Default for How {
+    fn default() -> Self {
+        How { no_block: None, unmask: false, unmask_runtime: false }
+    }
 }
 
 impl Init {
@@ -145,14 +155,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' service.start <service name>
 #[function]
-pub fn start(
-    context: &Context,
-    name: String,
-    #[default] no_block: Option<bool>,
-    #[default(false)] unmask: bool,
-    #[default(false)] unmask_runtime: bool,
-) -> CallResult {
-    Ok(Init::of_host().act(context, "start", &name, How { no_block, unmask, unmask_runtime })?.into())
+pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
+    Ok(Init::of_host().act(context, "start", &name, how)?.into())
 }
 
 /// Stop a service.
@@ -171,14 +175,8 @@ pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) 
 ///
 ///     salt '*' service.restart <service name>
 #[function]
-pub fn restart(
-    context: &Context,
-    name: String,
-    #[default] no_block: Option<bool>,
-    #[default(false)] unmask: bool,
-    #[default(false)] unmask_runtime: bool,
-) -> CallResult {
-    Ok(Init::of_host().act(context, "restart", &name, How { no_block, unmask, unmask_runtime })?.into())
+pub fn restart(context: &Context, name: String, #[args] how: How) -> CallResult {
+    Ok(Init::of_host().act(context, "restart", &name, how)?.into())
 }
 
 /// Reload the configuration of a service.
@@ -187,14 +185,8 @@ pub fn restart(
 ///
 ///     salt '*' service.reload <service name>
 #[function]
-pub fn reload(
-    context: &Context,
-    name: String,
-    #[default] no_block: Option<bool>,
-    #[default(false)] unmask: bool,
-    #[default(false)] unmask_runtime: bool,
-) -> CallResult {
-    Ok(Init::of_host().act(context, "reload", &name, How { no_block, unmask, unmask_runtime })?.into())
+pub fn reload(context: &Context, name: String, #[args] how: How) -> CallResult {
+    Ok(Init::of_host().act(context, "reload", &name, how)?.into())
 }
 
 /// Reload the configuration of a service, or restart a service that cannot reload.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_function::CallError;
+use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
 use brine_system::files;
 use brine_value::{Map, map};
@@ -18,6 +18,23 @@ use brine_modules_files::file::hex_digest;
 /// Matches the options, and everything from the type of the key on.
 #[allow(clippy::unwrap_used)] // A pattern that is written here.
 static LINE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(.*?)\s?((?:sk-)?(?:ssh-|ecds)[\w@.-]+\s.+)$").unwrap());
+
+/// The arguments about a key in a file of authorized keys.
+#[derive(Args)]
+pub struct FileArgs {
+    /// Options of the key, such as `no-pty`.
+    #[default]
+    pub(crate) options: Vec<String>,
+    /// Path of the file of keys, relative to the user's home directory.
+    #[default(".ssh/authorized_keys".into())]
+    pub(crate) config: String,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    pub(crate) fingerprint_hash_type: Option<String>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
 
 /// A key in a line.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -86,30 +86,8 @@ pub struct SetKnownHostArgs {
     /// Name of the host.
     #[default]
     hostname: Option<String>,
-    /// Fingerprint that the key of the host must have.
-    #[default]
-    fingerprint: Option<String>,
-    /// Public key of the host; retrieved from the host by default.
-    #[default]
-    key: Option<String>,
-    /// Port of the host's SSH server.
-    #[default]
-    port: Option<u16>,
-    /// Type of the key, such as `ssh-ed25519`.
-    #[default]
-    enc: Option<String>,
-    /// Path of the file, relative to the user's home directory.
-    #[default]
-    config: Option<String>,
-    /// Whether host names are stored as hashes.
-    #[default(true)]
-    hash_known_hosts: bool,
-    /// Seconds to wait for the host.
-    #[default(5)]
-    timeout: u32,
-    /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
-    fingerprint_hash_type: Option<String>,
+    #[args]
+    of_host: known::HostArgs,
 }
 
 /// Add the key of a host to a known hosts file.
@@ -122,14 +100,14 @@ pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> Call
     let Some(name) = args.hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
     let host = known::Host {
         name,
-        port: args.port,
-        enc: args.enc,
-        key: args.key,
-        fingerprint: args.fingerprint,
-        hash: args.fingerprint_hash_type,
+        port: args.of_host.port,
+        enc: args.of_host.enc,
+        key: args.of_host.key,
+        fingerprint: args.of_host.fingerprint,
+        hash: args.of_host.fingerprint_hash_type,
     };
-    match known::File::of(args.user.as_deref(), args.config.as_deref()) {
-        Ok(file) => Ok(file.set(context, &host, args.hash_known_hosts, args.timeout)?.into()),
+    match known::File::of(args.user.as_deref(), args.of_host.config.as_deref()) {
+        Ok(file) => Ok(file.set(context, &host, args.of_host.hash_known_hosts, args.of_host.timeout)?.into()),
         Err(error) => Ok(known::Outcome::Failed(error).into()),
     }
 }

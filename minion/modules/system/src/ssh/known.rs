@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
-use brine_function::CallError;
+use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
 use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
@@ -13,6 +13,35 @@ use super::{authorized, own};
 
 /// Maximum number of attempts for a host that does not answer.
 const ATTEMPTS: usize = 5;
+
+/// The arguments about a host and a file of known hosts.
+#[derive(Args)]
+pub struct HostArgs {
+    /// Fingerprint that the key of the host must have.
+    #[default]
+    pub(crate) fingerprint: Option<String>,
+    /// Public key of the host; retrieved from the host by default.
+    #[default]
+    pub(crate) key: Option<String>,
+    /// Port of the host's SSH server.
+    #[default]
+    pub(crate) port: Option<u16>,
+    /// Type of the key, such as `ssh-ed25519`.
+    #[default]
+    pub(crate) enc: Option<String>,
+    /// Path of the file, relative to the user's home directory.
+    #[default]
+    pub(crate) config: Option<String>,
+    /// Whether host names are stored as hashes.
+    #[default(true)]
+    pub(crate) hash_known_hosts: bool,
+    /// Seconds to wait for the host.
+    #[default(5)]
+    pub(crate) timeout: u32,
+    /// Hash of fingerprints: `sha256` by default, `md5`.
+    #[default]
+    pub(crate) fingerprint_hash_type: Option<String>,
+}
 
 /// A key of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]

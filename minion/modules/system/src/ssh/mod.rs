@@ -128,18 +128,8 @@ pub struct SetAuthKeyArgs {
     /// Comment of the key.
     #[default]
     comment: String,
-    /// Options of the key, such as `no-pty`.
-    #[default]
-    options: Vec<String>,
-    /// Path of the file of keys, relative to the user's home directory.
-    #[default(".ssh/authorized_keys".into())]
-    config: String,
-    /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
-    fingerprint_hash_type: Option<String>,
-    /// Further arguments, ignored.
-    #[keywords]
-    _kwargs: Map,
+    #[args]
+    file: authorized::FileArgs,
 }
 
 /// Add an authorized key of a user.
@@ -151,9 +141,9 @@ pub struct SetAuthKeyArgs {
 pub fn set_auth_key(_context: &Context, #[args] args: SetAuthKeyArgs) -> CallResult {
     let done = set_key(
         &args.user,
-        &args.config,
-        Key { options: args.options, enc: args.enc, key: args.key, comment: args.comment },
-        args.fingerprint_hash_type.as_deref(),
+        &args.file.config,
+        Key { options: args.file.options, enc: args.enc, key: args.key, comment: args.comment },
+        args.file.fingerprint_hash_type.as_deref(),
     )?;
     Ok(done.as_str().into())
 }

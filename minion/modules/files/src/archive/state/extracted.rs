@@ -83,21 +83,8 @@ pub struct ExtractedArgs {
     /// URL of a detached GPG signature of the source.
     #[default]
     signature: Value,
-    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
-    #[default]
-    source_hash_sig: Value,
-    /// Fingerprints of keys, one of which must have made a valid signature.
-    #[default]
-    signed_by_any: Value,
-    /// Fingerprints of keys, all of which must have made a valid signature.
-    #[default]
-    signed_by_all: Value,
-    /// Keyring file that signatures are verified with.
-    #[default]
-    keyring: Option<String>,
-    /// GnuPG home directory that signatures are verified with.
-    #[default]
-    gnupghome: Option<String>,
+    #[args]
+    signers: source::SignerArgs,
     /// Further arguments: `keep_source`, or `keep`, is whether the copy in the cache is kept.
     #[keywords]
     kwargs: Map,
@@ -119,16 +106,12 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
     let wanted = Extracted {
         source: args.source,
-        verify: source::Verify {
-            hash: source_hash,
-            hash_name: args.source_hash_name,
+        verify: args.signers.added_to(source::Verify {
             skip: args.skip_verify,
             use_etag: args.use_etag,
-            trust_anyone: false,
             signature: args.signature,
-            hash_signature: args.source_hash_sig,
-            signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
-        },
+            ..source::Verify::by_hash(source_hash, args.source_hash_name)
+        }),
         hash_update: args.source_hash_update,
         skip_list: args.skip_files_list_verify,
         password: args.password,

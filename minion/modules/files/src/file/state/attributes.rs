@@ -4,8 +4,20 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use brine_context::StateContext;
+use brine_function::Args;
 use brine_value::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
+
+/// The arguments of states that set the owner of a file.
+#[derive(Args)]
+pub struct OwnerArgs {
+    /// Name or id of the owner.
+    #[default]
+    pub(crate) user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    pub(crate) group: Value,
+}
 
 /// Desired mode and owner of a file; unset fields are left unchanged.
 #[derive(Debug, Clone, Default)]

@@ -15,36 +15,16 @@ use crate::cp::file_cache;
 pub struct CachedArgs {
     /// URL of the file.
     name: String,
-    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
-    source_hash: Option<String>,
-    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
-    source_hash_name: Option<String>,
-    /// Whether a remote source is accepted without a checksum.
-    #[default(false)]
-    skip_verify: bool,
+    #[args]
+    expected: source::HashArgs,
     /// Environment of the file server; that of the SLS by default.
     #[default]
     saltenv: Option<String>,
     /// Whether a copy of a web file is reused as long as the server's ETag is the same.
     #[default(false)]
     use_etag: bool,
-    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
-    #[default]
-    source_hash_sig: Value,
-    /// Fingerprints of keys, one of which must have made a valid signature.
-    #[default]
-    signed_by_any: Value,
-    /// Fingerprints of keys, all of which must have made a valid signature.
-    #[default]
-    signed_by_all: Value,
-    /// Keyring file that signatures are verified with.
-    #[default]
-    keyring: Option<String>,
-    /// GnuPG home directory that signatures are verified with.
-    #[default]
-    gnupghome: Option<String>,
+    #[args]
+    signers: source::SignerArgs,
     /// Accepted and ignored: GPG verifies signatures.
     #[default]
     sig_backend: Option<String>,
@@ -55,17 +35,7 @@ pub struct CachedArgs {
 pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
     // There is one backend.
     _ = args.sig_backend;
-    let signers = source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome);
-    let hash = args.source_hash.filter(|hash| !hash.is_empty());
-    let verify = Verify {
-        hash,
-        hash_name: args.source_hash_name,
-        skip: args.skip_verify,
-        use_etag: args.use_etag,
-        hash_signature: args.source_hash_sig,
-        signers,
-        ..Verify::default()
-    };
+    let verify = args.signers.added_to(Verify { use_etag: args.use_etag, ..args.expected.verify() });
     let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
     Ok(state(&context, &args.name, &verify).into())
 }

@@ -4,20 +4,18 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::Value;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, OwnerArgs};
 use super::{accumulated, comment, contents, edit, keyvalue, line};
 use crate::file::edit::{Block, Replacing};
-use crate::file::line::Line;
+use crate::file::line::{Line, PositionArgs};
 
 /// State functions of `file`.
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("file", [append, prepend, replace, line, keyvalue, blockreplace, comment, uncomment]);
 
-/// The arguments of `file.append`.
+/// The lines that `file.append` and `file.prepend` add.
 #[derive(Args)]
-pub struct AppendArgs {
-    /// Path of the file.
-    name: String,
+pub struct LinesArgs {
     /// Line or list of lines.
     #[default]
     text: Value,
@@ -45,6 +43,29 @@ pub struct AppendArgs {
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
+}
+
+impl LinesArgs {
+    fn adding(self) -> edit::Adding {
+        read_elsewhere([self.source_hash, self.source_hashes, self.context]);
+        edit::Adding {
+            text: self.text,
+            sources: contents::Contents::of(&self.source, &self.sources, self.template, self.defaults),
+            makedirs: self.makedirs,
+            ignore_whitespace: true,
+            header: false,
+            show_changes: true,
+        }
+    }
+}
+
+/// The arguments of `file.append`.
+#[derive(Args)]
+pub struct AppendArgs {
+    /// Path of the file.
+    name: String,
+    #[args]
+    lines: LinesArgs,
     /// Whether lines that differ in whitespace alone count as the same.
     #[default(true)]
     ignore_whitespace: bool,
@@ -56,15 +77,10 @@ pub struct AppendArgs {
 /// Ensure that a file contains these lines; missing ones are appended.
 #[function]
 pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
-    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
-    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
     let adding = edit::Adding {
-        text: args.text,
-        sources,
-        makedirs: args.makedirs,
         ignore_whitespace: args.ignore_whitespace,
-        header: false,
         show_changes: args.show_changes,
+        ..args.lines.adding()
     };
     Ok(edit::add(state, &args.name, edit::End::Last, &adding).into())
 }
@@ -74,33 +90,8 @@ pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
 pub struct PrependArgs {
     /// Path of the file.
     name: String,
-    /// Line or list of lines.
-    #[default]
-    text: Value,
-    /// URL of a file with the lines.
-    #[default]
-    source: Value,
-    /// Checksum of `source`.
-    #[default]
-    source_hash: Value,
-    /// URLs of files with the lines.
-    #[default]
-    sources: Value,
-    /// Checksums of `sources`.
-    #[default]
-    source_hashes: Value,
-    /// Template engine that renders the source, such as `jinja`.
-    #[default]
-    template: Option<String>,
-    /// Variables of the template, below those of `context`.
-    #[default]
-    defaults: Value,
-    /// Variables of the templates.
-    #[default]
-    context: Value,
-    /// Whether missing parent directories are created.
-    #[default(false)]
-    makedirs: bool,
+    #[args]
+    lines: LinesArgs,
     /// Whether the lines must be at the very start of the file.
     #[default(false)]
     header: bool,
@@ -112,16 +103,7 @@ pub struct PrependArgs {
 /// Ensure that a file contains these lines; missing ones are prepended.
 #[function]
 pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
-    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
-    let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
-    let adding = edit::Adding {
-        text: args.text,
-        sources,
-        makedirs: args.makedirs,
-        ignore_whitespace: true,
-        header: args.header,
-        show_changes: args.show_changes,
-    };
+    let adding = edit::Adding { header: args.header, show_changes: args.show_changes, ..args.lines.adding() };
     Ok(edit::add(state, &args.name, edit::End::First, &adding).into())
 }
 
@@ -202,18 +184,8 @@ pub struct LineArgs {
     /// Text of the line.
     #[default]
     content: Option<String>,
-    /// `ensure`, `replace`, `delete` or `insert`.
-    #[default]
-    mode: Option<String>,
-    /// `start` or `end` of the file, for `insert`.
-    #[default]
-    location: Option<String>,
-    /// Regular expression of the line after the new one.
-    #[default]
-    before: Option<String>,
-    /// Regular expression of the line before the new one.
-    #[default]
-    after: Option<String>,
+    #[args]
+    position: PositionArgs,
     /// Whether changes are reported as a diff.
     #[default(true)]
     show_changes: bool,
@@ -232,12 +204,8 @@ pub struct LineArgs {
     /// Text or regular expression of the line to replace or delete.
     #[default]
     r#match: Value,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Permissions of a new file, as an octal string.
     #[default]
     file_mode: Value,
@@ -248,18 +216,18 @@ pub struct LineArgs {
 #[function]
 pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
-    let attributes = Attributes::of_state(context, &args.file_mode, &args.user, &args.group);
+    let attributes = Attributes::of_state(context, &args.file_mode, &args.owner.user, &args.owner.group);
     let backup = args.backup.is_truthy();
     let wanted = line::Desired {
         line: Line {
             content: args.content,
             matching,
-            location: args.location,
-            before: args.before,
-            after: args.after,
+            location: args.position.location,
+            before: args.position.before,
+            after: args.position.after,
             indent: args.indent,
         },
-        mode: args.mode.map(|mode| mode.to_lowercase()),
+        mode: args.position.mode.map(|mode| mode.to_lowercase()),
         show_changes: args.show_changes,
         backup,
         quiet: args.quiet,

@@ -6,7 +6,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, make_directories};
+use super::attributes::{Attributes, OwnerArgs, make_directories};
 use super::bad_path;
 use super::pattern::{self, Pattern};
 
@@ -24,12 +24,8 @@ pub struct DirectoryArgs {
     /// Permissions of files below the directory, with `recurse`, as an octal string.
     #[default]
     file_mode: Value,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Attributes that are also managed below the directory: `user`, `group`, `mode`; `ignore_files` and `ignore_dirs`
     /// exclude files or directories.
     #[default]
@@ -83,10 +79,10 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
     let inside = |wanted: &str| args.recurse.iter().any(|word| word == wanted);
     let nothing = Value::Nil;
     let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
-    let (user_inside, group_inside) = (only("user", &args.user), only("group", &args.group));
+    let (user_inside, group_inside) = (only("user", &args.owner.user), only("group", &args.owner.group));
     let read = || {
         Ok(Folder {
-            attributes: Attributes::of_state(context, own_mode, &args.user, &args.group)?,
+            attributes: Attributes::of_state(context, own_mode, &args.owner.user, &args.owner.group)?,
             files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
             folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!args.recurse.is_empty()).then_some(Recurse {

@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, directory_mode, make_directories, parse_mode, show_mode};
+use super::attributes::{Attributes, OwnerArgs, directory_mode, make_directories, parse_mode, show_mode};
 use super::contents::{self, Contents};
 use super::{bad_path, ignored, source};
 use crate::cmd;
@@ -22,15 +22,8 @@ pub struct ManagedArgs {
     /// URL or path of the content, or a list of them of which the first that exists is used.
     #[default]
     source: Value,
-    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
-    source_hash: Option<String>,
-    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
-    source_hash_name: Option<String>,
-    /// Whether a remote source is accepted without a checksum.
-    #[default(false)]
-    skip_verify: bool,
+    #[args]
+    expected: source::HashArgs,
     /// Content, as a string or as a list of lines.
     #[default]
     contents: Value,
@@ -52,12 +45,8 @@ pub struct ManagedArgs {
     /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
     #[default]
     mode: Value,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
@@ -100,21 +89,8 @@ pub struct ManagedArgs {
     /// URL of a detached GPG signature of the source.
     #[default]
     signature: Value,
-    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
-    #[default]
-    source_hash_sig: Value,
-    /// Fingerprints of keys, one of which must have made a valid signature.
-    #[default]
-    signed_by_any: Value,
-    /// Fingerprints of keys, all of which must have made a valid signature.
-    #[default]
-    signed_by_all: Value,
-    /// Keyring file that signatures are verified with.
-    #[default]
-    keyring: Option<String>,
-    /// GnuPG home directory that signatures are verified with.
-    #[default]
-    gnupghome: Option<String>,
+    #[args]
+    signers: source::SignerArgs,
     /// Whether a diff in the order of lines alone is left out of the reported changes.
     #[default(false)]
     ignore_ordering: bool,
@@ -138,17 +114,13 @@ pub struct ManagedArgs {
 /// Ensure that a file has this content: from a source under `salt://`, from `contents`, from pillar or grains.
 #[function]
 pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
-    let hash = args.source_hash.filter(|hash| !hash.is_empty());
     let verify = source::Verify {
-        hash,
-        hash_name: args.source_hash_name,
-        skip: args.skip_verify,
         use_etag: args.use_etag,
         trust_anyone: !args.verify_ssl,
         signature: args.signature,
-        hash_signature: args.source_hash_sig,
-        signers: source::Signers::new(&args.signed_by_any, &args.signed_by_all, args.keyring, args.gnupghome),
+        ..args.expected.verify()
     };
+    let verify = args.signers.added_to(verify);
     let contents = Contents {
         source: args.source,
         contents: args.contents,
@@ -160,7 +132,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         more: contents::variables(args.kwargs),
         verify,
     };
-    let attributes = Attributes::of_state(context, &args.mode, &args.user, &args.group);
+    let attributes = Attributes::of_state(context, &args.mode, &args.owner.user, &args.owner.group);
     let backup = args.backup.is_truthy() && args.backup.as_str() != Some("False");
     let how = How {
         attrs: args.attrs,

@@ -37,7 +37,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-use attributes::Attributes;
+use attributes::{Attributes, OwnerArgs};
 pub use contents::content;
 pub use managed::difference;
 pub(crate) use pattern::Choice;
@@ -88,12 +88,8 @@ pub struct SymlinkArgs {
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Permissions of directories that `makedirs` creates, as an octal string.
     #[default]
     mode: Value,
@@ -119,8 +115,8 @@ pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult 
         &args.target,
         args.force,
         Folders::new(args.makedirs, &args.mode),
-        &args.user,
-        &args.group,
+        &args.owner.user,
+        &args.owner.group,
     )
     .into())
 }
@@ -164,12 +160,8 @@ pub struct CopyArgs {
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Permissions of the copy, as an octal string.
     #[default]
     mode: Value,
@@ -190,12 +182,12 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     let name = &args.name;
     let source = &args.source;
     // A new owner's primary group becomes the group, too.
-    let group = if args.group.is_truthy() || !args.user.is_truthy() {
-        args.group
+    let group = if args.owner.group.is_truthy() || !args.owner.user.is_truthy() {
+        args.owner.group
     } else {
-        attributes::primary_group(&args.user)
+        attributes::primary_group(&args.owner.user)
     };
-    let attributes = Attributes::of_state(context, &args.mode, &args.user, &group);
+    let attributes = Attributes::of_state(context, &args.mode, &args.owner.user, &group);
     let folders = Folders::new(args.makedirs, &args.dir_mode);
     if !(args.subdir && Path::new(name).is_dir()) {
         let done = place::copy(context, name, source, args.force, folders, attributes);

@@ -20,15 +20,8 @@ pub struct PatchArgs {
     /// URL of the patch, or a list of them of which the first that exists is used.
     #[default]
     source: Value,
-    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
-    source_hash: Option<String>,
-    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
-    source_hash_name: Option<String>,
-    /// Whether a remote source is accepted without a checksum.
-    #[default(false)]
-    skip_verify: bool,
+    #[args]
+    expected: source::HashArgs,
     /// Template engine that renders the source, such as `jinja`.
     #[default]
     template: Option<String>,
@@ -61,14 +54,12 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
         .map(|key| format!("The '{key}' argument is no longer used and has been ignored."))
         .collect();
     let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
-    let verify =
-        source::Verify { skip: args.skip_verify, ..source::Verify::by_hash(args.source_hash, args.source_hash_name) };
     let contents = contents::Contents {
         source: args.source,
         contents: Value::Nil,
         template: args.template,
         defaults: args.defaults,
-        verify,
+        verify: args.expected.verify(),
         ..contents::Contents::inline_text(String::new())
     };
     let done =

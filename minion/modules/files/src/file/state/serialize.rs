@@ -7,7 +7,7 @@ use brine_system::files;
 use brine_value::{Map, Value, json, map, python};
 use brine_yaml::traverse;
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, OwnerArgs};
 use super::{contents, managed};
 
 /// The arguments of `file.serialize`.
@@ -36,12 +36,8 @@ pub struct SerializeArgs {
     /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
     #[default]
     mode: Value,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Whether missing parent directories are created.
     #[default(false)]
     makedirs: bool,
@@ -108,7 +104,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         context,
         name,
         &contents,
-        Attributes::of_state(context, &args.mode, &args.user, &args.group),
+        Attributes::of_state(context, &args.mode, &args.owner.user, &args.owner.group),
         &how,
     );
     if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {

@@ -6,6 +6,7 @@ use std::path::Path;
 use brine_context::StateContext;
 use brine_context::files::in_environment;
 use brine_digest::Digest;
+use brine_function::Args;
 use brine_host::web;
 use brine_value::Value;
 
@@ -38,6 +39,56 @@ impl Verify {
     /// Verifies by a hash, or by the name of the file in a file of hashes.
     pub fn by_hash(hash: Option<String>, hash_name: Option<String>) -> Self {
         Verify { hash: hash.filter(|hash| !hash.is_empty()), hash_name, ..Verify::default() }
+    }
+}
+
+/// The arguments of states that accept a source by its checksum.
+#[derive(Args)]
+pub struct HashArgs {
+    /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
+    #[default]
+    source_hash: Option<String>,
+    /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
+    #[default]
+    source_hash_name: Option<String>,
+    /// Whether a remote source is accepted without a checksum.
+    #[default(false)]
+    skip_verify: bool,
+}
+
+impl HashArgs {
+    pub(crate) fn verify(self) -> Verify {
+        Verify { skip: self.skip_verify, ..Verify::by_hash(self.source_hash, self.source_hash_name) }
+    }
+}
+
+/// The arguments of states that accept a source by its signatures.
+#[derive(Args)]
+pub struct SignerArgs {
+    /// Signature of the file of `source_hash`: a URL, or `true` for one within the file.
+    #[default]
+    source_hash_sig: Value,
+    /// Fingerprints of keys, one of which must have made a valid signature.
+    #[default]
+    signed_by_any: Value,
+    /// Fingerprints of keys, all of which must have made a valid signature.
+    #[default]
+    signed_by_all: Value,
+    /// Keyring file that signatures are verified with.
+    #[default]
+    keyring: Option<String>,
+    /// GnuPG home directory that signatures are verified with.
+    #[default]
+    gnupghome: Option<String>,
+}
+
+impl SignerArgs {
+    pub(crate) fn added_to(self, verify: Verify) -> Verify {
+        Verify {
+            hash_signature: self.source_hash_sig,
+            signers: Signers::new(&self.signed_by_any, &self.signed_by_all, self.keyring, self.gnupghome),
+            ..verify
+        }
     }
 }
 

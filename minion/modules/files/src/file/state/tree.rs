@@ -7,7 +7,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, OwnerArgs};
 use super::bad_path;
 use super::contents::{self, Contents};
 use super::folder::{self, Folder};
@@ -26,12 +26,8 @@ pub struct RecurseArgs {
     /// Whether files are removed that the source does not have.
     #[default(false)]
     clean: bool,
-    /// Name or id of the owner.
-    #[default]
-    user: Value,
-    /// Name or id of the owning group.
-    #[default]
-    group: Value,
+    #[args]
+    owner: OwnerArgs,
     /// Permissions of directories, as an octal string.
     #[default]
     dir_mode: Value,
@@ -99,8 +95,8 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
     let wanted = Tree {
         sources,
         clean: args.clean,
-        user: args.user,
-        group: args.group,
+        user: args.owner.user,
+        group: args.owner.group,
         dir_mode: args.dir_mode,
         file_mode: args.file_mode,
         template: args.template,

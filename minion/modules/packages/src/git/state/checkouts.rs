@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::{Source, detached, latest, not_valid};
+use super::{AccessArgs, Source, detached, latest, not_valid};
 
 /// The arguments of `git.latest`.
 #[derive(Args)]
@@ -61,15 +61,8 @@ pub struct LatestArgs {
     /// Number of commits to fetch.
     #[default]
     depth: Option<u64>,
-    /// Path of a private key, or a list of them, for SSH.
-    #[default]
-    identity: Value,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    access: AccessArgs,
     /// Glob of branches to fetch.
     #[default("*".to_owned())]
     refspec_branch: String,
@@ -116,9 +109,7 @@ pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
         name: args.name.clone(),
         target: args.target,
         user: args.user,
-        identity: args.identity,
-        https_user: args.https_user,
-        https_pass: args.https_pass,
+        access: args.access,
         remote: args.remote,
     };
     let wanted = latest::Latest {
@@ -175,15 +166,8 @@ pub struct DetachedArgs {
     /// Whether submodules are updated.
     #[default(false)]
     submodules: bool,
-    /// Path of a private key, or a list of them, for SSH.
-    #[default]
-    identity: Value,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    access: AccessArgs,
     /// Accepted and ignored: output is read as UTF-8.
     #[default]
     output_encoding: Value,
@@ -215,9 +199,7 @@ pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResul
         name: args.name.clone(),
         target: args.target,
         user: args.user,
-        identity: args.identity,
-        https_user: args.https_user,
-        https_pass: args.https_pass,
+        access: args.access,
         remote: args.remote,
     };
     let rev = rev.to_string();
@@ -249,15 +231,8 @@ pub struct ClonedArgs {
     /// Accepted and ignored: for Windows.
     #[default]
     password: Option<String>,
-    /// Path of a private key, or a list of them, for SSH.
-    #[default]
-    identity: Value,
-    /// User name for HTTPS.
-    #[default]
-    https_user: Option<String>,
-    /// Password for HTTPS.
-    #[default]
-    https_pass: Option<String>,
+    #[args]
+    access: AccessArgs,
     /// Accepted and ignored: output is read as UTF-8.
     #[default]
     output_encoding: Value,
@@ -274,14 +249,6 @@ pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
         return Ok(StateReturn::failed(&args.name, "Invalid 'branch' argument").into());
     }
     let remote = "origin".to_owned();
-    let source = Source {
-        name: args.name,
-        target: args.target,
-        user: args.user,
-        identity: args.identity,
-        https_user: args.https_user,
-        https_pass: args.https_pass,
-        remote,
-    };
+    let source = Source { name: args.name, target: args.target, user: args.user, access: args.access, remote };
     Ok(source.copied(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())
 }

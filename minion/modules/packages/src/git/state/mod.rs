@@ -15,6 +15,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::which;
 use brine_value::{FromValue, Map, Value, map};
 
+use crate::git::command::{LayoutArgs, LoginArgs};
 use crate::git::{Git, GitError, strings, with_login};
 
 /// State functions of `git`.
@@ -37,15 +38,8 @@ pub struct PresentArgs {
     /// Whether the repository has no work tree.
     #[default(true)]
     bare: bool,
-    /// Directory of templates for a new repository.
-    #[default]
-    template: Option<String>,
-    /// Directory of the repository's data, if it is not in the work tree.
-    #[default]
-    separate_git_dir: Option<String>,
-    /// Permissions for several users, as `git init --shared` takes them.
-    #[default]
-    shared: Value,
+    #[args]
+    layout: LayoutArgs,
     /// User that git runs as.
     #[default]
     user: Option<String>,
@@ -62,8 +56,8 @@ pub struct PresentArgs {
 pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
     _ = (given.password, given.output_encoding);
     let args = map! {
-        "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.template, "separate_git_dir" => given.separate_git_dir,
-        "shared" => given.shared, "user" => given.user,
+        "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.layout.template, "separate_git_dir" => given.layout.separate_git_dir,
+        "shared" => given.layout.shared, "user" => given.user,
     };
     Ok(initialized(context, &given.name, given.force, args)?.into())
 }
@@ -118,10 +112,18 @@ struct Source {
     name: String,
     target: String,
     user: Option<String>,
-    identity: Value,
-    https_user: Option<String>,
-    https_pass: Option<String>,
+    access: AccessArgs,
     remote: String,
+}
+
+/// Credentials for a remote repository.
+#[derive(Args)]
+pub struct AccessArgs {
+    /// Path of a private key, or a list of them, for SSH.
+    #[default]
+    identity: Value,
+    #[args]
+    login: LoginArgs,
 }
 
 /// Joins comments into sentences.
@@ -155,17 +157,17 @@ impl Source {
 
     fn arguments(&self, context: &StateContext) -> Map {
         map! {
-            "user" => self.user.clone(), "identity" => self.identity.clone(), "saltenv" => context.saltenv.as_str(),
+            "user" => self.user.clone(), "identity" => self.access.identity.clone(), "saltenv" => context.saltenv.as_str(),
         }
     }
 
     /// Returns the failure if the identity is invalid.
     fn check_identity(&self, how: &str) -> Result<(), Early> {
         let failed = |comment: String| Err(Box::new(StateReturn::failed(&self.name, comment)));
-        if !matches!(self.identity, Value::Nil | Value::Str(_) | Value::List(_)) {
+        if !matches!(self.access.identity, Value::Nil | Value::Str(_) | Value::List(_)) {
             return failed(format!("{how}dentity must be either a list or a string"));
         }
-        let paths: Vec<String> = Vec::from_value(&self.identity).unwrap_or_default();
+        let paths: Vec<String> = Vec::from_value(&self.access.identity).unwrap_or_default();
         match paths.iter().find(|path| !path.starts_with('/') && !path.starts_with("salt://") && !path.starts_with('~'))
         {
             Some(path) => failed(format!("{how}dentity '{path}' is not an absolute path")),
@@ -175,12 +177,13 @@ impl Source {
 
     /// Returns the URL with the credentials.
     fn url(&self) -> Result<String, Early> {
-        with_login(&self.name, self.https_user.as_deref(), self.https_pass.as_deref())
+        with_login(&self.name, self.access.login.https_user.as_deref(), self.access.login.https_pass.as_deref())
             .map_err(|error| Box::new(StateReturn::failed(&self.name, error.to_string())))
     }
 
     fn clone(&self, context: &StateContext, options: &[String]) -> Result<(), GitError> {
-        let url = with_login(&self.name, self.https_user.as_deref(), self.https_pass.as_deref())?;
+        let url =
+            with_login(&self.name, self.access.login.https_user.as_deref(), self.access.login.https_pass.as_deref())?;
         self.anywhere(context).clone_to(&self.target, &url, options)
     }
 

@@ -13,7 +13,7 @@ mod upgrade;
 use std::sync::atomic::Ordering::Relaxed;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 
@@ -90,32 +90,39 @@ pub fn uptodate(
     told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
 }
 
+/// The arguments of `pkg.removed` and `pkg.purged`.
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// Version that is not installed; any by default.
+    #[default]
+    version: Value,
+    /// Packages, or mappings of packages to versions.
+    #[default]
+    pkgs: Value,
+    /// Further arguments: options of the package manager.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl RemoveArgs {
+    fn remove(self, context: &StateContext, name: &str, purge: bool) -> CallResult {
+        let packages = packages(&context.call)?;
+        let wanted = wanted(Some(name), &self.pkgs, given(&self.version).as_deref())?;
+        let wanted = normal(context, packages, wanted, &self.kwargs);
+        told(name, remove::without(context, packages, name, &wanted, purge, &Options::read(&self.kwargs)))
+    }
+}
+
 /// Ensure that a package, or several with `pkgs`, are not installed; with a version, not in that version.
 #[function]
-pub fn removed(
-    context: &StateContext,
-    name: String,
-    #[default] version: Value,
-    #[default] pkgs: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let packages = packages(&context.call)?;
-    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-    told(&name, remove::without(context, packages, &name, &wanted, false, &Options::read(&kwargs)))
+pub fn removed(context: &StateContext, name: String, #[args] args: RemoveArgs) -> CallResult {
+    args.remove(context, &name, false)
 }
 
 /// Ensure that a package, or several with `pkgs`, are not installed, and that their configuration is removed.
 #[function]
-pub fn purged(
-    context: &StateContext,
-    name: String,
-    #[default] version: Value,
-    #[default] pkgs: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let packages = packages(&context.call)?;
-    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-    told(&name, remove::without(context, packages, &name, &wanted, true, &Options::read(&kwargs)))
+pub fn purged(context: &StateContext, name: String, #[args] args: RemoveArgs) -> CallResult {
+    args.remove(context, &name, true)
 }
 
 /// Ensure that a package, or several with `pkgs`, are held at their current version; with `replace`, release all
@@ -159,7 +166,7 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
     let sfun = kwargs.shift_remove("sfun").map(|sfun| sfun.to_string()).unwrap_or_default();
     kwargs.insert("name".into(), name.into());
     let states = &context.call.minion.states;
-    states.call(context, &format!("pkg.{sfun}"), brine_function::Args::keyword(kwargs))
+    states.call(context, &format!("pkg.{sfun}"), Args::keyword(kwargs))
 }
 
 /// Merges the packages of another state into this one, to call the package manager once instead of twice.

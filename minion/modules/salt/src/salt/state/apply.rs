@@ -5,7 +5,7 @@ use brine_function::{Args, CallResult, function};
 use brine_job::orchestration::Answer;
 use brine_value::{FromValue, Map, Value, map};
 
-use super::{Job, is_success, with_jid, words};
+use super::{Job, ReturnerArgs, RunArgs, is_success, with_jid, words};
 
 /// The arguments of `salt.state`.
 #[derive(Args)]
@@ -48,15 +48,8 @@ pub struct StateArgs {
     /// Whether runs may be concurrent on the minion.
     #[default(false.into())]
     concurrent: Value,
-    /// Additional returners of the minions.
-    #[default]
-    ret: String,
-    /// Configuration profile of the returners.
-    #[default]
-    ret_config: Value,
-    /// Further arguments of the returners.
-    #[default]
-    ret_kwargs: Value,
+    #[args]
+    returners: ReturnerArgs,
     /// Whether a minion that does not return has failed.
     #[default(true)]
     expect_minions: bool,
@@ -66,18 +59,8 @@ pub struct StateArgs {
     /// Number of minions that may fail.
     #[default(0.into())]
     allow_fail: Value,
-    /// Seconds to wait for returns.
-    #[default]
-    timeout: Option<f64>,
-    /// Size of batches: a number, or a percentage of the minions.
-    #[default]
-    batch: Value,
-    /// Number of minions to choose at random from the target.
-    #[default]
-    subset: Option<usize>,
-    /// Whether a failure ends the orchestration.
-    #[default(false)]
-    failhard: bool,
+    #[args]
+    how: RunArgs,
     /// Further arguments, ignored.
     #[keywords]
     _kwargs: Map,
@@ -120,13 +103,8 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     let job = Job {
         tgt: given.tgt,
         tgt_type: given.tgt_type,
-        ret: given.ret,
-        ret_config: given.ret_config,
-        ret_kwargs: given.ret_kwargs,
-        timeout: given.timeout,
-        batch: given.batch,
-        subset: given.subset,
-        failhard: given.failhard,
+        returners: given.returners,
+        how: given.how,
         expect_minions: given.expect_minions,
     };
     let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };

@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::{Job, called, words};
+use super::{Job, ReturnerArgs, RunArgs, called, words};
 
 /// The arguments of `salt.function`.
 #[derive(Args)]
@@ -22,15 +22,8 @@ pub struct FunctionArgs {
     /// Keyword arguments of the function.
     #[default]
     kwarg: Option<Map>,
-    /// Additional returners of the minions.
-    #[default]
-    ret: String,
-    /// Configuration profile of the returners.
-    #[default]
-    ret_config: Value,
-    /// Further arguments of the returners.
-    #[default]
-    ret_kwargs: Value,
+    #[args]
+    returners: ReturnerArgs,
     /// Whether a minion that does not return has failed.
     #[default(false)]
     expect_minions: bool,
@@ -40,18 +33,8 @@ pub struct FunctionArgs {
     /// Execution function that decides whether each return is a success.
     #[default]
     fail_function: Option<String>,
-    /// Seconds to wait for returns.
-    #[default]
-    timeout: Option<f64>,
-    /// Size of batches: a number, or a percentage of the minions.
-    #[default]
-    batch: Value,
-    /// Number of minions to choose at random from the target.
-    #[default]
-    subset: Option<usize>,
-    /// Whether a failure ends the orchestration.
-    #[default(false)]
-    failhard: bool,
+    #[args]
+    how: RunArgs,
     /// Further arguments, ignored.
     #[keywords]
     _kwargs: Map,
@@ -77,13 +60,8 @@ pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResu
     let job = Job {
         tgt: given.tgt,
         tgt_type: given.tgt_type,
-        ret: given.ret,
-        ret_config: given.ret_config,
-        ret_kwargs: given.ret_kwargs,
-        timeout: given.timeout,
-        batch: given.batch,
-        subset: given.subset,
-        failhard: given.failhard,
+        returners: given.returners,
+        how: given.how,
         expect_minions: given.expect_minions,
     };
     let answers = match job.run(context, "function", name, name, args)? {

@@ -116,17 +116,43 @@ pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[
     Ok(side_by_side(&name, all).into())
 }
 
+/// The arguments about returners of a job that an orchestration publishes.
+#[derive(Args)]
+pub struct ReturnerArgs {
+    /// Additional returners of the minions.
+    #[default]
+    ret: String,
+    /// Configuration profile of the returners.
+    #[default]
+    ret_config: Value,
+    /// Further arguments of the returners.
+    #[default]
+    ret_kwargs: Value,
+}
+
+/// The arguments about the run of such a job.
+#[derive(Args)]
+pub struct RunArgs {
+    /// Seconds to wait for returns.
+    #[default]
+    timeout: Option<f64>,
+    /// Size of batches: a number, or a percentage of the minions.
+    #[default]
+    batch: Value,
+    /// Number of minions to choose at random from the target.
+    #[default]
+    subset: Option<usize>,
+    /// Whether a failure ends the orchestration.
+    #[default(false)]
+    failhard: bool,
+}
+
 /// A job that an orchestration publishes.
 struct Job {
     tgt: Value,
     tgt_type: String,
-    ret: String,
-    ret_config: Value,
-    ret_kwargs: Value,
-    timeout: Option<f64>,
-    batch: Value,
-    subset: Option<usize>,
-    failhard: bool,
+    returners: ReturnerArgs,
+    how: RunArgs,
     expect_minions: bool,
 }
 
@@ -144,29 +170,29 @@ impl Job {
         let told = map! {
             "arg" => args.positional.clone(),
             "kwarg" => args.keyword.clone(),
-            "ret" => &self.ret,
-            "timeout" => self.timeout,
+            "ret" => &self.returners.ret,
+            "timeout" => self.how.timeout,
             "tgt_type" => &self.tgt_type,
             "expect_minions" => self.expect_minions,
         };
         master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => told});
-        let options = [("ret_config", self.ret_config), ("ret_kwargs", self.ret_kwargs)];
+        let options = [("ret_config", self.returners.ret_config), ("ret_kwargs", self.returners.ret_kwargs)];
         let kwargs = options.into_iter().filter(|(_, value)| !value.is_nil());
         let request = PublishRequest {
             tgt: self.tgt,
             tgt_type: self.tgt_type,
             arg: args.to_wire(),
-            ret: self.ret,
+            ret: self.returners.ret,
             kwargs: kwargs.map(|(name, value)| (name.into(), value)).collect(),
             ..PublishRequest::new("", fun, "")
         };
         let config = context.call.config();
         let asked = master.ask(Ask {
             request,
-            timeout: self.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
-            batch: (!self.batch.is_nil()).then(|| self.batch.to_string()),
-            failhard: self.failhard || config.failhard,
-            subset: self.subset,
+            timeout: self.how.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
+            batch: (!self.how.batch.is_nil()).then(|| self.how.batch.to_string()),
+            failhard: self.how.failhard || config.failhard,
+            subset: self.how.subset,
         });
         Ok(asked.map(|answers| {
             answers.into_iter().filter(|answer| self.expect_minions || answer.returned.is_some()).collect()

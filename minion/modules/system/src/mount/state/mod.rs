@@ -26,18 +26,8 @@ pub struct MountedArgs {
     /// Whether a missing mount point is created.
     #[default(false)]
     mkmnt: bool,
-    /// Mount options, as a list or separated by commas.
-    #[default("defaults".into())]
-    opts: Value,
-    /// Field of the table for `dump`.
-    #[default(0.into())]
-    dump: Value,
-    /// Field of the table for `fsck`: the order of checks.
-    #[default(0.into())]
-    pass_num: Value,
-    /// Path of the table of file systems.
-    #[default("/etc/fstab".into())]
-    config: String,
+    #[args]
+    entry: fstab::EntryArgs,
     /// Whether the file system is entered into the table.
     #[default(true)]
     persist: bool,
@@ -86,10 +76,10 @@ pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult 
         device: args.device,
         fstype: args.fstype,
         mkmnt: args.mkmnt,
-        opts: options(&args.opts),
-        dump: args.dump,
-        pass: args.pass_num,
-        config: args.config,
+        opts: options(&args.entry.opts),
+        dump: args.entry.dump,
+        pass: args.entry.pass_num,
+        config: args.entry.config,
         persist: args.persist,
         mount: args.mount,
         user: args.user,

@@ -6,7 +6,7 @@ mod masks;
 mod tests;
 
 use brine_context::{Context, StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
@@ -16,32 +16,41 @@ use crate::service::{How, Init, systemd};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch]);
 
+/// The arguments of `service.running` and `service.dead`.
+#[derive(Args)]
+pub struct ControlArgs {
+    /// Whether the service is enabled at boot; unchanged by default.
+    #[default]
+    enable: Option<bool>,
+    /// Text by which the process is found.
+    #[default]
+    sig: Option<String>,
+    /// Seconds to wait after the service was started or stopped.
+    #[default]
+    init_delay: Value,
+    /// Further arguments: `no_block`, `unmask`, `unmask_runtime`.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl ControlArgs {
+    fn control(self, context: &StateContext, name: &str, runs: bool) -> CallResult {
+        let how = how(&self.kwargs);
+        let wanted = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
+        told(name, asked(name, &self.kwargs).map_or_else(|| be(&Host::new(context), context, name, &wanted), Ok))
+    }
+}
+
 /// Ensure that a service is running, and with `enable` that it is enabled or disabled at boot.
 #[function]
-pub fn running(
-    context: &StateContext,
-    name: String,
-    #[default] enable: Option<bool>,
-    #[default] sig: Option<String>,
-    #[default] init_delay: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let wanted = Desired { runs: true, enable, sig, delay: init_delay, how: how(&kwargs) };
-    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+pub fn running(context: &StateContext, name: String, #[args] args: ControlArgs) -> CallResult {
+    args.control(context, &name, true)
 }
 
 /// Ensure that a service is not running, and with `enable` that it is enabled or disabled at boot.
 #[function]
-pub fn dead(
-    context: &StateContext,
-    name: String,
-    #[default] enable: Option<bool>,
-    #[default] sig: Option<String>,
-    #[default] init_delay: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let wanted = Desired { runs: false, enable, sig, delay: init_delay, how: how(&kwargs) };
-    told(&name, asked(&name, &kwargs).map_or_else(|| be(&Host::new(context), context, &name, &wanted), Ok))
+pub fn dead(context: &StateContext, name: String, #[args] args: ControlArgs) -> CallResult {
+    args.control(context, &name, false)
 }
 
 /// Ensure that a service is enabled at boot.

@@ -5,19 +5,15 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 
-use crate::ssh::authorized::{File, Key, Outcome};
+use crate::ssh::authorized::{File, FileArgs, Key, Outcome};
 use crate::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_key};
 
 /// State functions of `ssh_auth`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
 
-/// The arguments of `ssh_auth.present`.
+/// The arguments of states about keys.
 #[derive(Args)]
-pub struct PresentArgs {
-    /// Public key, or a whole line of a file of keys.
-    name: String,
-    /// User who logs in with the key.
-    user: String,
+pub struct KeyArgs {
     /// Type of the key, if the key does not name its own.
     #[default("ssh-rsa".into())]
     enc: String,
@@ -27,29 +23,30 @@ pub struct PresentArgs {
     /// URL of a file of keys.
     #[default]
     source: String,
-    /// Options of the key, such as `no-pty`.
-    #[default]
-    options: Vec<String>,
-    /// Path of the file of keys, relative to the user's home directory.
-    #[default(".ssh/authorized_keys".into())]
-    config: String,
-    /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
-    fingerprint_hash_type: Option<String>,
-    /// Further arguments, ignored.
-    #[keywords]
-    _kwargs: Map,
+    #[args]
+    file: FileArgs,
+}
+
+/// The arguments of `ssh_auth.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Public key, or a whole line of a file of keys.
+    name: String,
+    /// User who logs in with the key.
+    user: String,
+    #[args]
+    key: KeyArgs,
 }
 
 /// Ensure that a user has an authorized key, or with `source` all keys of a file. The name may be a whole line:
 /// options, the type of the key, the key, and a comment.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
-    let done = if args.source.is_empty() {
-        whose.have(context, &args.name, key(&args.name, args.enc, args.comment, args.options))
+    let whose = Whose { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
+    let done = if args.key.source.is_empty() {
+        whose.have(context, &args.name, key(&args.name, args.key.enc, args.key.comment, args.key.file.options))
     } else {
-        whose.have_all(context, &args.name, &args.source, &args.options)
+        whose.have_all(context, &args.name, &args.key.source, &args.key.file.options)
     };
     done.map(Into::into)
 }
@@ -83,34 +80,15 @@ pub struct ManageArgs {
     ssh_keys: Vec<String>,
     /// User who logs in with the key.
     user: String,
-    /// Type of the key, if the key does not name its own.
-    #[default("ssh-rsa".into())]
-    enc: String,
-    /// Comment of the key.
-    #[default]
-    comment: String,
-    /// Accepted and ignored.
-    #[default]
-    source: String,
-    /// Options of the key, such as `no-pty`.
-    #[default]
-    options: Vec<String>,
-    /// Path of the file of keys, relative to the user's home directory.
-    #[default(".ssh/authorized_keys".into())]
-    config: String,
-    /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
-    fingerprint_hash_type: Option<String>,
-    /// Further arguments, ignored.
-    #[keywords]
-    _kwargs: Map,
+    #[args]
+    key: KeyArgs,
 }
 
 /// Ensure that a user has exactly these authorized keys.
 #[function]
 pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
-    _ = (args.name, args.source);
-    let whose = Whose { user: args.user, config: args.config, hash: args.fingerprint_hash_type };
+    _ = (args.name, args.key.source);
+    let whose = Whose { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
     let mut done = StateReturn::ok("", "");
     for have in whose.keys()?.keys() {
         if args.ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
@@ -125,7 +103,11 @@ pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
         }
     }
     for line in &args.ssh_keys {
-        let one = whose.have(context, line, key(line, args.enc.clone(), args.comment.clone(), args.options.clone()))?;
+        let one = whose.have(
+            context,
+            line,
+            key(line, args.key.enc.clone(), args.key.comment.clone(), args.key.file.options.clone()),
+        )?;
         if one.changes.is_empty() {
             done.comment = [done.comment, one.comment].join("\n").trim().into();
         }

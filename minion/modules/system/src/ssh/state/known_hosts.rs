@@ -17,38 +17,16 @@ pub struct PresentArgs {
     /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
     #[default]
     user: Option<String>,
-    /// Fingerprint that the key of the host must have.
-    #[default]
-    fingerprint: Option<String>,
-    /// Public key of the host; retrieved from the host by default.
-    #[default]
-    key: Option<String>,
-    /// Port of the host's SSH server.
-    #[default]
-    port: Option<u16>,
-    /// Type of the key, such as `ssh-ed25519`.
-    #[default]
-    enc: Option<String>,
-    /// Path of the file, relative to the user's home directory.
-    #[default]
-    config: Option<String>,
-    /// Whether host names are stored as hashes.
-    #[default(true)]
-    hash_known_hosts: bool,
-    /// Seconds to wait for the host.
-    #[default(5)]
-    timeout: u32,
-    /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
-    fingerprint_hash_type: Option<String>,
+    #[args]
+    of_host: known::HostArgs,
 }
 
 /// Ensure that a host is known to a user, or to all, by this key, by the key with this fingerprint, or by the key
 /// it presents.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    let known = place(args.user.as_deref(), args.config).and_then(|config| {
-        if context.test && args.key.is_some() && args.fingerprint.is_some() {
+    let known = place(args.user.as_deref(), args.of_host.config).and_then(|config| {
+        if context.test && args.of_host.key.is_some() && args.of_host.fingerprint.is_some() {
             return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
         }
         Ok((File::of(given(args.user.as_deref()), Some(&config))?, config))
@@ -57,22 +35,22 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         Ok(found) => found,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    if args.key.is_some() && args.enc.is_none() {
+    if args.of_host.key.is_some() && args.of_host.enc.is_none() {
         return Ok(StateReturn::failed(&args.name, "Required argument \"enc\" if using \"key\" argument.").into());
     }
     let host = Host {
         name: args.name,
-        port: args.port,
-        enc: args.enc,
-        key: args.key,
-        fingerprint: args.fingerprint,
-        hash: args.fingerprint_hash_type,
+        port: args.of_host.port,
+        enc: args.of_host.enc,
+        key: args.of_host.key,
+        fingerprint: args.of_host.fingerprint,
+        hash: args.of_host.fingerprint_hash_type,
     };
     if context.test {
         return would(context, &file, &host, &config).map(Into::into);
     }
     let name = &host.name;
-    let (old, new) = match file.set(&context.call, &host, args.hash_known_hosts, args.timeout)? {
+    let (old, new) = match file.set(&context.call, &host, args.of_host.hash_known_hosts, args.of_host.timeout)? {
         Outcome::Updated { old, new } => (old, new),
         Outcome::Failed(error) => return Ok(StateReturn::failed(name, error).into()),
         Outcome::Exists(_) | Outcome::Removed(_) => {
