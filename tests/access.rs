@@ -38,7 +38,7 @@ async fn system() -> System {
     system
 }
 
-fn said(output: &Output) -> (String, Option<i32>) {
+fn output_of(output: &Output) -> (String, Option<i32>) {
     (format!("{}{}", stdout(output), stderr(output)).trim().to_owned(), output.status.code())
 }
 
@@ -66,7 +66,7 @@ async fn users_may_do_what_their_entries_permit() {
         ("eve", "thr33", &["web1", "test.ping"], NOT_PERMITTED, 1),
     ] {
         let output = by_password(&system, "salt", user, password, words);
-        let (text, status) = said(&output);
+        let (text, status) = output_of(&output);
         assert!(text.contains(told) && status == Some(code), "{user} {words:?}: {status:?} {text}");
     }
     let (_, event) = denied.next().await;
@@ -83,7 +83,7 @@ async fn users_may_do_what_their_entries_permit() {
         ("ann", "two", &["jobs.active"], failure("ann")),
         ("ann", "gu3ssed", &["jobs.active"], failure("ann")),
     ] {
-        let (text, _) = said(&by_password(&system, "salt-run", user, password, words));
+        let (text, _) = output_of(&by_password(&system, "salt-run", user, password, words));
         assert!(text.contains(&told), "{user} {words:?}: {text}");
     }
     // The jobs are attributed to the users.
@@ -98,12 +98,15 @@ async fn tokens_replace_passwords_until_they_are_revoked() {
     let system = system().await;
     let ping = ["--out=txt", "--static", "web1", "test.ping"];
     let output = by_password(&system, "salt", "fred", "one", &[&["-T"][..], &ping].concat());
-    assert_eq!(said(&output), ("web1: True".to_owned(), Some(0)));
+    assert_eq!(output_of(&output), ("web1: True".to_owned(), Some(0)));
     let file = system.path("token");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     // No prompt for a name or password any more.
-    assert_eq!(said(&system.tool("salt", &[&["-a", "file"][..], &ping].concat())), ("web1: True".to_owned(), Some(0)));
-    let (text, code) = said(&system.tool("salt", &["-a", "file", "web1", "cmd.run", "id"]));
+    assert_eq!(
+        output_of(&system.tool("salt", &[&["-a", "file"][..], &ping].concat())),
+        ("web1: True".to_owned(), Some(0))
+    );
+    let (text, code) = output_of(&system.tool("salt", &["-a", "file", "web1", "cmd.run", "id"]));
     assert!(text.contains("Authorization error occurred.") && code == Some(1), "{text}");
 
     let listed = || {
@@ -118,7 +121,7 @@ async fn tokens_replace_passwords_until_they_are_revoked() {
     let revoked = system.tool("salt-run", &["auth.del_token", &digest.to_string(), "--out=json"]);
     assert_eq!(stdout(&revoked).trim(), "true");
     assert!(listed().is_empty());
-    let (text, code) = said(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
+    let (text, code) = output_of(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
     assert!(text.contains("Authentication error occurred.") && code == Some(1), "{text}");
 }
 
@@ -151,7 +154,7 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
     ] {
         let output = system.tool("salt-run", &[&["auth.test", "--out=json"][..], words].concat());
         let explained = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
-        assert_eq!(explained.get("permitted"), Some(&Value::Bool(permitted)), "{words:?} {}", said(&output).0);
+        assert_eq!(explained.get("permitted"), Some(&Value::Bool(permitted)), "{words:?} {}", output_of(&output).0);
     }
 }
 
@@ -160,9 +163,9 @@ async fn batches_of_users_reach_every_part() {
     let system = system().await;
     let output =
         by_password(&system, "salt", "fred", "one", &["-b", "1", "--static", "--out=json", "*", "test.echo", "x"]);
-    assert!(said(&output).0.contains(NOT_PERMITTED), "{}", said(&output).0);
+    assert!(output_of(&output).0.contains(NOT_PERMITTED), "{}", output_of(&output).0);
     let words = ["-b", "1", "--static", "--out=json", "*", "test.arg", "x"];
-    let (text, code) = said(&by_password(&system, "salt", "fred", "one", &words));
+    let (text, code) = output_of(&by_password(&system, "salt", "fred", "one", &words));
     assert!(text.contains("web1") && text.contains("db1") && code == Some(0), "{code:?} {text}");
     // Only its own user may continue a job.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "search_function=test.arg", "--out=json"]));
@@ -190,7 +193,7 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
     support::until("the key is pending", || system.path("pki/minions_pre/web1").exists()).await;
     let by = |user: &str, password: &str, words: &[&str]| {
         let who = ["--auth", "file", "--username", user, "--password", password];
-        said(&system.tool("salt-key", &[&who, words].concat()))
+        output_of(&system.tool("salt-key", &[&who, words].concat()))
     };
     let (text, code) = by("kim", "four", &["--out=json"]);
     let listed = brine_value::json::from_json(&text).unwrap_or_else(|_| panic!("{text}"));
@@ -212,9 +215,9 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
     for (user, password, told) in [("max", "five", "jobs.active"), ("kim", "four", "'jobs.activ' is not available.")] {
         _ = std::fs::remove_file(system.path("token"));
         let made = by_password(&system, "salt-run", user, password, &["-T", "jobs.active"]);
-        assert!(made.status.success(), "{}", said(&made).0);
+        assert!(made.status.success(), "{}", output_of(&made).0);
         // With the token only, without a key of the master.
-        let (text, code) = said(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
+        let (text, code) = output_of(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
         assert!(text.contains(told) && code == Some(0), "{user}: {code:?} {text}");
     }
     let listed =

@@ -235,9 +235,9 @@ async fn refusals_have_salts_status() {
     ] {
         let response = api.post(path, token, &body);
         assert_eq!(response.status, status, "{path} {body} {response:?}");
-        let told = response.data().get("return").unwrap().to_string();
-        let is_told = told.contains(text) || (text == "Authentication failure" && told.starts_with("Authentication "));
-        assert!(is_told, "{path} {body} {told}");
+        let report = response.data().get("return").unwrap().to_string();
+        let is_told = report.contains(text) || (text == "Authentication failure" && report.starts_with("Authentication "));
+        assert!(is_told, "{path} {body} {report}");
     }
     // `/run` accepts tokens of `/token` instead of a session.
     let made = api.post("/token", "", &map! {"username" => "ann", "password" => "two", "eauth" => "file"}.into());

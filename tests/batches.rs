@@ -18,8 +18,8 @@ async fn system() -> System {
 async fn hand_over(system: &System, more: &[&str]) -> String {
     let command = format!("until [ -e {} ]; do sleep 0.02; done", system.path("go").display());
     let words: Vec<&str> = [&["web*", "cmd.run", &command, "--async"], more].concat();
-    let told = stdout(&system.tool_async("salt", &words).await);
-    told.strip_prefix("Executed batch command with job ID: ").unwrap_or_else(|| panic!("{told}")).trim().to_owned()
+    let report = stdout(&system.tool_async("salt", &words).await);
+    report.strip_prefix("Executed batch command with job ID: ").unwrap_or_else(|| panic!("{report}")).trim().to_owned()
 }
 
 async fn status(system: &System, jid: &str) -> Value {
@@ -33,9 +33,9 @@ async fn a_batch_continues_after_a_restart_of_the_master() {
     let mut events = system.events("salt/job/").await;
     let jid = hand_over(&system, &["-b", "2"]).await;
     events.until(&format!("salt/job/{jid}/publish")).await;
-    let told = status(&system, &jid).await;
+    let report = status(&system, &jid).await;
     for (name, is) in [("total", 3), ("active", 2), ("pending", 1), ("completed", 0), ("batch_size", 2)] {
-        assert_eq!(told.get(name), Some(&is.into()), "{name}: {told}");
+        assert_eq!(report.get(name), Some(&is.into()), "{name}: {report}");
     }
     system.kill_master();
     system.start_master().await;
@@ -104,9 +104,9 @@ async fn a_batch_of_salt_itself_is_listed_and_stopped_while_it_pauses() {
         stdout(&system.tool("salt-run", &["--out=json", "batch.list_active"])).contains(&jid)
     })
     .await;
-    let told = status(&system, &jid).await;
+    let report = status(&system, &jid).await;
     for (name, is) in [("driver", Value::from("cli")), ("completed", 1.into()), ("pending", 2.into())] {
-        assert_eq!(told.get(name), Some(&is), "{name}: {told}");
+        assert_eq!(report.get(name), Some(&is), "{name}: {report}");
     }
     assert_eq!(stdout(&system.tool_async("salt-run", &["batch.stop", &jid]).await).trim(), "True");
     events.until(&format!("salt/batch/{jid}/halted")).await;
@@ -121,8 +121,8 @@ async fn a_batch_of_the_master_is_stopped_while_it_pauses() {
     let system = system().await;
     let mut events = system.events("salt/batch/").await;
     let words = ["web*", "test.ping", "-b", "1", "--batch-wait", "600", "--async"];
-    let told = stdout(&system.tool_async("salt", &words).await);
-    let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+    let report = stdout(&system.tool_async("salt", &words).await);
+    let jid = report.trim().rsplit(' ').next().unwrap().to_owned();
     for _ in 0..2 {
         events.until(&format!("salt/batch/{jid}/progress")).await;
     }

@@ -32,14 +32,14 @@ async fn the_reactor_reacts_to_events_of_a_beacon() {
     let mut own = Subscriber::connect(&own, &[b"__beacons_return"], Limits::default()).await.unwrap();
     // The first poll records the end of the file, without an event.
     let mut file = std::fs::File::options().append(true).open(log).unwrap();
-    let told = loop {
+    let report = loop {
         writeln!(file, "all is well\nthis went wrong").unwrap();
         let next = tokio::time::timeout(std::time::Duration::from_millis(500), events.until("salt/beacon/web1/log/*"));
         if let Ok((tag, data)) = next.await {
             break (tag, data);
         }
     };
-    let (tag, data) = told;
+    let (tag, data) = report;
     assert_eq!(tag, "salt/beacon/web1/log/trouble");
     assert_eq!((text(&data, "raw"), text(&data, "match")), ("this went wrong".into(), "yes".into()));
     assert_eq!((text(&data, "id"), text(&data, "error")), ("web1".into(), String::new()));
@@ -72,8 +72,8 @@ async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
     system.start_minion("web1").await;
     let mut events = system.events("salt/").await;
     let said = |words: &[&str]| {
-        let told = system.salt_json(&[&["web1"], words].concat());
-        told.get("web1").unwrap_or(&told).get("comment").map(ToString::to_string).unwrap_or_default()
+        let report = system.salt_json(&[&["web1"], words].concat());
+        report.get("web1").unwrap_or(&report).get("comment").map(ToString::to_string).unwrap_or_default()
     };
     // A process that never runs, so that each poll reports it.
     assert_eq!(said(&["beacons.add", "ps", "[{processes: {no-such: stopped}}]"]), "Added beacon: ps.");

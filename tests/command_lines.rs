@@ -168,8 +168,8 @@ async fn peers_control_no_terminal() {
     let system = System::start("").await;
     let mut minion = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
     for out in ["nested", "highstate", "json", "yaml", "raw", "pprint", "txt", "key", "no_return"] {
-        let told = stdout(&system.tool("salt", &["--async", "web1", "test.ping"]));
-        let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+        let report = stdout(&system.tool("salt", &["--async", "web1", "test.ping"]));
+        let jid = report.trim().rsplit(' ').next().unwrap().to_owned();
         let returned = map! {"cmd" => "_return", "jid" => &jid, "fun" => "test.ping", "return" => list![HOSTILE, map! {HOSTILE => HOSTILE}], "retcode" => 0, "out" => HOSTILE};
         assert!(minion.ask(returned).await.is_truthy());
         let output = system.tool("salt-run", &["jobs.lookup_jid", &jid, &format!("--out={out}"), "--no-color"]);

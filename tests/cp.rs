@@ -50,11 +50,11 @@ async fn files_are_fetched_with_any_hash_type() {
         ),
     ] {
         let system = system(&format!("hash_type: {kind}\n")).await;
-        let told = system.salt_json(&["web1", "cp.hash_file", "salt://web/a.txt"]);
-        assert_eq!(told.get("web1"), Some(&map! {"hash_type" => kind, "hsum" => hash}.into()));
+        let report = system.salt_json(&["web1", "cp.hash_file", "salt://web/a.txt"]);
+        assert_eq!(report.get("web1"), Some(&map! {"hash_type" => kind, "hsum" => hash}.into()));
         for (path, content) in [("web/a.txt", "content\n".to_owned()), ("big", "0123456789abcdef".repeat(20_000))] {
-            let told = system.salt_json(&["web1", "cp.get_file_str", &format!("salt://{path}")]);
-            assert_eq!(told.get("web1"), Some(&content.into()), "{kind} {path}");
+            let report = system.salt_json(&["web1", "cp.get_file_str", &format!("salt://{path}")]);
+            assert_eq!(report.get("web1"), Some(&content.into()), "{kind} {path}");
         }
     }
 }
@@ -67,12 +67,12 @@ async fn functions_of_cp_get_files_from_a_master() {
     let port = web_server();
     let (there, none) = (format!("http://127.0.0.1:{port}/file"), format!("http://127.0.0.1:{port}/none"));
     let text = |words: &[&str]| {
-        let told = system.salt_json(&[&["web1"], words].concat());
-        told.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {told}"))
+        let report = system.salt_json(&[&["web1"], words].concat());
+        report.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {report}"))
     };
     let named = to("new/{{ grains.id }}");
-    let folder = to("tree");
-    std::fs::create_dir_all(&folder).unwrap();
+    let directory = to("tree");
+    std::fs::create_dir_all(&directory).unwrap();
     for (words, expected) in [
         (vec!["cp.is_cached", "salt://web/a.txt"], Value::from("")),
         (vec!["cp.cache_file", "salt://web/a.txt"], cached("web/a.txt").into()),
@@ -87,7 +87,7 @@ async fn functions_of_cp_get_files_from_a_master() {
             to("new/web1").into(),
         ),
         (vec!["cp.get_template", "salt://greeting.j2", &to("hello"), "who=somebody"], to("hello").into()),
-        (vec!["cp.get_dir", "salt://web", &folder], list![to("tree/web/a.txt"), to("tree/web/deep/b.txt")]),
+        (vec!["cp.get_dir", "salt://web", &directory], list![to("tree/web/a.txt"), to("tree/web/deep/b.txt")]),
         (vec!["cp.list_master"], list!["big", "greeting.j2", "web/a.txt", "web/deep/b.txt"]),
         (vec!["cp.list_master", "prefix=web/deep"], list!["web/deep/b.txt"]),
         (vec!["cp.hash_file", "salt://none"], "".into()),
@@ -97,8 +97,8 @@ async fn functions_of_cp_get_files_from_a_master() {
     ] {
         assert_eq!(text(&words), expected, "{words:?}");
     }
-    let told = text(&["cp.get_url", &none, &to("none")]).to_string();
-    assert!(told.contains("404"), "{told}");
+    let report = text(&["cp.get_url", &none, &to("none")]).to_string();
+    assert!(report.contains("404"), "{report}");
     for (name, content) in [
         ("new/web1", "content\n"),
         ("hello", "hello somebody of web1\n"),

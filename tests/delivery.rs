@@ -19,9 +19,9 @@ use support::{BRINE, System, stdout};
 const STOP: Duration = Duration::from_secs(5);
 
 /// Returns the number of files in a directory. Files that are still being written have hidden names.
-fn entries(folder: &Path) -> usize {
+fn entries(directory: &Path) -> usize {
     let is_whole = |entry: &std::fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
-    std::fs::read_dir(folder).map_or(0, |entries| entries.flatten().filter(is_whole).count())
+    std::fs::read_dir(directory).map_or(0, |entries| entries.flatten().filter(is_whole).count())
 }
 
 /// Publishes a job with this id.

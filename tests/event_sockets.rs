@@ -25,9 +25,9 @@ s.close(); context.term()
 #[tokio::test(flavor = "multi_thread")]
 async fn five_lines_of_python_publish_and_subscribe() {
     let system = System::start("").await;
-    let folder = system.path("");
+    let directory = system.path("");
     let mut events = system.events("my/").await;
-    let pushing = folder.clone();
+    let pushing = directory.clone();
     tokio::task::spawn_blocking(move || support::python(PUSH, &[&pushing])).await.unwrap();
     let (tag, data) = events.next().await;
     assert_eq!((tag.as_str(), text(&data, "from")), ("my/tag", "python".into()));
@@ -35,8 +35,8 @@ async fn five_lines_of_python_publish_and_subscribe() {
     assert!(text(&data, "_seq").parse::<u64>().unwrap() > 0);
 
     let following = tokio::task::spawn_blocking({
-        let folder = folder.clone();
-        move || support::python(FOLLOW, &[&folder])
+        let directory = directory.clone();
+        move || support::python(FOLLOW, &[&directory])
     });
     support::until("the follower is connected", || system.path("following").exists()).await;
     // The subscription is asynchronous: publish until it has printed one.
@@ -85,13 +85,13 @@ async fn a_range_of_the_journal_is_replayed_to_a_new_subscriber() {
     for n in 1..=4 {
         system.tool("salt-run", &["event.send", "my/tag", &format!("{{n: {n}}}")]);
     }
-    let folder = system.path("");
+    let directory = system.path("");
     let subscriber = tokio::task::spawn_blocking({
-        let folder = folder.clone();
-        move || support::python(REPLAYED, &[&folder])
+        let directory = directory.clone();
+        move || support::python(REPLAYED, &[&directory])
     });
     support::until("the subscriber has bound its socket", || system.path("bound").exists()).await;
-    let socket = format!("socket={}", folder.join("mine.ipc").display());
+    let socket = format!("socket={}", directory.join("mine.ipc").display());
     let count = system.tool_async("salt-run", &["event_bus.replay", "1", "tag=my/*", &socket]).await;
     assert_eq!(stdout(&count).trim(), "4");
     let printed = subscriber.await.unwrap();

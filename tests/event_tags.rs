@@ -241,13 +241,13 @@ impl Seen {
         }
         let seen = self.0.lock().unwrap();
         let near = seen[from..].iter().filter(|(tag, _)| *tag == entry.tag);
-        let mut told: Vec<_> = near.map(|(_, data)| differences("", &entry.fields, data).join(", ")).collect();
-        told.dedup();
+        let mut report: Vec<_> = near.map(|(_, data)| differences("", &entry.fields, data).join(", ")).collect();
+        report.dedup();
         Err(format!(
             "{}\n    {}: {}",
             entry.when,
             entry.tag,
-            if told.is_empty() { "none".into() } else { told.join("\n    or ") }
+            if report.is_empty() { "none".into() } else { report.join("\n    or ") }
         ))
     }
 }
@@ -312,8 +312,8 @@ impl World {
             }
             StopBatch => {
                 let words = ["web1", "test.sleep", "60", "-b", "1", "--async"];
-                let told = support::stdout(&self.system.tool_async("salt", &words).await);
-                let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+                let report = support::stdout(&self.system.tool_async("salt", &words).await);
+                let jid = report.trim().rsplit(' ').next().unwrap().to_owned();
                 self.system.tool_async("salt-run", &["batch.stop", &jid, "kill=True"]).await;
             }
             Wait => {}

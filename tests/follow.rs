@@ -136,20 +136,20 @@ async fn the_programs_of_the_documentation_miss_no_event() {
 
 #[test]
 fn up_leaves_no_process_when_its_reader_closes() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut up = piped(Command::new(BRINE).arg("up").current_dir(folder.path()));
+    let directory = tempfile::tempdir().unwrap();
+    let mut up = piped(Command::new(BRINE).arg("up").current_dir(directory.path()));
     let mut reader = BufReader::new(up.stdout.take().unwrap());
     let mut line = String::new();
     for _ in 0..5 {
         line.clear();
         reader.read_line(&mut line).unwrap();
     }
-    assert!(processes(folder.path()) >= 1, "{line}");
+    assert!(processes(directory.path()) >= 1, "{line}");
     drop(reader);
     let status = ended(&mut up);
     assert_eq!(status.code(), Some(141));
-    assert_eq!(processes(folder.path()), 0);
-    let run = std::fs::read_dir(folder.path().join(".brine/run")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(processes(directory.path()), 0);
+    let run = std::fs::read_dir(directory.path().join(".brine/run")).unwrap().map(|entry| entry.unwrap().file_name());
     let left: Vec<_> = run.filter(|name| name.to_string_lossy().ends_with(".pid")).collect();
     assert!(left.is_empty(), "{left:?}");
     let errors = std::io::read_to_string(up.stderr.take().unwrap()).unwrap();
@@ -157,11 +157,11 @@ fn up_leaves_no_process_when_its_reader_closes() {
 }
 
 /// Returns the number of processes with a path below this directory among their arguments.
-fn processes(folder: &std::path::Path) -> usize {
-    let folder = folder.display().to_string();
+fn processes(directory: &std::path::Path) -> usize {
+    let directory = directory.display().to_string();
     let all = std::fs::read_dir("/proc").unwrap().flatten();
     let arguments = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
-    arguments.filter(|arguments| String::from_utf8_lossy(arguments).contains(&folder)).count()
+    arguments.filter(|arguments| String::from_utf8_lossy(arguments).contains(&directory)).count()
 }
 
 fn piped(command: &mut Command) -> Child {

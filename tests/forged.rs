@@ -165,7 +165,7 @@ async fn ids_that_are_paths_are_refused() {
         })
         .await;
     }
-    let kept = |folder: &str| std::fs::read_dir(system.path(folder)).map_or(0, Iterator::count);
+    let kept = |directory: &str| std::fs::read_dir(system.path(directory)).map_or(0, Iterator::count);
     assert_eq!(["pki/minions", "pki/minions_pre", "pki/minions_denied", "pki/minions_rejected"].map(kept), [0; 4]);
 }
 

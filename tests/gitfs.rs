@@ -11,19 +11,19 @@ use support::{BRINE, System, stdout};
 
 /// Creates a repository with a state in `master`, and another one of the same name in `dev`.
 fn repository() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    commit(&folder, "git init -q --initial-branch=master . && mkdir states", "one");
-    commit(&folder, "git checkout -q -b dev", "dev");
-    commit(&folder, "git checkout -q master", "one again");
-    folder
+    let directory = tempfile::tempdir().unwrap();
+    commit(&directory, "git init -q --initial-branch=master . && mkdir states", "one");
+    commit(&directory, "git checkout -q -b dev", "dev");
+    commit(&directory, "git checkout -q master", "one again");
+    directory
 }
 
-fn commit(folder: &tempfile::TempDir, before: &str, word: &str) {
+fn commit(directory: &tempfile::TempDir, before: &str, word: &str) {
     let state = format!("told:\\n  test.configurable_test_state:\\n    - changes: False\\n    - comment: {word}\\n");
     let who =
         ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
     let command = format!("{before} && printf '{state}' > states/told.sls && git add . && git commit -qm '{word}'");
-    let status = Command::new("sh").args(["-c", &command]).current_dir(folder.path()).envs(who).status().unwrap();
+    let status = Command::new("sh").args(["-c", &command]).current_dir(directory.path()).envs(who).status().unwrap();
     assert!(status.success(), "{command}");
 }
 
@@ -67,13 +67,13 @@ async fn minions_get_their_states_from_a_repository() {
 
 #[test]
 fn salt_call_works_from_a_repository_without_a_master() {
-    let (repository, folder) = (repository(), tempfile::tempdir().unwrap());
-    let root = folder.path().display();
+    let (repository, directory) = (repository(), tempfile::tempdir().unwrap());
+    let root = directory.path().display();
     let config = format!("id: alone\nroot_dir: {root}\nlog_level: quiet\n{}", options(&repository));
-    std::fs::write(folder.path().join("minion"), config).unwrap();
+    std::fs::write(directory.path().join("minion"), config).unwrap();
     let call = |words: &[&str]| {
         let mut output = Command::new(BRINE);
-        let output = output.args(["salt-call", "--local", "--out=json", "-c"]).arg(folder.path()).args(words);
+        let output = output.args(["salt-call", "--local", "--out=json", "-c"]).arg(directory.path()).args(words);
         from_json(&stdout(&output.output().unwrap())).unwrap()
     };
     assert_eq!(comment(&call(&["state.sls", "told"])), "one again");

@@ -37,10 +37,10 @@ fn every_recorded_case() {
         eprintln!("the recordings are root's: run this test as root");
         return;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let not_yet = not_yet(&folder.join("not_yet"));
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let not_yet = not_yet(&directory.join("not_yet"));
     let only = std::env::var("BRINE_GOLDEN").ok();
-    let mut cases: Vec<PathBuf> = entries(&folder.join("cases"));
+    let mut cases: Vec<PathBuf> = entries(&directory.join("cases"));
     let names: Vec<String> = cases.iter().map(|case| name_of(case)).collect();
     let unknown: Vec<&String> = not_yet.keys().filter(|name| !names.contains(name)).collect();
     assert!(unknown.is_empty(), "not_yet names cases that are not there: {unknown:?}");
@@ -65,19 +65,19 @@ fn every_recorded_case() {
                     let found = differences(case);
                     let name = name_of(case);
                     let listed = only.is_none() && not_yet.contains_key(&name);
-                    let told = match (found.is_empty(), listed) {
+                    let report = match (found.is_empty(), listed) {
                         (false, false) => found.join("\n"),
                         (true, true) => "passes: take it out of tests/golden/not_yet".to_owned(),
                         _ => continue,
                     };
-                    problems.lock().unwrap().insert(name, told);
+                    problems.lock().unwrap().insert(name, report);
                 }
             });
         }
     });
     let problems = problems.into_inner().unwrap();
-    let told: Vec<String> = problems.iter().map(|(name, told)| format!("=== {name}\n{told}\n")).collect();
-    assert!(told.is_empty(), "\n{}{} of {} cases", told.join("\n"), told.len(), cases.len());
+    let report: Vec<String> = problems.iter().map(|(name, report)| format!("=== {name}\n{report}\n")).collect();
+    assert!(report.is_empty(), "\n{}{} of {} cases", report.join("\n"), report.len(), cases.len());
 }
 
 /// Reads the list of cases that do not pass yet: a name and a reason on each line.
@@ -95,7 +95,7 @@ fn not_yet(path: &Path) -> BTreeMap<String, String> {
 fn missing_programs(case: &Path) -> Vec<String> {
     let run = fs::read_to_string(case.join("run")).unwrap();
     let places = std::env::var_os("PATH").unwrap_or_default();
-    let is_there = |program: &str| std::env::split_paths(&places).any(|place| place.join(program).is_file());
+    let is_there = |program: &str| std::env::split_paths(&places).any(|path| path.join(program).is_file());
     let needed = run.lines().filter_map(|line| line.strip_prefix("# needs "));
     needed.filter(|program| !is_there(program)).map(str::to_owned).collect()
 }
@@ -108,8 +108,8 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-fn entries(folder: &Path) -> Vec<PathBuf> {
-    let Ok(read) = fs::read_dir(folder) else { return Vec::new() };
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(read) = fs::read_dir(directory) else { return Vec::new() };
     let mut found: Vec<PathBuf> = read.map(|entry| entry.unwrap().path()).collect();
     found.sort();
     found
@@ -203,12 +203,12 @@ fn salt_call(line: &str, root: &Path) -> Value {
         Ok(value) => run["return"] = plain(value, "", root),
         Err(_) => run["text"] = plain(out.clone().into(), "", root),
     }
-    let told = String::from_utf8_lossy(&done.stderr).into_owned();
-    if out.contains("CLI Example") && told.contains("Passed invalid arguments") {
+    let report = String::from_utf8_lossy(&done.stderr).into_owned();
+    if out.contains("CLI Example") && report.contains("Passed invalid arguments") {
         // The documentation of the function, whose wording differs from Salt's.
         run["text"] = "<usage>".into();
     } else if out.trim().is_empty() {
-        run["stderr"] = plain(told.into(), "", root);
+        run["stderr"] = plain(report.into(), "", root);
     }
     run
 }
@@ -276,10 +276,10 @@ fn plain_text(text: &str, root: &Path) -> String {
     if let Some(blocks) = text.strip_prefix("#### ") {
         return sorted(blocks.split("\n\n#### ")).join("\n\n#### ");
     }
-    let told = "One or more requisite failed: ";
-    let Some((before, names)) = text.split_once(told) else { return text };
+    let message = "One or more requisite failed: ";
+    let Some((before, names)) = text.split_once(message) else { return text };
     let (names, after) = names.split_at(names.find('\n').unwrap_or(names.len()));
-    format!("{before}{told}{}{after}", sorted(names.split(", ")).join(", "))
+    format!("{before}{message}{}{after}", sorted(names.split(", ")).join(", "))
 }
 
 fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
@@ -345,8 +345,8 @@ fn files(root: &Path) -> Value {
     found.into()
 }
 
-fn walk(folder: &Path, prefix: &str, root: &Path, found: &mut Map<String, Value>) {
-    for path in entries(folder) {
+fn walk(directory: &Path, prefix: &str, root: &Path, found: &mut Map<String, Value>) {
+    for path in entries(directory) {
         let name = format!("{prefix}{}", name_of(&path));
         let info = path.symlink_metadata().unwrap();
         let mode = format!("0o{:o}", info.permissions().mode() & 0o7777);

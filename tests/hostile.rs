@@ -102,8 +102,8 @@ mod rogue {
     use brine_agent::channel::Channel;
     use brine_config::MinionConfig;
 
-    pub async fn join(folder: &Path, id: &str, port: u16) -> Arc<Channel> {
-        let config = MinionConfig { pki_dir: folder.join("rogue"), master_port: port, ..MinionConfig::default() };
+    pub async fn join(directory: &Path, id: &str, port: u16) -> Arc<Channel> {
+        let config = MinionConfig { pki_dir: directory.join("rogue"), master_port: port, ..MinionConfig::default() };
         let channel = Arc::new(
             Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", crate::support::crypto()).unwrap(),
         );

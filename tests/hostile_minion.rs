@@ -115,9 +115,9 @@ async fn files_pushed_by_minions_stay_in_their_directory() {
     assert!(system.master_log().contains("pushed file refused"));
 }
 
-fn walk(folder: &std::path::Path) -> Vec<String> {
+fn walk(directory: &std::path::Path) -> Vec<String> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         found.push(entry.path().display().to_string());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.extend(walk(&entry.path()));
@@ -132,8 +132,8 @@ async fn peers_cannot_exceed_their_permissions() {
     system.start_minion("web1").await;
     let target = system.path("owned").display().to_string();
     let jid = {
-        let told = stdout(&system.tool("salt", &["--async", "web1", "test.echo", SECRET]));
-        told.trim().rsplit(' ').next().unwrap().to_owned()
+        let report = stdout(&system.tool("salt", &["--async", "web1", "test.echo", SECRET]));
+        report.trim().rsplit(' ').next().unwrap().to_owned()
     };
     for channel in &channels {
         let publish = |cmd: &str| {

@@ -86,9 +86,9 @@ fn crates_use_only_crates_below_them() {
 #[test]
 fn core_uses_nothing_outside_of_core() {
     let packages = metadata();
-    let folder = |package: &Value| package["manifest_path"].as_str().unwrap().contains("/core/");
+    let directory = |package: &Value| package["manifest_path"].as_str().unwrap().contains("/core/");
     let core: BTreeSet<_> =
-        packages.iter().filter(|one| folder(one)).map(|one| short(one["name"].as_str().unwrap())).collect();
+        packages.iter().filter(|one| directory(one)).map(|one| short(one["name"].as_str().unwrap())).collect();
     let directories = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("core")).unwrap().count();
     assert_eq!(directories, core.len(), "core holds something that is no crate of the workspace");
     for (name, used) in edges(&packages).iter().filter(|(name, _)| core.contains(*name)) {

@@ -64,8 +64,8 @@ async fn a_log_file_that_cannot_be_opened_is_reported_without_ending_the_daemon(
     let mut system = System::new("log_file: ROOT/file/log\n");
     system.write("file", "");
     system.start_master().await;
-    let told = system.master_log();
-    assert_eq!(told.matches("writing the log file").count(), 1, "{told}");
+    let report = system.master_log();
+    assert_eq!(report.matches("writing the log file").count(), 1, "{report}");
     assert_eq!(system.tool("salt-run", &["test.arg"]).status.code(), Some(0));
 }
 
@@ -137,10 +137,10 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
 
 #[test]
 fn debug_logs_the_steps_of_a_state_run_without_secrets() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display().to_string();
     let write = |path: &str, text: &str| {
-        let path = folder.path().join(path);
+        let path = directory.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
@@ -189,7 +189,7 @@ fn debug_logs_the_steps_of_a_state_run_without_secrets() {
     assert!(warning.lines().all(|line| line.starts_with("[ERROR   ]")), "{warning}");
     assert!(warning.contains("state [bad] cmd.run failed"), "{warning}");
     // Errors are written to the log file, too, if it exists.
-    assert!(!folder.path().join("var/log").exists(), "a tool makes no directory of logs");
+    assert!(!directory.path().join("var/log").exists(), "a tool makes no directory of logs");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,9 +198,9 @@ async fn debug_logs_sockets_publishes_and_returns() {
     system.start_master().await;
     system.start_minion("web1").await;
     let output = system.tool("salt", &["-l", "debug", "web1", "test.ping"]);
-    let told = stderr(&output);
+    let report = stderr(&output);
     for part in ["connected endpoint=", "option ret_port: ", "job published jid=", "return received minion=web1 jid="] {
-        assert!(told.contains(&format!("[DEBUG   ] {part}")), "{part}: {told}");
+        assert!(report.contains(&format!("[DEBUG   ] {part}")), "{part}: {report}");
     }
     let log = read(system.path("var/log/salt/master"));
     let jid = stdout(&system.tool("salt", &["--show-jid", "web1", "test.ping"]));
@@ -230,8 +230,8 @@ fn swarm_reports_a_master_that_refuses_connections() {
         .unwrap();
     let begun = std::time::Instant::now();
     let mut lines = BufReader::new(swarm.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let told = lines.find(|line| line.contains("Connection refused"));
+    let report = lines.find(|line| line.contains("Connection refused"));
     swarm.kill().unwrap();
     swarm.wait().unwrap();
-    assert!(told.is_some_and(|line| line.contains(&port)) && begun.elapsed() < LONG);
+    assert!(report.is_some_and(|line| line.contains(&port)) && begun.elapsed() < LONG);
 }

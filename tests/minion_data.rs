@@ -34,8 +34,8 @@ async fn the_mine_is_updated_on_schedule() {
     mine_updated(&mut events, "web1").await;
     system.start_minion("web2").await;
     let get = |fun: &str| {
-        let told = system.salt_json(&["web2", "mine.get", "*", fun]);
-        told.get("web2").and_then(|found| found.get("web1")).cloned()
+        let report = system.salt_json(&["web2", "mine.get", "*", fun]);
+        report.get("web2").and_then(|found| found.get("web1")).cloned()
     };
     for (fun, expected) in [
         ("of_pillar", Some("pillar".into())),
@@ -74,13 +74,13 @@ async fn files_are_pushed_to_a_master_with_file_recv() {
         let mut system = System::start(options).await;
         system.start_minion("web1").await;
         let call = |words: &[&str]| {
-            let told = system.salt_json(&[&["web1"], words].concat());
-            told.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {told}"))
+            let report = system.salt_json(&[&["web1"], words].concat());
+            report.get("web1").cloned().unwrap_or_else(|| panic!("{words:?}: {report}"))
         };
         let kept = |name: &str| system.path(&format!("cache/minions/web1/files/{name}"));
         let path = system.write("box/deep/a.conf", &"0123456789abcdef".repeat(40_000)).display().to_string();
         let large = system.write("box/large", &"0123456789abcdef".repeat(70_000)).display().to_string();
-        let folder = system.path("box").display().to_string();
+        let directory = system.path("box").display().to_string();
         let own = path.trim_start_matches('/');
         assert_eq!(call(&["cp.push", &path]), is_taken.into());
         assert_eq!(kept(own).exists(), is_taken);
@@ -88,7 +88,7 @@ async fn files_are_pushed_to_a_master_with_file_recv() {
             assert_eq!(std::fs::read(kept(own)).unwrap(), std::fs::read(&path).unwrap());
         }
         assert_eq!(call(&["cp.push", &large]), false.into());
-        assert_eq!(call(&["cp.push_dir", &folder, "glob=*.conf", "upload_path=/up"]), is_taken.into());
+        assert_eq!(call(&["cp.push_dir", &directory, "glob=*.conf", "upload_path=/up"]), is_taken.into());
         assert_eq!(kept("up/deep/a.conf").exists(), is_taken);
         assert_eq!(call(&["cp.push", &path, "upload_path=moved", "remove_source=True"]), is_taken.into());
         assert_eq!((kept("moved").exists(), std::fs::exists(&path).unwrap()), (is_taken, !is_taken));

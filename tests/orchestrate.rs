@@ -85,7 +85,7 @@ fn orchestrate(system: &System, words: &[&str]) -> (Map, i32) {
     (results.into_iter().map(|(tag, result)| (id(&tag), result)).collect(), output.status.code().unwrap())
 }
 
-fn told(results: &Map, id: &str) -> (Value, String) {
+fn report(results: &Map, id: &str) -> (Value, String) {
     let result = results.get(id).unwrap_or_else(|| panic!("{id} is not in {results:?}"));
     (result.get("result").unwrap().clone(), result.get("comment").unwrap().to_string())
 }
@@ -103,7 +103,7 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
         ("up", "Runner function 'manage.up' executed."),
         ("side", "All runner functions executed successfully."),
     ] {
-        assert_eq!(told(&results, id), (true.into(), comment.into()), "{id}");
+        assert_eq!(report(&results, id), (true.into(), comment.into()), "{id}");
     }
     let last = results.get("last").unwrap();
     let shown = last.get("changes").and_then(|changes| changes.get("ret")?.get("web2")?.get("args")).unwrap();
@@ -115,8 +115,8 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
     // In test mode nothing is changed.
     let (results, _) = orchestrate(&system, &["orch", "test=True"]);
     let comment = "Function test.arg would be executed on target *";
-    assert_eq!(told(&results, "last"), (Value::Nil, comment.into()));
-    assert_eq!(told(&results, "up"), (Value::Nil, "Runner function 'manage.up' would be executed.".into()));
+    assert_eq!(report(&results, "last"), (Value::Nil, comment.into()));
+    assert_eq!(report(&results, "up"), (Value::Nil, "Runner function 'manage.up' would be executed.".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +131,7 @@ async fn failures_are_reported_and_set_the_exit_status() {
         ("after", "One or more requisite failed: bad_orch.nobody"),
         ("unknown", "Runner function 'no.such' failed."),
     ] {
-        assert_eq!(told(&results, id), (false.into(), comment.into()), "{id}");
+        assert_eq!(report(&results, id), (false.into(), comment.into()), "{id}");
     }
     let output = system.tool("salt-run", &["state.orch", "nope"]);
     assert_eq!(output.status.code(), Some(1));

@@ -38,8 +38,8 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     assert_eq!(stdout(&system.tool("salt-run", &["pillar.clear_pillar_cache", "web1"])), "True\n");
     let error = "Rendering SLS 'web' failed. Please see master log for details.";
     let answer = raw(&system);
-    let told = answer.get("web1").unwrap();
-    assert_eq!((told.get("_errors"), told.get("secret")), (Some(&list![error]), None));
+    let report = answer.get("web1").unwrap();
+    assert_eq!((report.get("_errors"), report.get("secret")), (Some(&list![error]), None));
     let refused = list!["Pillar failed to render with the following messages:", error];
     assert_eq!(system.salt_json(&["web1", "state.apply", "ok"]), map! {"web1" => refused}.into());
 

@@ -76,9 +76,9 @@ async fn daemons_and_tools_run_as_the_user_of_the_configuration() {
     assert_eq!(owner(&system.path("etc/master")), 0);
 
     // The minion's commands have the user's identity, groups and home.
-    let told = system.salt_json(&["web1", "cmd.run", "id -un; id -G; echo $HOME", "python_shell=True"]);
-    let told = told.get("web1").unwrap().to_string();
-    let lines: Vec<&str> = told.lines().collect();
+    let report = system.salt_json(&["web1", "cmd.run", "id -un; id -G; echo $HOME", "python_shell=True"]);
+    let report = report.get("web1").unwrap().to_string();
+    let lines: Vec<&str> = report.lines().collect();
     let groups = stdout(&Command::new("id").args(["-G", USER]).output().unwrap());
     assert_eq!(lines, [USER, groups.trim(), &user.dir.display().to_string()]);
     assert_eq!(system.salt_json(&["web1", "cp.get_file_str", "salt://x.txt"]).get("web1"), Some(&"x\n".into()));
@@ -119,9 +119,9 @@ async fn failures_to_change_the_user_are_one_sentence() {
     let system = System::new("user: no-such-user\n");
     for tool in ["salt-master", "salt-run", "salt-key"] {
         let output = system.tool(tool, &if tool == "salt-run" { vec!["test.arg"] } else { vec![] });
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(67), "{tool}: {told}");
-        assert!(told.contains("running as user 'no-such-user' failed: the user does not exist"), "{tool}: {told}");
+        let report = stderr(&output);
+        assert_eq!(output.status.code(), Some(67), "{tool}: {report}");
+        assert!(report.contains("running as user 'no-such-user' failed: the user does not exist"), "{tool}: {report}");
     }
     let output = system.tool("salt-master", &["-u", "also-none"]);
     assert!(stderr(&output).contains("'also-none'"), "{}", stderr(&output));

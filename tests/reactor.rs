@@ -68,9 +68,9 @@ async fn a_new_minion_is_accepted_and_gets_its_highstate() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_files_of_reactor_d_work_as_documented() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/reactor.d");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/reactor.d");
     let mut system = System::new(&format!(
-        "reactor:\n  - 'salt/auth': [{folder}/auth.sls]\n  - 'salt/minion/*/start': [{folder}/start.sls]\n"
+        "reactor:\n  - 'salt/auth': [{directory}/auth.sls]\n  - 'salt/minion/*/start': [{directory}/start.sls]\n"
     ));
     system.start_master().await;
     let mut events = system.events("salt/").await;

@@ -60,11 +60,11 @@ async fn publish(system: &System, tag: &str, data: &str) -> String {
 async fn explained(system: &System, seq: &str, expected: &str) -> String {
     let start = std::time::Instant::now();
     loop {
-        let told = stdout(&system.tool_async("salt-run", &["reactor.explain", seq]).await);
-        if told.contains(expected) {
-            return told;
+        let report = stdout(&system.tool_async("salt-run", &["reactor.explain", seq]).await);
+        if report.contains(expected) {
+            return report;
         }
-        assert!(start.elapsed() < LONG, "'{expected}' is not in:\n{told}");
+        assert!(start.elapsed() < LONG, "'{expected}' is not in:\n{report}");
     }
 }
 
@@ -134,9 +134,9 @@ async fn every_planted_fault_is_explained() {
     let jid = first[0].get("reactions").unwrap().as_list().unwrap()[0].get("jid").unwrap().to_string();
     let all = stdout(&system.tool("salt-run", &["state.event", &format!("salt/run/{jid}/ret"), "count=1", "since=1"]));
     let ret = brine_value::json::from_json(all.split_once('\t').unwrap().1).unwrap();
-    let told =
+    let report =
         explained(&system, &ret.get("_seq").unwrap().to_string(), "the reactor's own runner and wheel calls").await;
-    assert!(told.contains("<--"), "{told}");
+    assert!(report.contains("<--"), "{report}");
 
     // The history has events with matching entries, and with a tag also others.
     let recent = history(&system, &["limit=50"]).await;
@@ -154,8 +154,8 @@ async fn every_planted_fault_is_explained() {
     let seq = publish(&system, "fault/rate", "{id: web2}").await;
     explained(&system, &seq, "no reaction: the reactor was off").await;
     let gone = system.tool("salt-run", &["reactor.explain", "99999999"]);
-    let told = stdout(&gone) + &support::stderr(&gone);
-    assert!(told.contains("the journal has no event 99999999: it holds"), "{told}");
+    let report = stdout(&gone) + &support::stderr(&gone);
+    assert!(report.contains("the journal has no event 99999999: it holds"), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -44,20 +44,20 @@ async fn a_loop_through_a_minion_is_found_and_explained() {
     system.tool("salt-run", &["event.send", "again"]);
     let (_, error) = events.until("salt/reactor/error").await;
     assert!(text(&error, "message").starts_with("3 reactions lead from one to the next"), "{error:?}");
-    let told = stdout(&system.tool("salt-run", &["reactor.explain", &text(&error, "_cause")]));
-    let lines: Vec<_> = told.lines().collect();
+    let report = stdout(&system.tool("salt-run", &["reactor.explain", &text(&error, "_cause")]));
+    let lines: Vec<_> = report.lines().collect();
     // The external event, and three times job and event, each below its cause.
-    for (place, what) in [
+    for (index, what) in [
         (0, " again"),
         (1, "again: local.event.send"),
         (2, " again id=m1"),
         (5, "again: local.event.send"),
         (6, "again id=m1  <--"),
     ] {
-        assert!(lines[place].ends_with(what) || lines[place].contains(what), "{place}: {told}");
+        assert!(lines[index].ends_with(what) || lines[index].contains(what), "{index}: {report}");
     }
-    assert_eq!(lines.len(), 8, "{told}");
-    assert!(lines[6].starts_with("               └─ "), "{told}");
+    assert_eq!(lines.len(), 8, "{report}");
+    assert!(lines[6].starts_with("               └─ "), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,9 +66,9 @@ async fn a_dry_run_reports_reactions_without_dispatching_them() {
     system.write("go.sls", "a:\n  local.cmd.run:\n    - tgt: {{ data.id }}\n    - args: [{cmd: uptime}]\n");
     system.write("bad.sls", "a:\n  runner.test.arg: []\n  wheel.no.such: []\n");
     system.start_master().await;
-    let told = system.tool("salt-run", &["reactor.test", "go", "{id: m1}", "--out=json"]);
-    let told = brine_value::json::from_json(&stdout(&told)).unwrap();
-    let list = |name: &str| told.get(name).unwrap().as_list().unwrap().to_vec();
+    let report = system.tool("salt-run", &["reactor.test", "go", "{id: m1}", "--out=json"]);
+    let report = brine_value::json::from_json(&stdout(&report)).unwrap();
+    let list = |name: &str| report.get(name).unwrap().as_list().unwrap().to_vec();
     assert_eq!(list("reactions")[0].get("reaction"), Some(&"a: local.cmd.run".into()));
     assert_eq!(list("reactions")[0].get("tgt"), Some(&"m1".into()));
     assert_eq!(list("reactions").len(), 2);
@@ -79,8 +79,8 @@ async fn a_dry_run_reports_reactions_without_dispatching_them() {
     let since = brine_value::json::from_json(&since).unwrap();
     let fired = since.as_list().unwrap().iter().find(|event| event.get("tag") == Some(&"go".into())).unwrap();
     let seq = fired.get("seq").unwrap().to_string();
-    let told = stdout(&system.tool("salt-run", &["reactor.test", "--from-seq", &seq, "--out=json"]));
-    assert!(told.contains("\"tgt\": \"m2\""), "{told}");
+    let report = stdout(&system.tool("salt-run", &["reactor.test", "--from-seq", &seq, "--out=json"]));
+    assert!(report.contains("\"tgt\": \"m2\""), "{report}");
     let failed = stdout(&system.tool("salt-run", &["reactor.failed", "--out=json"]));
     assert!(failed.contains("wheel.no.such"), "{failed}");
     let retried = stdout(&system.tool("salt-run", &["reactor.retry", "all"]));

@@ -77,8 +77,8 @@ struct Asked {
 
 impl Replay {
     async fn start(release: &'static str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
-        let world = brine_yaml::load(&std::fs::read_to_string(folder.join("world.yaml")).unwrap()).unwrap();
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop");
+        let world = brine_yaml::load(&std::fs::read_to_string(directory.join("world.yaml")).unwrap()).unwrap();
         let mut system = System::new(&world.get("master").unwrap().to_string());
         for (path, content) in world.get("files").unwrap().as_map().unwrap() {
             let path = path.to_string();
@@ -257,9 +257,9 @@ impl Replay {
                 }
             },
             Value::List(all) if all.first() == Some(&"ROOT".into()) => {
-                let folders = self.root();
-                let folders = folders.split('/').filter(|name| !name.is_empty()).map(Value::from);
-                folders.chain(all[1..].iter().cloned()).collect()
+                let directories = self.root();
+                let directories = directories.split('/').filter(|name| !name.is_empty()).map(Value::from);
+                directories.chain(all[1..].iter().cloned()).collect()
             }
             Value::List(all) => all.iter().map(|one| self.filled(one, nonce, load)).collect(),
             Value::Map(fields) => match fields.get("<bytes>") {
@@ -345,7 +345,7 @@ impl Replay {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_master_answers_like_the_recorded_salt_master() {
     let mut needed = BTreeSet::new();
-    let mut told = String::new();
+    let mut report = String::new();
     for release in ["3008.3", "3007.15", "3006.28"] {
         let mut replay = Replay::start(release).await;
         replay.run().await;
@@ -353,11 +353,11 @@ async fn a_brine_master_answers_like_the_recorded_salt_master() {
             let is_it = |(of, what, _): &&(&str, &str, &str)| of == cmd && difference.starts_with(what);
             match EXCEPTIONS.iter().find(is_it) {
                 Some(exception) => _ = needed.insert(*exception),
-                None => writeln!(told, "{release} {cmd} {difference}").unwrap(),
+                None => writeln!(report, "{release} {cmd} {difference}").unwrap(),
             }
         }
     }
-    assert!(told.is_empty(), "recorded -> answered:\n{told}");
+    assert!(report.is_empty(), "recorded -> answered:\n{report}");
     let all: BTreeSet<_> = EXCEPTIONS.iter().copied().collect();
     assert_eq!(all.difference(&needed).collect::<Vec<_>>(), Vec::<&(&str, &str, &str)>::new(), "needed by nothing");
 }

@@ -316,13 +316,13 @@ fn results_can_go_to_a_file_and_questions_do_not() {
 #[test]
 fn a_key_pair_is_generated_and_not_replaced() {
     let master = Master::new();
-    let folder = master.path("made");
-    let words = format!("--gen-keys web1 --gen-keys-dir {}", folder.display());
+    let directory = master.path("made");
+    let words = format!("--gen-keys web1 --gen-keys-dir {}", directory.display());
     let first = master.key(&words, "");
     assert!(first.starts_with("return:\n    "), "{first}");
     assert_eq!(master.key(&words, ""), first);
-    let pair = PrivateKey::load(folder.join("web1.pem"), None).unwrap().unwrap();
-    assert_eq!(fs::read_to_string(folder.join("web1.pub")).unwrap(), pair.public().to_pem());
+    let pair = PrivateKey::load(directory.join("web1.pem"), None).unwrap().unwrap();
+    assert_eq!(fs::read_to_string(directory.join("web1.pub")).unwrap(), pair.public().to_pem());
     assert_snapshot!(master.key("--gen-keys ../web1", ""), @r#"
     ! salt-key: the name of the key pair is invalid: "../web1" cannot be a minion id: expected 1 to 255 bytes without '/', '\', control characters or a leading dot
     -> 1
@@ -370,13 +370,13 @@ fn usage_errors_match_salt() {
 fn missing_and_invalid_configurations_are_reported() {
     let master = Master::new();
     fs::write(master.path("master"), format!("root_dir: {}\npki_dirr: x\n", master.path("").display())).unwrap();
-    let folder = master.path("").display().to_string();
-    assert_snapshot!(master.key("-l acc", "").replace(&folder, "ETC/"), @r"
+    let directory = master.path("").display().to_string();
+    assert_snapshot!(master.key("-l acc", "").replace(&directory, "ETC/"), @r"
     Accepted Keys:
     ! [WARNING ] ETC/master:2: unknown option 'pki_dirr': did you mean 'pki_dir'?
     ");
     fs::write(master.path("master"), "max_minions: many\n").unwrap();
-    assert_snapshot!(master.key("-l acc", "").replace(&folder, "ETC/"), @r"
+    assert_snapshot!(master.key("-l acc", "").replace(&directory, "ETC/"), @r"
     ! salt-key: ETC/master:1: option 'max_minions': expected a non-negative integer, got str
     -> 1
     ");
@@ -453,22 +453,22 @@ fn a_socket_that_nobody_serves_is_only_a_warning() {
     let sockets = master.path("var/run/salt/master");
     fs::create_dir_all(&sockets).unwrap();
     drop(std::os::unix::net::UnixListener::bind(sockets.join("master_event_pull.ipc")).unwrap());
-    let told = master.key("-y -a p1", "");
+    let report = master.key("-y -a p1", "");
     assert!(
-        told.contains("Key for minion p1 accepted.\n! [WARNING ] notifying the master of the changed keys failed"),
-        "{told}"
+        report.contains("Key for minion p1 accepted.\n! [WARNING ] notifying the master of the changed keys failed"),
+        "{report}"
     );
 }
 
 #[test]
 fn the_name_of_the_binary_selects_the_tool() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let brine = env!("CARGO_BIN_EXE_brine");
-    let links = format!("link {}", folder.path().display());
+    let links = format!("link {}", directory.path().display());
     let made = run(&mut Command::new(brine), &links, "");
     assert!(made.contains("/salt-key -> "), "{made}");
     assert_eq!(run(&mut Command::new(brine), &links, ""), "");
-    let version = run(&mut Command::new(folder.path().join("salt-key")), "--version", "");
+    let version = run(&mut Command::new(directory.path().join("salt-key")), "--version", "");
     assert_eq!(version, format!("salt-key {} (Brine)\n", brine_config::VERSION));
     assert_eq!(run(&mut Command::new(brine), "salt-key --version", ""), version);
     assert_snapshot!(run(&mut Command::new(brine), "nope", ""), @r"
@@ -479,11 +479,11 @@ fn the_name_of_the_binary_selects_the_tool() {
     ");
     assert!(run(&mut Command::new(brine), "", "").starts_with("Usage: brine <tool> [options]\n"));
 
-    let other: &Path = &folder.path().join("salt-key");
+    let other: &Path = &directory.path().join("salt-key");
     fs::remove_file(other).unwrap();
     fs::write(other, "something else").unwrap();
-    let told = run(&mut Command::new(brine), &links, "");
-    assert!(told.ends_with("failed: the file exists; replace it with --force\n-> 1\n"), "{told}");
+    let report = run(&mut Command::new(brine), &links, "");
+    assert!(report.ends_with("failed: the file exists; replace it with --force\n-> 1\n"), "{report}");
     run(&mut Command::new(brine), &format!("{links} --force"), "");
     assert!(fs::read_link(other).is_ok());
 }

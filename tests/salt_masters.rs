@@ -51,8 +51,9 @@ impl Pair {
     async fn salt(&self, words: &[&str]) -> Value {
         let output = self.master.tool("salt", &[&["--static", "--out=json", "*"], words].concat()).await;
         let said = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();
-        let told = || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), self.system.minion_log(BRINE_ID));
-        said.get(BRINE_ID).cloned().unwrap_or_else(told)
+        let report =
+            || panic!("{words:?}: {}{}\n{}", stdout(&output), stderr(&output), self.system.minion_log(BRINE_ID));
+        said.get(BRINE_ID).cloned().unwrap_or_else(report)
     }
 
     /// Files are pushed to the master, in small pieces.
@@ -62,8 +63,8 @@ impl Pair {
         assert_eq!(self.salt(&["cp.push", &path]).await, true.into());
         let content = std::fs::read(&path).unwrap();
         assert_eq!(std::fs::read(kept(path.trim_start_matches('/'))).unwrap(), content);
-        let folder = self.system.path("box").display().to_string();
-        assert_eq!(self.salt(&["cp.push_dir", &folder, "upload_path=up"]).await, true.into());
+        let directory = self.system.path("box").display().to_string();
+        assert_eq!(self.salt(&["cp.push_dir", &directory, "upload_path=up"]).await, true.into());
         assert_eq!(std::fs::read(kept("up/a.conf")).unwrap(), content);
         let large = self.system.write("large", &"0123456789abcdef".repeat(70_000)).display().to_string();
         assert_eq!(self.salt(&["cp.push", &large]).await, false.into());

@@ -13,10 +13,10 @@ async fn errors_of_a_masters_start_are_one_sentence() {
     // A file instead of a directory: root cannot write there either.
     system.write("cache", "not a folder");
     let output = system.tool("salt-master", &[]);
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!(told.trim().lines().count(), 1, "{told}");
-    assert!(told.contains(&system.path("cache").display().to_string()), "{told}");
+    let report = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(report.trim().lines().count(), 1, "{report}");
+    assert!(report.contains(&system.path("cache").display().to_string()), "{report}");
 
     for (text, expected) in [
         ("worker_threads: many\n", "master:1: option 'worker_threads': expected a non-negative integer, got str"),
@@ -148,10 +148,10 @@ fn a_configuration_directory_that_is_named_must_exist() {
                 command.args(["-c", "/nonexistent/etc"]);
             }
             let output = command.args(words).output().unwrap();
-            let told = stderr(&output);
-            assert_eq!(output.status.code(), Some(1), "{tool}: {told}");
+            let report = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{tool}: {report}");
             let expected = "the configuration directory /nonexistent/etc is invalid: it does not exist";
-            assert!(told.starts_with(&format!("{tool}: ")) && told.contains(expected), "{told}");
+            assert!(report.starts_with(&format!("{tool}: ")) && report.contains(expected), "{report}");
         }
     }
 }
@@ -162,10 +162,10 @@ async fn a_disk_without_room_is_one_sentence() {
     // A limit on file sizes acts like a full disk: writes fail.
     let line = format!("trap '' XFSZ; ulimit -f 16; exec {BRINE} salt-master -c {}", system.etc());
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!(told.trim().lines().count(), 1, "{told}");
-    assert!(told.contains(&system.path("cache/brine.redb").display().to_string()), "{told}");
+    let report = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    assert_eq!(report.trim().lines().count(), 1, "{report}");
+    assert!(report.contains(&system.path("cache/brine.redb").display().to_string()), "{report}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -200,18 +200,18 @@ async fn daemons_go_to_the_background_and_tools_miss_a_master() {
 
 #[test]
 fn the_name_of_the_binary_selects_the_tool() {
-    let folder = tempfile::tempdir().unwrap();
-    let made = Command::new(BRINE).arg("link").arg(folder.path()).output().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let made = Command::new(BRINE).arg("link").arg(directory.path()).output().unwrap();
     assert!(made.status.success(), "{}", stderr(&made));
     for tool in ["salt", "salt-call", "salt-key", "salt-master", "salt-minion", "salt-run"] {
-        let output = Command::new(folder.path().join(tool)).arg("--version").output().unwrap();
+        let output = Command::new(directory.path().join(tool)).arg("--version").output().unwrap();
         assert!(
             support::stdout(&output).starts_with(&format!("{tool} {}", env!("CARGO_PKG_VERSION"))),
             "{tool}: {output:?}"
         );
-        let help = Command::new(folder.path().join(tool)).arg("--help").output().unwrap();
+        let help = Command::new(directory.path().join(tool)).arg("--help").output().unwrap();
         assert!(support::stdout(&help).contains("Examples:"), "{tool}");
-        let usage = Command::new(folder.path().join(tool)).arg("--no-such-option").output().unwrap();
+        let usage = Command::new(directory.path().join(tool)).arg("--no-such-option").output().unwrap();
         assert_eq!(usage.status.code(), Some(64), "{tool}");
         assert!(
             stderr(&usage).ends_with(&format!("{tool}: error: no such option: --no-such-option\n")),

@@ -93,8 +93,8 @@ impl Machine {
     /// Runs the commands below a heading of the document. Returns their output.
     async fn follow(&self, heading: &str) -> String {
         let mut steps = steps(heading);
-        for folder in ["/etc/", "/usr/local/", "/run/", "/var/"] {
-            steps = steps.replace(folder, &format!("{}{folder}", self.root.display()));
+        for directory in ["/etc/", "/usr/local/", "/run/", "/var/"] {
+            steps = steps.replace(directory, &format!("{}{directory}", self.root.display()));
         }
         let output = self.run(&steps).await;
         assert!(output.status.success(), "{heading}\n{steps}\n{}{}", stdout(&output), stderr(&output));
@@ -228,11 +228,11 @@ impl Drop for Fleet {
 impl Fleet {
     /// Starts a Salt master and minions of this release, with these additional lines of configuration.
     async fn start(version: &str, master: &str, minion: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("takeover").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("takeover").tempdir().unwrap();
         let (publish, ret) = (free_port(), free_port());
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap().name;
         let machine = |name: &str, daemon, config: &str| {
-            Machine::new(folder.path().join(name), version, daemon, &config.replace("USER", &user))
+            Machine::new(directory.path().join(name), version, daemon, &config.replace("USER", &user))
         };
         let config = format!("{MASTER}publish_port: {publish}\nret_port: {ret}\n{master}");
         let master = machine("master", "salt-master", &config);
@@ -245,7 +245,7 @@ impl Fleet {
             machine.write("etc/salt/minion_id", id);
             machine
         });
-        let bad = folder.path().join("bad");
+        let bad = directory.path().join("bad");
         std::fs::create_dir_all(&bad).unwrap();
         let config = format!("{config}root_dir: {}\nid: bad\nrejected_retry: True\n", bad.display());
         std::fs::write(bad.join("minion"), config.replace("USER", &user)).unwrap();
@@ -269,7 +269,7 @@ impl Fleet {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let fleet = Fleet { bad, web1, _web2: web2, master, _folder: folder };
+        let fleet = Fleet { bad, web1, _web2: web2, master, _folder: directory };
         let mut waiting = BTreeSet::from(["web1", "web2", "bad"].map(str::to_owned));
         while !waiting.is_empty() {
             let (_, data) = events.until("salt/auth").await;

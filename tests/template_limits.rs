@@ -12,12 +12,12 @@ fn peak(status: &str) -> Option<u64> {
 }
 
 /// Renders an SLS with `state.show_sls`. Returns the error and the peak memory of the process.
-fn render(folder: &Path, source: &str) -> (String, u64) {
+fn render(directory: &Path, source: &str) -> (String, u64) {
     // The error shows the line, and exceeds the size of a pipe: the process waits until it is read.
     let source = format!("{source}{{# {} #}}", "x".repeat(200_000));
-    std::fs::write(folder.join("srv/hostile.sls"), source).unwrap();
+    std::fs::write(directory.join("srv/hostile.sls"), source).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
-    command.args(["salt-call", "--local", "--out=txt", "-c"]).arg(folder).args(["state.show_sls", "hostile"]);
+    command.args(["salt-call", "--local", "--out=txt", "-c"]).arg(directory).args(["state.show_sls", "hostile"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let (mut stdout, mut first, mut rest) = (child.stdout.take().unwrap(), [0], Vec::new());
     stdout.read_exact(&mut first).unwrap();
@@ -29,12 +29,13 @@ fn render(folder: &Path, source: &str) -> (String, u64) {
 
 #[test]
 fn hostile_templates_end_with_an_error_and_little_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    std::fs::create_dir(folder.join("srv")).unwrap();
-    let roots = format!("file_roots:\n  base: [{}]\n", folder.join("srv").display());
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    std::fs::create_dir(directory.join("srv")).unwrap();
+    let roots = format!("file_roots:\n  base: [{}]\n", directory.join("srv").display());
     let options = "template_fuel: 5000000\n";
-    std::fs::write(folder.join("minion"), format!("id: m1\nroot_dir: {}\n{options}{roots}", folder.display())).unwrap();
+    std::fs::write(directory.join("minion"), format!("id: m1\nroot_dir: {}\n{options}{roots}", directory.display()))
+        .unwrap();
     let memory = "template needs more than 67108864 bytes (template_memory)";
     let fuel = "template needs more than 5000000 steps (template_fuel)";
     let text = "x".repeat(1_000);
@@ -56,7 +57,7 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
         ),
         ("\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}".to_owned(), fuel, 3),
     ] {
-        let (said, most) = render(folder, &source);
+        let (said, most) = render(directory, &source);
         let expected = format!("render failed: {told}: ");
         let short: String = said.chars().take(300).collect();
         assert!(said.contains(&expected) && said.contains(&format!("hostile.sls, line {line}")), "{short}");

@@ -11,9 +11,9 @@ use support::{BRINE, within_limit};
 
 #[test]
 fn up_once_shows_the_first_highstates_and_leaves_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let output =
-        within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        within_limit(BRINE).args(["up", "--once"]).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     let mut rest = text.as_str();
@@ -32,31 +32,31 @@ fn up_once_shows_the_first_highstates_and_leaves_files() {
         rest = &rest[at..];
     }
     assert!(text.contains("db1: 2 states, 2 changed"), "{text}");
-    let site = std::fs::read_to_string(folder.path().join(".brine/minions/web1_youshi/home/site.conf")).unwrap();
+    let site = std::fs::read_to_string(directory.path().join(".brine/minions/web1_youshi/home/site.conf")).unwrap();
     assert!(site.contains("server_name web1_youshi;"), "{site}");
-    assert!(!folder.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
+    assert!(!directory.path().join(".brine/run/master.pid").exists(), "the daemons are stopped");
 
     // In the second run, the keys are accepted already and nothing changes.
     let output =
-        within_limit(BRINE).args(["up", "--once"]).current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        within_limit(BRINE).args(["up", "--once"]).current_dir(directory.path()).stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success() && text.contains("web1_youshi: 4 states, 0 changed"), "{text}");
 }
 
 #[test]
 fn a_second_up_in_the_same_directory_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut first = Command::new(BRINE)
         .args(["up", "--minions", "1"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("1 minions"));
-    let second = within_limit(BRINE).args(["up"]).current_dir(folder.path()).output().unwrap();
-    let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && told.contains("a system is already running in"), "{told}");
+    let second = within_limit(BRINE).args(["up"]).current_dir(directory.path()).output().unwrap();
+    let report = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(!second.status.success() && report.contains("a system is already running in"), "{report}");
     assert!(lines.any(|line| line.unwrap().contains("Try in another terminal")), "it stays up after its summary");
     let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
@@ -65,10 +65,10 @@ fn a_second_up_in_the_same_directory_is_refused() {
 
 #[test]
 fn up_with_web_serves_the_api_with_a_login_of_its_own() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut up = Command::new(BRINE)
         .args(["up", "--web", "--minions", "1"])
-        .current_dir(folder.path())
+        .current_dir(directory.path())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -85,12 +85,12 @@ fn up_with_web_serves_the_api_with_a_login_of_its_own() {
     assert!(login.status.success(), "{login:?}");
     assert!(String::from_utf8_lossy(&login.stdout).contains("\"user\": \"admin\""), "{login:?}");
     // It contains the password.
-    let mode = std::fs::metadata(folder.path().join(".brine/etc/master")).unwrap().permissions().mode();
+    let mode = std::fs::metadata(directory.path().join(".brine/etc/master")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(up.id().cast_signed()), nix::sys::signal::Signal::SIGTERM)
         .unwrap();
     // Keeps reading, so that a full pipe does not block the end.
     lines.for_each(drop);
     up.wait().unwrap();
-    assert!(!folder.path().join(".brine/run/api.pid").exists(), "the API is stopped");
+    assert!(!directory.path().join(".brine/run/api.pid").exists(), "the API is stopped");
 }

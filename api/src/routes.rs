@@ -357,12 +357,12 @@ mod tests {
 
     #[tokio::test]
     async fn browsers_get_the_application_for_any_page() {
-        let folder = tempfile::tempdir().unwrap();
-        let page = folder.path().join("index.html");
+        let directory = tempfile::tempdir().unwrap();
+        let page = directory.path().join("index.html");
         std::fs::write(&page, "<p>hello").unwrap();
-        std::fs::write(folder.path().join("x.js"), "1").unwrap();
+        std::fs::write(directory.path().join("x.js"), "1").unwrap();
         let options =
-            RestConfig { app: Some(page), static_dir: Some(folder.path().to_owned()), ..RestConfig::default() };
+            RestConfig { app: Some(page), static_dir: Some(directory.path().to_owned()), ..RestConfig::default() };
         let api = api(options);
         let html = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
         for (method, uri, headers, status, content_type) in [

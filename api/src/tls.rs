@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_certificate_is_generated_once_and_its_key_is_private() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = MasterConfig { pki_dir: folder.path().join("pki"), ..MasterConfig::default() };
+        let directory = tempfile::tempdir().unwrap();
+        let config = MasterConfig { pki_dir: directory.path().join("pki"), ..MasterConfig::default() };
         assert!(load(&config, &RestConfig::default()).unwrap().is_some());
         let key = config.pki_dir.join(OWN_KEY);
         assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);

@@ -18,7 +18,7 @@ const MAX_FILE: u64 = 16 << 20;
 
 /// The rules, with their files cached until they change.
 pub struct Autosign {
-    folder: PathBuf,
+    directory: PathBuf,
     files: HashMap<PathBuf, (Version, Names)>,
 }
 
@@ -50,14 +50,14 @@ impl std::fmt::Display for AcceptedBy {
 type Version = (i64, i64, u64, u64, u32);
 
 impl Autosign {
-    /// Creates the rules. `folder` holds the files that accept a minion once.
-    pub fn new(folder: PathBuf) -> Self {
-        Autosign { folder, files: HashMap::new() }
+    /// Creates the rules. `directory` holds the files that accept a minion once.
+    pub fn new(directory: PathBuf) -> Self {
+        Autosign { directory, files: HashMap::new() }
     }
 
     /// Returns the directory of the files that accept a minion once.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Returns whether `autoreject_file` names a minion.
@@ -75,7 +75,7 @@ impl Autosign {
             return Some(AcceptedBy::File(file.to_owned()));
         }
         if self.take_stub(config, id) {
-            return Some(AcceptedBy::File(self.folder.join(id.as_str())));
+            return Some(AcceptedBy::File(self.directory.join(id.as_str())));
         }
         matching_grain(config, grains).map(AcceptedBy::Grain)
     }
@@ -92,7 +92,7 @@ impl Autosign {
 
     /// Removes a minion's file in `minions_autosign`. Returns whether it was younger than `autosign_timeout` minutes.
     fn take_stub(&self, config: &MasterConfig, id: &MinionId) -> bool {
-        let stub = self.folder.join(id.as_str());
+        let stub = self.directory.join(id.as_str());
         let Ok(found) = fs::symlink_metadata(&stub) else { return false };
         let lifetime = Duration::from_secs(config.autosign_timeout.saturating_mul(60));
         let age = found.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
@@ -179,9 +179,9 @@ impl Names {
 
 /// Returns the name of a grain that the minion sent and that is in the file of its name in `autosign_grains_dir`.
 fn matching_grain(config: &MasterConfig, grains: &Map) -> Option<String> {
-    let folder = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty())?;
+    let directory = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty())?;
     // Files are looked up in the grains, not the reverse: grains are untrusted.
-    fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
+    fs::read_dir(directory).ok()?.filter_map(Result::ok).find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let value = grains.get(&Value::from(name.as_str()))?.to_string();
         let path = entry.path();
@@ -232,17 +232,17 @@ mod tests {
         assert!(named("# first\nweb1\n\n  # second\ndb*\n", "db7"));
     }
 
-    fn folder() -> (tempfile::TempDir, Autosign) {
-        let folder = tempfile::tempdir().unwrap();
-        let autosign = Autosign::new(folder.path().join("minions_autosign"));
-        fs::create_dir(autosign.folder()).unwrap();
-        (folder, autosign)
+    fn directory() -> (tempfile::TempDir, Autosign) {
+        let directory = tempfile::tempdir().unwrap();
+        let autosign = Autosign::new(directory.path().join("minions_autosign"));
+        fs::create_dir(autosign.directory()).unwrap();
+        (directory, autosign)
     }
 
     #[test]
     fn files_writable_by_others_are_ignored() {
-        let (folder, mut autosign) = folder();
-        let file = folder.path().join("names");
+        let (directory, mut autosign) = directory();
+        let file = directory.path().join("names");
         fs::write(&file, "m1\n").unwrap();
         let id = "m1".parse().unwrap();
         for (mode, permissive, expected) in [
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_again_when_it_changes() {
-        let (folder, mut autosign) = folder();
-        let file = folder.path().join("names");
+        let (directory, mut autosign) = directory();
+        let file = directory.path().join("names");
         let config = MasterConfig { autoreject_file: Some(file.clone()), ..Default::default() };
         let id = "m1".parse().unwrap();
         assert!(!autosign.rejects(&config, &id));
@@ -279,10 +279,10 @@ mod tests {
 
     #[test]
     fn a_file_of_minions_autosign_accepts_once_and_expires() {
-        let (_folder, mut autosign) = folder();
+        let (_folder, mut autosign) = directory();
         let config = MasterConfig::default();
         let id = "m1".parse().unwrap();
-        let stub = autosign.folder().join("m1");
+        let stub = autosign.directory().join("m1");
         assert!(autosign.accepts(&config, &id, &Map::new()).is_none());
         fs::write(&stub, "").unwrap();
         assert!(autosign.accepts(&config, &id, &Map::new()).is_some());
@@ -304,13 +304,13 @@ mod tests {
 
     #[test]
     fn grains_are_compared_as_strings_with_safe_files_only() {
-        let (folder, mut autosign) = folder();
-        let grains = folder.path().join("grains");
+        let (directory, mut autosign) = directory();
+        let grains = directory.path().join("grains");
         fs::create_dir(&grains).unwrap();
         fs::write(grains.join("uuid"), "# comment\n\n4711\nabc def\n").unwrap();
         fs::write(grains.join("open"), "1\n").unwrap();
         fs::set_permissions(grains.join("open"), Permissions::from_mode(0o666)).unwrap();
-        fs::write(folder.path().join("outside"), "1\n").unwrap();
+        fs::write(directory.path().join("outside"), "1\n").unwrap();
         let config = MasterConfig { autosign_grains_dir: Some(grains), ..Default::default() };
         let id = "m1".parse().unwrap();
         for (sent, expected) in [

@@ -111,7 +111,7 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
     }
     let mut counts = Vec::new();
     for state in KeyState::ALL {
-        let directory = config.pki_dir.join(state.folder());
+        let directory = config.pki_dir.join(state.directory());
         match std::fs::read_dir(&directory) {
             Ok(entries) => counts.push(format!("{} {}", entries.count(), state.word())),
             Err(error) if error.kind() == ErrorKind::NotFound => counts.push(format!("0 {}", state.word())),

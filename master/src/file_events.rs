@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn files_in_subdirectories_are_found() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
         for name in ["one", "sub/two"] {
-            std::fs::write(folder.path().join(name), "x").unwrap();
+            std::fs::write(directory.path().join(name), "x").unwrap();
         }
-        std::os::unix::fs::symlink(folder.path(), folder.path().join("round")).unwrap();
+        std::os::unix::fs::symlink(directory.path(), directory.path().join("round")).unwrap();
         let mut found = Times::new();
-        walk(folder.path(), &mut found);
+        walk(directory.path(), &mut found);
         let names: Vec<_> = found.keys().filter_map(|path| path.rsplit('/').next()).collect();
         assert_eq!(names, ["one", "round", "two"]);
     }

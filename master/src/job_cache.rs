@@ -310,11 +310,11 @@ mod tests {
 
     /// Returns a bus with a journal, and the directory of its store.
     async fn journalled() -> (tempfile::TempDir, Bus) {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, opened) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (store, opened) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
         let (limits, disk) = (JournalLimits::default(), Executor::new("disk", 1, 8));
         let bus = Bus::with_journal(BusLimits::default(), store, opened, limits, &disk).await.unwrap();
-        (folder, bus)
+        (directory, bus)
     }
 
     #[tokio::test]
@@ -370,8 +370,8 @@ mod tests {
     #[test]
     fn calls_of_the_master_are_jobs_of_the_master_itself() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         let cache: Arc<dyn Returner> =
             brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store)))

@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn the_first_piece_truncates_the_file_and_others_extend_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().join("files");
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path().join("files");
         for (loc, data, whole) in [(0, "one ", "one "), (4, "two", "one two"), (0, "new", "new"), (0, "", "")] {
             store(&at, &piece(&["etc", "x.conf"], loc, data.as_bytes()), 1).unwrap();
             assert_eq!(fs::read_to_string(at.join("etc/x.conf")).unwrap(), whole);
@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn paths_outside_and_large_files_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let (at, out) = (folder.path().join("files"), folder.path().join("out"));
+        let directory = tempfile::tempdir().unwrap();
+        let (at, out) = (directory.path().join("files"), directory.path().join("out"));
         fs::create_dir_all(&at).unwrap();
         fs::create_dir(&out).unwrap();
         std::os::unix::fs::symlink(&out, at.join("link")).unwrap();

@@ -187,8 +187,8 @@ mod tests {
     #[tokio::test]
     async fn dead_letters_survive_a_restart_until_they_are_removed() {
         let stop = CancellationToken::new();
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brine.redb");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("brine.redb");
         let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
         let open = || DeadLetters::open(Some(Store::open(&path, 1 << 20).unwrap().0.blocking(&thread))).unwrap();
         let letters = open();

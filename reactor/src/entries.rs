@@ -123,7 +123,7 @@ impl Entries {
 
     /// Returns the entries whose patterns match a tag, in the order of the configuration.
     pub fn matching(&self, tag: &str) -> Vec<Arc<Entry>> {
-        self.set.matches(tag).into_iter().map(|place| Arc::clone(&self.entries[place])).collect()
+        self.set.matches(tag).into_iter().map(|index| Arc::clone(&self.entries[index])).collect()
     }
 }
 

@@ -231,8 +231,8 @@ impl Tree {
 
     fn branch(&self, seq: u64, indent: &str, asked: u64, lines: &mut Vec<String>) {
         let nodes = self.below(seq);
-        for (place, node) in nodes.iter().enumerate() {
-            let is_last = place + 1 == nodes.len();
+        for (index, node) in nodes.iter().enumerate() {
+            let is_last = index + 1 == nodes.len();
             let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (text, at) = match node {
                 Node::Reaction(record) => (self.reaction(record, asked), Some(record.seq)),

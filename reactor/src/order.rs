@@ -138,15 +138,15 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
     });
     let cap = highest.fold(1.0, f64::max);
     let mut before: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); reactions.len()];
-    for (place, one) in reactions.iter().enumerate() {
+    for (index, one) in reactions.iter().enumerate() {
         for requisite in &one.requisites {
             let mut found = false;
             for (other, _) in reactions.iter().enumerate().filter(|(_, other)| requisite.names(other)) {
                 found = true;
                 match requisite.side {
-                    _ if other == place => {}
-                    Side::After => _ = before[place].insert(other),
-                    Side::Before => _ = before[other].insert(place),
+                    _ if other == index => {}
+                    Side::After => _ = before[index].insert(other),
+                    Side::Before => _ = before[other].insert(index),
                 }
             }
             if !found {
@@ -155,17 +155,17 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
                     "'{}' of '{}' names '{kind}{}', which is not a reaction to this event",
                     requisite.word, one.id, requisite.id
                 );
-                return Err((place, message));
+                return Err((index, message));
             }
         }
     }
     let mut left: BTreeSet<usize> = (0..reactions.len()).collect();
     let mut order = Vec::with_capacity(reactions.len());
     while !left.is_empty() {
-        let ready = left.iter().copied().filter(|place| before[*place].is_disjoint(&left));
-        let place_of = |place: &usize| Order::place(reactions[*place].order, cap);
+        let ready = left.iter().copied().filter(|index| before[*index].is_disjoint(&left));
+        let place_of = |index: &usize| Order::place(reactions[*index].order, cap);
         let Some(next) = ready.min_by(|one, other| place_of(one).total_cmp(&place_of(other))) else {
-            let ids: Vec<_> = left.iter().map(|place| format!("'{}'", reactions[*place].id)).collect();
+            let ids: Vec<_> = left.iter().map(|index| format!("'{}'", reactions[*index].id)).collect();
             let first = left.first().copied().unwrap_or_default();
             return Err((first, format!("recursive requisites between {}", ids.join(", "))));
         };
@@ -184,7 +184,7 @@ mod tests {
         let located = brine_yaml::load_located(text).unwrap();
         let all: Vec<_> = read_all(&located, &Words::new()).into_iter().map(Result::unwrap).collect();
         let order = sorted(&all.iter().collect::<Vec<_>>()).map_err(|(_, message)| message)?;
-        Ok(order.into_iter().map(|place| all[place].id.as_str()).collect::<Vec<_>>().join(" "))
+        Ok(order.into_iter().map(|index| all[index].id.as_str()).collect::<Vec<_>>().join(" "))
     }
 
     #[test]

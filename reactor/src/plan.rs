@@ -170,10 +170,10 @@ impl Planner {
         }
         loop {
             let all: Vec<&Written> = read.iter().map(|one| &one.written).collect();
-            let (place, message) = match order::sorted(&all) {
+            let (index, message) = match order::sorted(&all) {
                 Ok(order) => {
                     let mut read: Vec<_> = read.into_iter().map(Some).collect();
-                    plan.steps.extend(order.into_iter().filter_map(|place| read[place].take()).map(step));
+                    plan.steps.extend(order.into_iter().filter_map(|index| read[index].take()).map(step));
                     // An event may fire a rule for several keys, each with its own reactions.
                     if let Some(key) =
                         subject.rule_context.and_then(|context| context.get("key")).filter(|key| key.is_truthy())
@@ -187,9 +187,9 @@ impl Planner {
                 Err(error) => error,
             };
             // Without the file with the error the others can be sorted.
-            let (file, line) = (Arc::clone(&read[place].file), read[place].written.line);
+            let (file, line) = (Arc::clone(&read[index].file), read[index].written.line);
             let message = format!("{file}:{line}: {message}");
-            plan.problems.push(Problem { entry: Arc::clone(&read[place].entry), file: Arc::clone(&file), message });
+            plan.problems.push(Problem { entry: Arc::clone(&read[index].entry), file: Arc::clone(&file), message });
             read.retain(|one| one.file != file);
         }
     }

@@ -97,9 +97,9 @@ fn token_file(config: &MasterConfig) -> Option<PathBuf> {
             None => named.into(),
         });
     }
-    let folder =
+    let directory =
         std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(|| Some(home()?.join(".config")))?.join("salt");
-    Some(if folder.is_dir() { folder.join("salt_token") } else { home()?.join(".salt_token") })
+    Some(if directory.is_dir() { directory.join("salt_token") } else { home()?.join(".salt_token") })
 }
 
 /// Returns the stored token, unless it has certainly expired.

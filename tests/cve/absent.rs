@@ -44,8 +44,8 @@ impl Feature {
                     let answer = ask(&system, load).await;
                     assert_eq!(error_of(&answer), "EauthAuthenticationError", "{answer}: {hint}");
                 }
-                let told = format!("external_auth '{name}' is not supported");
-                assert!(system.master_log().contains(&told), "{hint}");
+                let message = format!("external_auth '{name}' is not supported");
+                assert!(system.master_log().contains(&message), "{hint}");
             }
             Feature::Functions(names) => {
                 let system = System::new("");

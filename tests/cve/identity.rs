@@ -82,8 +82,8 @@ async fn returns_are_for_whoever_published_the_job() {
     let system = System::start("peer: {rogue: [test.ping]}\n").await;
     let mut victim = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
-    let told = stdout(&system.tool("salt", &["--async", "web1", "test.echo", "x"]));
-    let jid = told.trim().rsplit(' ').next().unwrap().to_owned();
+    let report = stdout(&system.tool("salt", &["--async", "web1", "test.echo", "x"]));
+    let jid = report.trim().rsplit(' ').next().unwrap().to_owned();
     let returned = map! {"cmd" => "_return", "jid" => &jid, "fun" => "test.echo", "return" => SECRET, "retcode" => 0};
     assert!(!is_refusal(&victim.ask(returned).await));
     let load = map! {"jid" => &jid, "id" => "rogue", "fun" => "test.echo", "tgt" => "*", "minions" => list!["rogue"]};
@@ -98,8 +98,8 @@ async fn returns_are_for_whoever_published_the_job() {
             .ask(map! {"cmd" => "_return", "jid" => JID, "fun" => "state.sls", "return" => states, "retcode" => 2})
             .await;
     }
-    let told = rogue.ask(map! {"cmd" => "pub_ret", "jid" => &jid}).await;
-    assert!(!told.to_string().contains(SECRET), "{told}");
+    let report = rogue.ask(map! {"cmd" => "pub_ret", "jid" => &jid}).await;
+    assert!(!report.to_string().contains(SECRET), "{report}");
 }
 
 /// The cache of a syndic was a path derived from its id.

@@ -16,10 +16,10 @@ pub struct Clock {
 
 impl Clock {
     /// Builds the library in this directory; an error is the reason to skip the round.
-    pub fn build(folder: &Path) -> Result<Self, String> {
-        let clock = Clock { library: folder.join("clock.so"), shift: folder.join("shift") };
-        let source = folder.join("clock.c");
-        let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&source, SOURCE));
+    pub fn build(directory: &Path) -> Result<Self, String> {
+        let clock = Clock { library: directory.join("clock.so"), shift: directory.join("shift") };
+        let source = directory.join("clock.c");
+        let written = std::fs::create_dir_all(directory).and_then(|()| std::fs::write(&source, SOURCE));
         written.map_err(|error| format!("writing {} failed: {error}", source.display()))?;
         let mut command = Command::new("cc");
         command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&clock.library).arg(&source);

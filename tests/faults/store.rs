@@ -14,13 +14,13 @@ const STORE: &str = "brine.redb";
 pub async fn damage(world: &mut World, random: &mut Random) -> Result<Option<u64>, String> {
     world.kill_master();
     let time = now();
-    let folder = world.path("cache");
-    let before = files(&folder);
+    let directory = world.path("cache");
+    let before = files(&directory);
     let store = before.iter().find(|path| path.ends_with(STORE)).ok_or("the master has no store")?;
     let what = tear(store, random).map_err(|error| format!("damaging the store failed: {error}"))?;
     world.start_master().await.map_err(|error| format!("{error} (after this damage: {what})"))?;
     let is_aside = |path: &PathBuf| !before.contains(path) && path.to_string_lossy().contains(STORE);
-    Ok(files(&folder).iter().any(is_aside).then_some(time))
+    Ok(files(&directory).iter().any(is_aside).then_some(time))
 }
 
 /// Damages a file in one of four ways and describes it.
@@ -55,9 +55,9 @@ fn tear(path: &Path, random: &mut Random) -> std::io::Result<String> {
 }
 
 /// Returns all files below a directory.
-fn files(folder: &Path) -> Vec<PathBuf> {
+fn files(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             found.extend(files(&entry.path()));
         } else {

@@ -15,7 +15,7 @@ pub struct Browser {
     driver: Child,
     session: String,
     agent: ureq::Agent,
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Browser {
@@ -35,7 +35,7 @@ impl Browser {
         let config =
             ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(120)));
         let agent = ureq::Agent::new_with_config(config.build());
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let arguments = [
             "--headless=new".to_owned(),
             "--no-sandbox".to_owned(),
@@ -43,7 +43,7 @@ impl Browser {
             "--disable-dev-shm-usage".to_owned(),
             "--disable-background-networking".to_owned(),
             format!("--window-size={width},900"),
-            format!("--user-data-dir={}", folder.path().display()),
+            format!("--user-data-dir={}", directory.path().display()),
         ];
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "acceptInsecureCerts": true,
@@ -51,7 +51,7 @@ impl Browser {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
-        let mut browser = Browser { driver, session: format!("http://127.0.0.1:{port}/session"), agent, folder };
+        let mut browser = Browser { driver, session: format!("http://127.0.0.1:{port}/session"), agent, directory };
         let created = browser.command("", &capabilities);
         browser.session = format!("{}/{}", browser.session, created["sessionId"].as_str().unwrap());
         browser
@@ -114,11 +114,11 @@ impl Browser {
     /// Stores a screenshot of the page below this path without extension, if `BRINE_SHOTS` names a directory.
     pub fn shoot(&self, name: &str) {
         use base64::Engine as _;
-        let Ok(folder) = std::env::var("BRINE_SHOTS") else { return };
+        let Ok(directory) = std::env::var("BRINE_SHOTS") else { return };
         let response = self.agent.get(format!("{}/screenshot", self.session)).call().unwrap();
         let answer: Value = serde_json::from_reader(response.into_body().into_reader()).unwrap();
         let picture = base64::engine::general_purpose::STANDARD.decode(answer["value"].as_str().unwrap()).unwrap();
-        std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), picture).unwrap();
+        std::fs::write(std::path::Path::new(&directory).join(format!("{name}.png")), picture).unwrap();
     }
 
     /// Sets the size of the window.
@@ -132,7 +132,7 @@ impl Drop for Browser {
         _ = self.agent.delete(&self.session).call();
         _ = self.driver.kill();
         _ = self.driver.wait();
-        _ = self.folder.path();
+        _ = self.directory.path();
     }
 }
 

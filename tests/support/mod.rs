@@ -50,7 +50,7 @@ pub fn free_port() -> u16 {
 
 /// A system below one directory.
 pub struct System {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     pub publish_port: u16,
     pub ret_port: u16,
     master: Option<Child>,
@@ -61,10 +61,10 @@ pub struct System {
 impl System {
     /// Creates a directory with a master's configuration; `extra` is added to it.
     pub fn new(extra: &str) -> Self {
-        let folder = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("brine").tempdir().unwrap();
         let ports = (free_port(), free_port());
         let system = System {
-            folder,
+            directory,
             publish_port: ports.0,
             ret_port: ports.1,
             master: None,
@@ -97,13 +97,13 @@ impl System {
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
-        if relative.is_empty() { self.folder.path().to_owned() } else { self.folder.path().join(relative) }
+        if relative.is_empty() { self.directory.path().to_owned() } else { self.directory.path().join(relative) }
     }
 
     pub fn write(&self, relative: &str, text: &str) -> PathBuf {
         let path = self.path(relative);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text.replace("ROOT", &self.folder.path().display().to_string())).unwrap();
+        std::fs::write(&path, text.replace("ROOT", &self.directory.path().display().to_string())).unwrap();
         path
     }
 
@@ -129,7 +129,7 @@ impl System {
             assert!(
                 ended.is_none(),
                 "the master ended: {}",
-                std::fs::read_to_string(self.folder.path().join("master.log")).unwrap_or_default()
+                std::fs::read_to_string(self.directory.path().join("master.log")).unwrap_or_default()
             );
             std::fs::read_to_string(&file).is_ok_and(|text| text.trim() == pid)
         })

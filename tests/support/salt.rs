@@ -22,33 +22,33 @@ pub fn environment(version: &str) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _making = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let target = Path::new(BRINE).parent().and_then(Path::parent).unwrap();
-    let folder = target.join("interop").join(version);
+    let directory = target.join("interop").join(version);
     // Written last: an incomplete environment is created again.
-    let complete = folder.join("complete");
+    let complete = directory.join("complete");
     if complete.exists() {
-        return folder;
+        return directory;
     }
     let step = |what: &str, output: std::io::Result<Output>| {
         let output = output.unwrap_or_else(|error| panic!("Salt {version} cannot be installed: {what}: {error}"));
         assert!(output.status.success(), "Salt {version} cannot be installed: {what}: {}", stderr(&output));
     };
-    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder).output();
+    let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory).output();
     step("python3 makes no virtual environment (is python3-venv there?)", made);
     let pip = Command::new("timeout")
         .args(["--kill-after=5", "400"])
-        .arg(folder.join("bin/pip"))
+        .arg(directory.join("bin/pip"))
         .args(["install", "--quiet", "--disable-pip-version-check", &format!("salt=={version}")])
         .output();
     step("pip gets it not from PyPI (is PyPI reachable?)", pip);
     std::fs::write(&complete, version).unwrap();
-    folder
+    directory
 }
 
 /// An unmodified Python minion, in its own directory below the system's.
 pub struct PythonMinion {
     pub id: String,
     environment: PathBuf,
-    folder: PathBuf,
+    directory: PathBuf,
     etc: PathBuf,
     log: PathBuf,
     child: Option<Child>,
@@ -70,7 +70,7 @@ impl PythonMinion {
         );
         system.write(&format!("{id}/etc/minion"), &text);
         let (etc, log) = (system.path(&format!("{id}/etc")), system.path(&format!("{id}.log")));
-        PythonMinion { id: id.to_owned(), environment, folder: root, etc, log, child: None }
+        PythonMinion { id: id.to_owned(), environment, directory: root, etc, log, child: None }
     }
 
     /// Starts the daemon without waiting for it.
@@ -82,7 +82,7 @@ impl PythonMinion {
     pub fn kill(&mut self) {
         kill_group(&mut self.child);
         for file in ["minion.pid", "process_responsibility_minion.pid"] {
-            let _ = std::fs::remove_file(self.folder.join(file));
+            let _ = std::fs::remove_file(self.directory.join(file));
         }
     }
 
@@ -113,7 +113,7 @@ impl Drop for PythonMinion {
 /// An unmodified Python master, in its own directory.
 pub struct PythonMaster {
     environment: PathBuf,
-    pub folder: tempfile::TempDir,
+    pub directory: tempfile::TempDir,
     pub publish_port: u16,
     pub ret_port: u16,
     child: Option<Child>,
@@ -123,28 +123,28 @@ impl PythonMaster {
     /// Configures a master of this release; `extra` is added to its configuration.
     pub fn new(version: &str, extra: &str) -> Self {
         let environment = environment(version);
-        let folder = tempfile::Builder::new().prefix("salt").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("salt").tempdir().unwrap();
         let (publish_port, ret_port) = (free_port(), free_port());
-        let at = folder.path().display();
+        let at = directory.path().display();
         let text = format!(
             "root_dir: {at}\npki_dir: {at}/pki\ncachedir: {at}/cache\nsock_dir: {at}/run\nconf_file: {at}/etc/master\n\
              pidfile: {at}/master.pid\nlog_file: {at}/log\ninterface: 127.0.0.1\npublish_port: {publish_port}\n\
              ret_port: {ret_port}\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
              file_roots: {{base: ['{at}/srv/salt']}}\npillar_roots: {{base: ['{at}/srv/pillar']}}\n{extra}"
         );
-        let master = PythonMaster { environment, publish_port, ret_port, child: None, folder };
+        let master = PythonMaster { environment, publish_port, ret_port, child: None, directory };
         master.write("etc/master", &text);
         master
     }
 
     pub fn path(&self, relative: &str) -> PathBuf {
-        self.folder.path().join(relative)
+        self.directory.path().join(relative)
     }
 
     pub fn write(&self, relative: &str, text: &str) {
         let path = self.path(relative);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text.replace("ROOT", &self.folder.path().display().to_string())).unwrap();
+        std::fs::write(path, text.replace("ROOT", &self.directory.path().display().to_string())).unwrap();
     }
 
     /// Starts the daemon without waiting for it.

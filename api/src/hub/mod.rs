@@ -179,9 +179,9 @@ impl Hub {
     }
 
     /// Wakes some subscribers from this place on. Returns the place of the next ones.
-    fn wake_some(&self, pace: Pace, place: usize) -> Option<usize> {
+    fn wake_some(&self, pace: Pace, index: usize) -> Option<usize> {
         // Wakers are called without the lock: what they wake may subscribe.
-        let (woken, next) = self.waiting(pace).lock().take_from(place);
+        let (woken, next) = self.waiting(pace).lock().take_from(index);
         woken.into_iter().for_each(Waker::wake);
         next
     }

@@ -29,13 +29,13 @@ impl Waiting {
         })
     }
 
-    pub fn remove(&mut self, place: u32) -> Option<Waker> {
-        self.free.push(place);
-        self.places[place as usize].take()
+    pub fn remove(&mut self, index: u32) -> Option<Waker> {
+        self.free.push(index);
+        self.places[index as usize].take()
     }
 
-    pub fn set(&mut self, place: u32, waker: &Waker) {
-        match &mut self.places[place as usize] {
+    pub fn set(&mut self, index: u32, waker: &Waker) {
+        match &mut self.places[index as usize] {
             Some(known) => known.clone_from(waker),
             none => *none = Some(waker.clone()),
         }

@@ -41,8 +41,8 @@ fn bus(criterion: &mut Criterion) {
     group.bench_function("in memory, one subscriber", |bencher| {
         bencher.to_async(&runtime).iter(|| pass(Bus::in_memory(limits)));
     });
-    let folder = tempfile::tempdir().unwrap();
-    let (store, opened) = Store::open(&folder.path().join("brine.redb"), 4 << 20).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (store, opened) = Store::open(&directory.path().join("brine.redb"), 4 << 20).unwrap();
     let kept = runtime.block_on(async {
         let disk = Executor::new("disk", 4, 64);
         Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &disk).await.unwrap()

@@ -53,8 +53,8 @@ async fn recv_tag(subscription: &mut Subscription, tag: &str) -> Event {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (store, opened, disk) = faults::open(&path, 1 << 20);
     let keep = JournalLimits::default();
     let bus = Bus::with_journal(BusLimits::default(), store, opened, keep, &executor()).await.unwrap();
@@ -103,8 +103,8 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (store, opened, disk) = faults::open(&path, 1 << 20);
     let bus = bus_on(store, opened, 1000).await;
     bus.fire_durably("before", &map! {}).await.unwrap();
@@ -137,8 +137,8 @@ async fn numbers_issued_while_the_disk_was_full_are_not_used_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn skipped_numbers_are_neither_lag_nor_missed_events() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     {
         let bus = reopen(&path, 1000).await;
         let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
@@ -182,8 +182,8 @@ async fn reopen_patiently(path: &std::path::Path) -> Bus {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let bus = reopen(&folder.path().join("brine.redb"), 1000).await;
+    let directory = tempfile::tempdir().unwrap();
+    let bus = reopen(&directory.path().join("brine.redb"), 1000).await;
     bus.fire_durably("t", &map! {}).await.unwrap();
     let before = metrics::JOURNAL_RESTARTS.get();
     let error = bus.fire_durably("test/journal/panic", &map! {}).await.unwrap_err();
@@ -220,8 +220,8 @@ async fn numbers_of(mut slow: Subscription, last: u64) -> Vec<u64> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreadable_event_is_reported_and_the_others_come() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bus, store, slow) = with_events(&folder.path().join("brine.redb")).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, store, slow) = with_events(&directory.path().join("brine.redb")).await;
     let mut batch = Batch::new();
     batch.put(Table("journal"), 7u64.to_be_bytes(), &b"no event"[..]);
     store.write(batch).durable().await.unwrap();
@@ -234,8 +234,8 @@ async fn an_unreadable_event_is_reported_and_the_others_come() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_page_costs_the_events_in_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (bus, _store, slow) = with_events(&path).await;
     damage(&path, "<00100>".repeat(50).as_bytes());
     let missed = metrics::EVENTS_MISSED.get();
@@ -248,8 +248,8 @@ async fn a_damaged_page_costs_the_events_in_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_go_on_after_a_damaged_store_was_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (bus, store, slow) = with_events(&path).await;
     let durable = bus.subscribe(Filter::prefix("t"), Start::Durable("test".into())).unwrap();
     let mut recovered = bus.subscribe(Filter::prefix("salt/master/store/recovered"), Start::Now).unwrap();
@@ -258,14 +258,14 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
     let error = bus.fire_durably("t", &map! {"n" => 401}).await.unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
     let event = tokio::time::timeout(Duration::from_secs(60), recovered.recv()).await.unwrap().unwrap();
-    assert_eq!(event.data()["moved_to"], folder.path().join("brine.redb.damaged").display().to_string().into());
+    assert_eq!(event.data()["moved_to"], directory.path().join("brine.redb.damaged").display().to_string().into());
     let seq = bus.fire_durably("t", &map! {"n" => 402}).await.unwrap();
     // Events of the old store count as missed.
     assert_eq!(numbers_of(slow, seq).await.last(), Some(&seq));
     durable.commit(seq);
     drop((durable, recovered));
     // The process ends without a clean stop: no number is reused.
-    let copy = folder.path().join("copy.redb");
+    let copy = directory.path().join("copy.redb");
     let last = bus.fire_durably("t", &map! {}).await.unwrap();
     std::fs::copy(&path, &copy).unwrap();
     let again = reopen(&copy, 1000).await;
@@ -276,8 +276,8 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, opened, disk) = faults::open(&folder.path().join("brine.redb"), 0);
+    let directory = tempfile::tempdir().unwrap();
+    let (store, opened, disk) = faults::open(&directory.path().join("brine.redb"), 0);
     let bus = bus_on(store.clone(), opened, 1000).await;
     let slow = bus.subscribe(Filter::prefix("t"), Start::Now).unwrap();
     for n in 1..=400 {
@@ -294,8 +294,8 @@ async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_large_events_are_small() {
-    let folder = tempfile::tempdir().unwrap();
-    let bus = reopen(&folder.path().join("brine.redb"), 1000).await;
+    let directory = tempfile::tempdir().unwrap();
+    let bus = reopen(&directory.path().join("brine.redb"), 1000).await;
     for n in 0..40 {
         bus.fire("t", &map! {"n" => n, "text" => "x".repeat(900_000)}).await.unwrap();
     }
@@ -316,8 +316,8 @@ async fn pages_of_large_events_are_small() {
 
 /// Writes this many bytes of events to a journal with this limit. Returns the maximum and the final size of the file.
 async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, opened) = Store::open(&folder.path().join("brine.redb"), 8 << 20).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (store, opened) = Store::open(&directory.path().join("brine.redb"), 8 << 20).unwrap();
     let keep = JournalLimits { bytes: limit, ..JournalLimits::default() };
     let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, keep, &executor()).await.unwrap();
     let event = Event::from_map("t", &map! {"text" => "x".repeat(size)}).unwrap();

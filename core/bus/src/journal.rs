@@ -394,8 +394,8 @@ mod tests {
 
     /// Creates a journal with ten events of 100 bytes, one each second from 1 s on, each with an index entry.
     async fn ten(limits: JournalLimits) -> (tempfile::TempDir, Journal) {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
         let journal = open(&store, limits).await;
         let mut batch = Batch::new();
         for seq in 1..=10u64 {
@@ -405,7 +405,7 @@ mod tests {
             batch.put(INDEX, (seq * 1_000_000).to_be_bytes(), entry);
         }
         store.write(batch).durable().await.unwrap();
-        (folder, journal)
+        (directory, journal)
     }
 
     /// Returns the numbers that remain after trimming at `now` seconds.
@@ -418,8 +418,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_time_is_found_where_the_clock_was_set_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, _) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (store, _) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
         let limits = JournalLimits::default();
         let journal = open(&store, limits).await;
         // The clock shows 100, 200, 300 (set forward), 110, 120 seconds; the index is monotonic.

@@ -21,8 +21,8 @@ pub(super) fn thread() -> MayBlock {
     MayBlock::own_thread(tokio::runtime::Handle::current())
 }
 
-async fn open(folder: &std::path::Path) -> (Bus, Opened) {
-    let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+async fn open(directory: &std::path::Path) -> (Bus, Opened) {
+    let (store, opened) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
     (Bus::with_journal(small(), store, opened, JournalLimits::default(), &executor()).await.unwrap(), opened)
 }
 
@@ -61,8 +61,8 @@ async fn events_get_numbers_and_stamps_and_come_in_order() {
 
 #[tokio::test]
 async fn a_slow_subscriber_reads_on_from_the_journal() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, _) = open(directory.path()).await;
     let mut slow = bus.subscribe(Filter::prefix("t/"), Start::Now).unwrap();
     for i in 0..5000 {
         fire(&bus, if i % 2 == 0 { "t/even" } else { "odd" }, i).await;
@@ -87,9 +87,9 @@ async fn without_a_journal_missed_events_are_counted() {
 
 #[tokio::test]
 async fn a_durable_subscriber_resumes_at_its_cursor() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     {
-        let (bus, opened) = open(folder.path()).await;
+        let (bus, opened) = open(directory.path()).await;
         assert_eq!(opened, Opened::New);
         let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
         for i in 0..200 {
@@ -102,7 +102,7 @@ async fn a_durable_subscriber_resumes_at_its_cursor() {
         drop(durable);
         bus.close().await;
     }
-    let (bus, opened) = open(folder.path()).await;
+    let (bus, opened) = open(directory.path()).await;
     assert_eq!(opened, Opened::Clean);
     let mut durable = bus.subscribe(Filter::All, Start::Durable("reactor".into())).unwrap();
     let event = durable.recv().await.unwrap();
@@ -114,8 +114,8 @@ async fn a_durable_subscriber_resumes_at_its_cursor() {
 
 #[tokio::test]
 async fn persisted_events_survive_and_are_read_by_number_and_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, _) = open(directory.path()).await;
     let seq = bus.fire_durably("first", &map! {"n" => 1}).await.unwrap();
     let time = jiff::Timestamp::now().as_microsecond().cast_unsigned();
     bus.fire_durably("second", &map! {"n" => 2}).await.unwrap();
@@ -134,16 +134,16 @@ async fn too_large_an_event_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sockets_carry_events_in_and_out_without_loss() {
-    let folder = tempfile::tempdir().unwrap();
-    let (bus, _) = open(folder.path()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, _) = open(directory.path()).await;
     let names = SocketNames::master();
-    let sockets = EventSockets::bind(folder.path(), &names).await.unwrap();
+    let sockets = EventSockets::bind(directory.path(), &names).await.unwrap();
     let shutdown = tokio_util::sync::CancellationToken::new();
     tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
     let _guard = shutdown.drop_guard();
-    let publish = names.publish_endpoint(folder.path());
+    let publish = names.publish_endpoint(directory.path());
     let mut follower = Subscriber::connect(&publish, &[b"t/"], Limits::default()).await.unwrap();
-    let mut push = Push::connect(&names.pull_endpoint(folder.path())).await.unwrap();
+    let mut push = Push::connect(&names.pull_endpoint(directory.path())).await.unwrap();
     let count = 20_000;
     let pushing = tokio::spawn(async move {
         push.push(b"garbage without a separator");
@@ -171,8 +171,8 @@ fn a_minions_sockets_are_named_by_the_hash_of_its_id() {
 
 #[tokio::test]
 async fn events_not_yet_in_the_journal_are_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, opened) = Store::open(&folder.path().join("brine.redb"), 1 << 20).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (store, opened) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
     let bus =
         Bus::with_journal(BusLimits::default(), store, opened, JournalLimits::default(), &executor()).await.unwrap();
     for n in 1..=200u64 {

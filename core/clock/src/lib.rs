@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn the_zone_is_that_of_tz_or_of_localtime() {
-        let folder = tempfile::tempdir().unwrap();
-        let (localtime, zones) = (folder.path().join("localtime"), folder.path().join("zoneinfo"));
+        let directory = tempfile::tempdir().unwrap();
+        let (localtime, zones) = (directory.path().join("localtime"), directory.path().join("zoneinfo"));
         fs::create_dir_all(zones.join("Some")).unwrap();
         fs::write(zones.join("Some/Where"), tzif(3600, "ONE")).unwrap();
         fs::write(zones.join("broken"), "no zone").unwrap();
@@ -138,7 +138,7 @@ mod tests {
             (Some("Some"), "+0000 UTC"),
         ];
         for (setting, expected) in cases {
-            let directories = [folder.path().join("none"), zones.clone()];
+            let directories = [directory.path().join("none"), zones.clone()];
             let mut zone = LocalZone::new(setting.map(OsStr::new), &localtime, &directories);
             assert_eq!(shown(&zone.at(Instant::now())), expected, "{setting:?}");
         }
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn a_replaced_file_is_read_again_after_the_interval() {
-        let folder = tempfile::tempdir().unwrap();
-        let (localtime, target) = (folder.path().join("localtime"), folder.path().join("zoneinfo/A"));
-        fs::create_dir(folder.path().join("zoneinfo")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let (localtime, target) = (directory.path().join("localtime"), directory.path().join("zoneinfo/A"));
+        fs::create_dir(directory.path().join("zoneinfo")).unwrap();
         let replace = |offset, name| {
             fs::write(target.with_extension("new"), tzif(offset, name)).unwrap();
             fs::rename(target.with_extension("new"), &target).unwrap();

@@ -274,20 +274,20 @@ mod tests {
     use super::*;
     use brine_value::map;
 
-    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let folder = tempfile::tempdir().unwrap();
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
         for (name, text) in files {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        folder
+        directory
     }
 
     fn master(files: &[(&str, &str)]) -> (Result<Loaded<MasterConfig>, ConfigError>, String) {
-        let folder = folder(files);
-        let path = folder.path().display().to_string();
-        (MasterConfig::load(folder.path(), &Map::new()), path)
+        let directory = directory(files);
+        let path = directory.path().display().to_string();
+        (MasterConfig::load(directory.path(), &Map::new()), path)
     }
 
     #[test]

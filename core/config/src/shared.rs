@@ -123,6 +123,6 @@ pub mod opts {
 }
 
 /// Returns roots with one directory for `base`.
-pub(super) fn roots(folder: &str) -> Roots {
-    Roots::from([("base".to_owned(), vec![PathBuf::from(folder)])])
+pub(super) fn roots(directory: &str) -> Roots {
+    Roots::from([("base".to_owned(), vec![PathBuf::from(directory)])])
 }

@@ -73,9 +73,9 @@ pub fn configured(
     cachedir: &Path,
 ) -> Result<Roots, GitError> {
     let backends = backends(config);
-    let place = |name: &str| backends.iter().position(|backend| backend == name);
-    let roots = Roots::new(if place("roots").is_some() { file_roots } else { IndexMap::new() }, options);
-    let git_first = place("roots").is_none_or(|roots| place("gitfs").is_some_and(|git| git < roots));
+    let index = |name: &str| backends.iter().position(|backend| backend == name);
+    let roots = Roots::new(if index("roots").is_some() { file_roots } else { IndexMap::new() }, options);
+    let git_first = index("roots").is_none_or(|roots| index("gitfs").is_some_and(|git| git < roots));
     let roots = roots.with_hash_kind(hash_kind(config));
     Ok(match Gitfs::of(config, cachedir)? {
         Some(gitfs) => roots.with_git(gitfs, git_first),

@@ -33,7 +33,7 @@ impl Roots {
             };
             let mut walk =
                 Walk { roots: self, root: &real, follow: root.follow_symlinks, lists: &mut lists, above: Vec::new() };
-            walk.folder(&root.path, "");
+            walk.directory(&root.path, "");
         }
         lists
     }
@@ -50,7 +50,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn folder(&mut self, path: &Path, relative: &str) {
+    fn directory(&mut self, path: &Path, relative: &str) {
         let Ok(identity) = fs::metadata(path).map(|stat| (stat.dev(), stat.ino())) else { return };
         if self.above.contains(&identity) {
             return;
@@ -78,7 +78,7 @@ impl Walk<'_> {
         }
         // Salt descends even into ignored directories.
         if is_dir && (link.is_none() || self.follow) {
-            self.folder(path, relative);
+            self.directory(path, relative);
         }
     }
 

@@ -18,20 +18,20 @@ pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> 
     let (mut places, named) = split_kwargs(args)?;
     reserve(style, pattern, places.iter().chain(named.iter().map(|(_, value)| value)))?;
     let shown = Arc::new(OnceLock::new());
-    let stand_in = |place: usize, value: JinjaValue| {
-        let of = || JinjaValue::from_object(Undefined { place, shown: Arc::clone(&shown) });
+    let stand_in = |index: usize, value: JinjaValue| {
+        let of = || JinjaValue::from_object(Undefined { place: index, shown: Arc::clone(&shown) });
         if value.is_undefined() { of() } else { value }
     };
-    places = places.into_iter().enumerate().map(|(place, value)| stand_in(place, value)).collect();
+    places = places.into_iter().enumerate().map(|(index, value)| stand_in(index, value)).collect();
     if !named.is_empty() {
         let first = places.len();
         let named = named.into_iter().enumerate();
-        let named: Kwargs = named.map(|(place, (name, value))| (name, stand_in(first + place, value))).collect();
+        let named: Kwargs = named.map(|(index, (name, value))| (name, stand_in(first + index, value))).collect();
         places.push(named.into());
     }
     let text = minijinja::formatting::format(style, pattern, &places)?;
     match shown.get() {
-        Some(place) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{place}"))),
+        Some(index) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{index}"))),
         None => Ok(text),
     }
 }
@@ -87,10 +87,10 @@ impl Object for Undefined {
 
 /// Returns the failed expression of `format`: an item in the last brackets.
 pub(super) fn culprit<'a>(error: &Error, expression: &'a str) -> Option<&'a str> {
-    let place: usize = error.detail()?.strip_prefix(ITEM)?.parse().ok()?;
+    let index: usize = error.detail()?.strip_prefix(ITEM)?.parse().ok()?;
     // `%` is rewritten to a function of the pattern and the values.
     let values = expression.strip_prefix("__mod__").map_or(Some(expression), |operands| items(operands).pop())?;
-    let item = *items(values).get(place)?;
+    let item = *items(values).get(index)?;
     let is_name = |text: &str| text.trim().chars().all(|c| c == '_' || c.is_alphanumeric());
     let named = item.split_once('=').filter(|(name, _)| is_name(name));
     Some(named.map_or(item, |(_, value)| value.trim()))

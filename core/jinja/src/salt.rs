@@ -181,20 +181,20 @@ fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) 
         return Ok(Vec::new());
     }
     let (positional, keyword) = split_kwargs(args)?;
-    let given = |place: usize, named: &str| {
+    let given = |index: usize, named: &str| {
         let keyword = || keyword.iter().find(|(name, _)| name == named).map(|(_, value)| value);
-        positional.get(place).or_else(keyword).cloned()
+        positional.get(index).or_else(keyword).cloned()
     };
     let at_key = || host.pillar()?.at(given(0, "key")?.as_str()?, ":");
     let mut found = Vec::new();
     for origin in behaviour.origins {
         match *origin {
-            Origin::Argument(place, named) => found.extend(given(place, named)),
+            Origin::Argument(index, named) => found.extend(given(index, named)),
             Origin::Pillar => found.extend(host.pillar().map(Tree::value)),
             Origin::PillarAtKey => found.extend(at_key()),
-            Origin::Merged(place, named) => {
-                if let Some(merged) = given(place, named).filter(|merged| merged.kind() == ValueKind::Map) {
-                    found.extend(without(host, name, (place, named), args)?);
+            Origin::Merged(index, named) => {
+                if let Some(merged) = given(index, named).filter(|merged| merged.kind() == ValueKind::Map) {
+                    found.extend(without(host, name, (index, named), args)?);
                     found.push(merged);
                 }
             }
@@ -243,12 +243,12 @@ fn message(name: &str, error: CallError) -> String {
 fn refuse_undefined_arguments(allowed: MayBeUndefined, args: &[JinjaValue]) -> Result<(), Error> {
     let default = match allowed {
         MayBeUndefined::All => return Ok(()),
-        MayBeUndefined::Default(place) => Some(place),
+        MayBeUndefined::Default(index) => Some(index),
         MayBeUndefined::None => None,
     };
     let (positional, keyword) = split_kwargs(args)?;
-    for (place, value) in positional.iter().enumerate() {
-        if default != Some(place) {
+    for (index, value) in positional.iter().enumerate() {
+        if default != Some(index) {
             refuse_undefined(value)?;
         }
     }

@@ -59,7 +59,7 @@ impl Twister {
         let by_chance = || rand::random::<i64>().into();
         let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
         let places = Self::choosing(&seed).sample(items.len(), count)?;
-        Some(places.into_iter().map(|place| items[place].clone()).collect())
+        Some(places.into_iter().map(|index| items[index].clone()).collect())
     }
 
     /// Selects the indexes of `count` of this many items; `None` if there are too few.

@@ -89,7 +89,7 @@ impl Cron {
 /// The numbers of a field, sorted.
 fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
     let number = |word: &str| -> Result<i8, String> {
-        let named = || named(&word.to_lowercase(), names).map(|place| place + first);
+        let named = || named(&word.to_lowercase(), names).map(|index| index + first);
         let number = word.parse().ok().or_else(named);
         let within = number.filter(|number| (least..=most).contains(number));
         within.ok_or_else(|| format!("'{word}' is no number from {least} to {most}"))

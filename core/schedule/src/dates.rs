@@ -175,7 +175,7 @@ pub(super) const MONTHS: &[&str] = &[
 pub(super) const DAYS: &[&str] = &["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 fn month(word: &str) -> Option<i8> {
-    named(word, MONTHS).map(|place| place + 1)
+    named(word, MONTHS).map(|index| index + 1)
 }
 
 fn weekday(word: &str) -> Option<Weekday> {

@@ -28,12 +28,12 @@ pub enum GpgError {
     #[error("running gpg failed: {0}")]
     Run(String),
     /// `gpg` failed to decrypt the message.
-    #[error("Could not decrypt a value with the keys in {keydir}: {told}")]
+    #[error("Could not decrypt a value with the keys in {keydir}: {message}")]
     Sealed {
         /// `gpg_keydir`.
         keydir: PathBuf,
         /// The output of `gpg`.
-        told: String,
+        message: String,
     },
 }
 
@@ -139,8 +139,8 @@ impl Gpg {
             .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
         let output = processes::output_of(&mut command, sealed).map_err(failed)?;
         if !output.status.success() || output.stdout.is_empty() {
-            let told = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-            return Err(GpgError::Sealed { keydir: self.keydir.clone(), told });
+            let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+            return Err(GpgError::Sealed { keydir: self.keydir.clone(), message });
         }
         Ok(output.stdout)
     }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(value, sealed.trim().into());
 
         let error = Gpg::of(&keys.opts()).open(&mut value).unwrap_err();
-        assert!(matches!(&error, GpgError::Sealed { told, .. } if told.contains("No secret key")), "{error}");
+        assert!(matches!(&error, GpgError::Sealed { message, .. } if message.contains("No secret key")), "{error}");
     }
 
     #[test]

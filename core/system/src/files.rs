@@ -109,7 +109,7 @@ fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<Path
 /// A new directory entry is persistent only after the directory is flushed.
 fn sync_parent(path: &Path) -> Result<(), FileError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(FileError::at("sync", parent))
+    File::open(parent).and_then(|directory| directory.sync_all()).map_err(FileError::at("sync", parent))
 }
 
 /// Creates a directory if it does not exist, and sets its mode to 0700. Missing parents are created with the mode of
@@ -197,25 +197,25 @@ mod tests {
         path.metadata().unwrap().permissions().mode() & 0o7777
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+    fn names(directory: &Path) -> Vec<String> {
+        fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
     fn write_atomic_sets_the_mode_and_leaves_no_temporary_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key.pem");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key.pem");
         for (content, expected) in [("one", 0o400), ("two", 0o644), ("three", 0o666)] {
             write_atomic(&path, content.as_bytes(), expected).unwrap();
             assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), (content, expected));
         }
-        assert_eq!(names(folder.path()), ["key.pem"]);
+        assert_eq!(names(directory.path()), ["key.pem"]);
     }
 
     #[test]
     fn rewrite_keeps_mode_and_links() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, link) = (folder.path().join("conf"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (path, link) = (directory.path().join("conf"), directory.path().join("link"));
         rewrite(&path, b"one", 0o640).unwrap();
         symlink("conf", &link).unwrap();
         rewrite(&link, b"two", 0o600).unwrap();
@@ -225,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_link_is_replaced_and_not_written_through() {
-        let folder = tempfile::tempdir().unwrap();
-        let (victim, path) = (folder.path().join("victim"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (victim, path) = (directory.path().join("victim"), directory.path().join("link"));
         fs::write(&victim, "untouched").unwrap();
         symlink(&victim, &path).unwrap();
         write_atomic(&path, b"new", 0o600).unwrap();
@@ -236,46 +236,46 @@ mod tests {
 
     #[test]
     fn write_new_never_replaces_an_existing_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("key");
         assert!(write_new(&path, b"first", 0o400).unwrap());
         assert!(!write_new(&path, b"second", 0o400).unwrap());
         assert_eq!(read_to_string(&path).unwrap(), "first");
-        assert_eq!(names(folder.path()), ["key"]);
+        assert_eq!(names(directory.path()), ["key"]);
     }
 
     #[test]
     fn errors_state_operation_path_cause_and_hint() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("none/file");
-        let message = |error: FileError| error.to_string().replace(&*folder.path().to_string_lossy(), "DIR");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("none/file");
+        let message = |error: FileError| error.to_string().replace(&*directory.path().to_string_lossy(), "DIR");
         insta::assert_snapshot!(message(read_to_string(&path).unwrap_err()), @"cannot read DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
         insta::assert_snapshot!(message(write_atomic(&path, b"", 0o600).unwrap_err()), @"cannot write DIR/none/file: No such file or directory (os error 2); create it, or correct the path in the configuration");
         assert_eq!(read_if_exists(&path).unwrap(), None);
-        assert!(write_atomic(folder.path().join(".."), b"", 0o600).is_err());
+        assert!(write_atomic(directory.path().join(".."), b"", 0o600).is_err());
     }
 
     #[test]
     fn create_private_dir_restricts_an_existing_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        let (made, open) = (folder.path().join("a/b"), folder.path().join("open"));
+        let directory = tempfile::tempdir().unwrap();
+        let (made, open) = (directory.path().join("a/b"), directory.path().join("open"));
         create_private_dir(&made).unwrap();
         assert_eq!(mode(&made), 0o700);
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
         create_private_dir(&open).unwrap();
         assert_eq!(mode(&open), 0o700);
-        fs::write(folder.path().join("file"), "").unwrap();
-        assert!(create_private_dir(folder.path().join("file")).is_err());
+        fs::write(directory.path().join("file"), "").unwrap();
+        assert!(create_private_dir(directory.path().join("file")).is_err());
     }
 
     #[test]
     fn a_join_stays_within_its_root() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
         fs::create_dir_all(root.join("sub")).unwrap();
         fs::write(root.join("sub/file"), "").unwrap();
-        fs::write(folder.path().join("secret"), "").unwrap();
+        fs::write(directory.path().join("secret"), "").unwrap();
         symlink("sub/file", root.join("inside")).unwrap();
         symlink("sub", root.join("inside_dir")).unwrap();
         symlink("../secret", root.join("outside")).unwrap();

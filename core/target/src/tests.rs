@@ -262,10 +262,10 @@ fn compounds_match_as_in_salt() {
 #[test]
 fn malformed_compounds_are_refused_with_a_position_and_reason() {
     let error = |text: &str| outcome(TargetKind::Compound, text).unwrap_err().to_string();
-    let read = |place: usize, word: &str, text: &str, reason: &str| {
-        assert_eq!(error(text), format!("the target '{text}' is invalid at word {place} '{word}': {reason}"));
+    let read = |index: usize, word: &str, text: &str, reason: &str| {
+        assert_eq!(error(text), format!("the target '{text}' is invalid at word {index} '{word}': {reason}"));
     };
-    for (text, place, word) in [
+    for (text, index, word) in [
         ("or m1", 1, "or"),
         ("and m1", 1, "and"),
         ("not not m2", 2, "not"),
@@ -275,19 +275,19 @@ fn malformed_compounds_are_refused_with_a_position_and_reason() {
         ("m1 and ( )", 4, ")"),
         ("m1 or ) ( m2", 3, ")"),
     ] {
-        read(place, word, text, "a term is missing before this");
+        read(index, word, text, "a term is missing before this");
     }
-    for (text, place) in [("", 1), ("m1 or", 3), ("not", 2), ("(", 2)] {
-        read(place, "", text, "a term is missing at the end");
+    for (text, index) in [("", 1), ("m1 or", 3), ("not", 2), ("(", 2)] {
+        read(index, "", text, "a term is missing at the end");
     }
-    for (text, place, word) in [
+    for (text, index, word) in [
         ("m1 m2", 2, "m2"),
         ("( m1 ) ( m1 )", 4, "("),
         ("m1 ( m1 )", 2, "("),
         ("m1 AND m1", 2, "AND"),
         ("m1 Or m2", 2, "Or"),
     ] {
-        read(place, word, text, "two terms need 'and' or 'or' between them");
+        read(index, word, text, "two terms need 'and' or 'or' between them");
     }
     read(2, ")", "m1 )", "there is no '(' for this ')'");
     read(3, "", "( m1", "a '(' is not closed");

@@ -41,11 +41,11 @@ impl Value {
     /// digits, as in YAML's `1:30`.
     pub fn whole_number(negative: bool, digits: &str, radix: u32) -> Option<Value> {
         let mut number = Magnitude(vec![0]);
-        for (place, sixtieth) in digits.split(':').enumerate() {
+        for (index, sixtieth) in digits.split(':').enumerate() {
             if sixtieth.is_empty() {
                 return None;
             }
-            if place > 0 {
+            if index > 0 {
                 number.grow(60, u64::from_str_radix(sixtieth, radix).ok()?)?;
                 continue;
             }

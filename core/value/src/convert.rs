@@ -207,7 +207,8 @@ impl FromValue for IndexMap<String, Vec<PathBuf>> {
 /// Directories by environment.
 impl From<IndexMap<String, Vec<PathBuf>>> for Value {
     fn from(roots: IndexMap<String, Vec<PathBuf>>) -> Self {
-        let pairs = roots.into_iter().map(|(environment, folders)| (environment.into(), folders.into_iter().collect()));
+        let pairs =
+            roots.into_iter().map(|(environment, directories)| (environment.into(), directories.into_iter().collect()));
         Value::Map(pairs.collect())
     }
 }

@@ -285,8 +285,8 @@ async fn subscribers_get_a_message_once_whichever_of_its_topics_they_name() {
 
 #[tokio::test]
 async fn pushed_messages_come_in_order_from_either_kind_of_client() {
-    let folder = tempfile::tempdir().unwrap();
-    let endpoint = Endpoint::Ipc(folder.path().join("pull.ipc"));
+    let directory = tempfile::tempdir().unwrap();
+    let endpoint = Endpoint::Ipc(directory.path().join("pull.ipc"));
     let listener = Listener::bind(&endpoint).await.unwrap();
     let (taken, mut all) = mpsc::unbounded_channel();
     let take = move |batch: Vec<Bytes>| {
@@ -315,8 +315,8 @@ async fn pushed_messages_come_in_order_from_either_kind_of_client() {
 #[tokio::test]
 async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.ipc");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.ipc");
     let endpoint = Endpoint::Ipc(path.clone());
     // A stale socket.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());

@@ -218,9 +218,9 @@ mod tests {
 
     use super::*;
 
-    fn tokens(folder: &std::path::Path) -> TokenStore {
+    fn tokens(directory: &std::path::Path) -> TokenStore {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
     }
 
@@ -231,8 +231,8 @@ mod tests {
 
     #[test]
     fn tokens_are_valid_until_they_expire_or_are_revoked() {
-        let folder = tempfile::tempdir().unwrap();
-        let tokens = tokens(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = tokens(directory.path());
         let now = Timestamp::from_second(1_000).unwrap();
         let hour = Duration::from_secs(3600);
         let made = tokens.create(fred(), hour, now).unwrap();
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_user_with_many_tokens_does_not_evict_those_of_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let tokens = tokens(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = tokens(directory.path());
         let at = |second: usize| Timestamp::from_second(1_000 + second as i64).unwrap();
         let day = Duration::from_secs(86_400);
         let ann = Identity { username: "ann".into(), ..fred() };
@@ -283,8 +283,8 @@ mod tests {
 
     #[test]
     fn tokens_of_a_user_are_revoked_together() {
-        let folder = tempfile::tempdir().unwrap();
-        let tokens = tokens(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = tokens(directory.path());
         let now = Timestamp::from_second(1_000).unwrap();
         for (user, eauth) in [("fred", "file"), ("fred", "file"), ("fred", "ldap"), ("ann", "file")] {
             let identity = Identity { eauth: eauth.into(), username: user.into(), ..fred() };
@@ -300,8 +300,8 @@ mod tests {
 
     #[test]
     fn expired_and_damaged_tokens_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let tokens = tokens(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = tokens(directory.path());
         let now = Timestamp::from_second(1_000).unwrap();
         tokens.create(fred(), Duration::from_secs(10), now).unwrap();
         let kept = tokens.create(fred(), Duration::from_secs(100), now).unwrap();

@@ -37,7 +37,7 @@ impl Identity {
         Self::check(config)?;
         let name = key_name(config);
         let pass = passphrase("key_pass", config.key_pass.as_deref())?;
-        let accepted = config.pki_dir.join(KeyState::Accepted.folder());
+        let accepted = config.pki_dir.join(KeyState::Accepted.directory());
         let knows_minions = std::fs::read_dir(accepted).is_ok_and(|mut entries| entries.next().is_some());
         if knows_minions && !config.pki_dir.join(format!("{name}.pem")).exists() {
             let pki_dir = config.pki_dir.display();
@@ -115,8 +115,8 @@ fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
     }
     if !config.master_use_pubkey_signature {
         let pass = passphrase("signing_key_pass", config.signing_key_pass.as_deref())?;
-        let (folder, name) = (&config.pki_dir, &config.master_sign_key_name);
-        let key = PrivateKey::load_or_generate_with(folder, name, config.keysize, pass)?;
+        let (directory, name) = (&config.pki_dir, &config.master_sign_key_name);
+        let key = PrivateKey::load_or_generate_with(directory, name, config.keysize, pass)?;
         return Ok(Voucher::Key(Box::new(key)));
     }
     let id = crate::own_id(config)?;
@@ -142,9 +142,9 @@ mod tests {
 
     use super::*;
 
-    fn config(folder: &Path, change: impl FnOnce(&mut MasterConfig)) -> MasterConfig {
+    fn config(directory: &Path, change: impl FnOnce(&mut MasterConfig)) -> MasterConfig {
         let mut config =
-            MasterConfig { pki_dir: folder.to_owned(), id: Some("host_master".into()), ..Default::default() };
+            MasterConfig { pki_dir: directory.to_owned(), id: Some("host_master".into()), ..Default::default() };
         change(&mut config);
         config
     }
@@ -155,35 +155,35 @@ mod tests {
 
     #[test]
     fn the_key_is_found_under_the_names_of_all_releases() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = config(folder.path(), |_| {});
+        let directory = tempfile::tempdir().unwrap();
+        let config = config(directory.path(), |_| {});
         let known = public(&config);
         for ending in ["pem", "pub"] {
-            let path = |name: &str| folder.path().join(format!("{name}.{ending}"));
+            let path = |name: &str| directory.path().join(format!("{name}.{ending}"));
             std::fs::rename(path("master"), path("host")).unwrap();
             std::os::unix::fs::symlink(path("host"), path("master")).unwrap();
         }
         assert_eq!(public(&config), known);
         // A copy of the directory, whose links refer to the old place.
-        std::fs::remove_file(folder.path().join("master.pem")).unwrap();
-        std::os::unix::fs::symlink("/nonexistent/host.pem", folder.path().join("master.pem")).unwrap();
+        std::fs::remove_file(directory.path().join("master.pem")).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/host.pem", directory.path().join("master.pem")).unwrap();
         assert_eq!(public(&config), known);
         assert_eq!(Identity::load(&config).unwrap().unwrap().public().to_pem().trim_end(), known);
     }
 
     #[test]
     fn a_passphrase_is_used_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let with = config(folder.path(), |config| config.key_pass = Some("secret".into()));
+        let directory = tempfile::tempdir().unwrap();
+        let with = config(directory.path(), |config| config.key_pass = Some("secret".into()));
         let known = public(&with);
-        assert!(std::fs::read_to_string(folder.path().join("master.pem")).unwrap().contains("ENCRYPTED"));
+        assert!(std::fs::read_to_string(directory.path().join("master.pem")).unwrap().contains("ENCRYPTED"));
         assert_eq!(public(&with), known);
-        assert!(Identity::load_or_generate(&config(folder.path(), |_| {})).is_err());
+        assert!(Identity::load_or_generate(&config(directory.path(), |_| {})).is_err());
     }
 
     #[test]
     fn configurations_that_would_generate_new_keys_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (opts, told) in [
             (
                 map! {"keys.cache_driver" => "redis"},
@@ -191,37 +191,37 @@ mod tests {
             ),
             (map! {"cluster_id" => "c1"}, "option 'cluster_id': clusters of masters are not supported"),
         ] {
-            let config = config(folder.path(), |config| config.opts = opts);
+            let config = config(directory.path(), |config| config.opts = opts);
             let error = Identity::load_or_generate(&config).err().unwrap();
             assert_eq!(error.to_string(), told);
         }
-        let sdb = config(folder.path(), |config| config.key_pass = Some("sdb://vault/pass".into()));
+        let sdb = config(directory.path(), |config| config.key_pass = Some("sdb://vault/pass".into()));
         assert!(Identity::load_or_generate(&sdb).err().unwrap().to_string().starts_with("option 'key_pass': sdb://"));
-        assert!(!folder.path().join("master.pem").exists());
+        assert!(!directory.path().join("master.pem").exists());
     }
 
     #[test]
     fn a_signing_key_or_a_prepared_signature_signs_the_public_key() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let algorithm = SignatureAlgorithm::default();
         assert_eq!(
-            Identity::load_or_generate(&config(folder.path(), |_| {})).unwrap().signature(algorithm).unwrap(),
+            Identity::load_or_generate(&config(directory.path(), |_| {})).unwrap().signature(algorithm).unwrap(),
             None
         );
-        let signs = config(folder.path(), |config| config.master_sign_pubkey = true);
+        let signs = config(directory.path(), |config| config.master_sign_pubkey = true);
         let identity = Identity::load_or_generate(&signs).unwrap();
         let signature = identity.signature(algorithm).unwrap().unwrap();
-        let signer = PrivateKey::load(folder.path().join("master_sign.pem"), None).unwrap().unwrap().public();
+        let signer = PrivateKey::load(directory.path().join("master_sign.pem"), None).unwrap().unwrap().public();
         let raw = BASE64_STANDARD.decode(&signature).unwrap();
         signer.verify(identity.public_key_pem.as_bytes(), &raw, algorithm).unwrap();
 
-        let shows = config(folder.path(), |config| {
+        let shows = config(directory.path(), |config| {
             config.master_sign_pubkey = true;
             config.master_use_pubkey_signature = true;
         });
         assert!(Identity::load_or_generate(&shows).err().unwrap().to_string().contains("there is no signature in"));
         for name in ["host_master_pubkey_signature", "master_pubkey_signature"] {
-            std::fs::write(folder.path().join(name), format!("{name}\n")).unwrap();
+            std::fs::write(directory.path().join(name), format!("{name}\n")).unwrap();
             assert_eq!(Identity::load_or_generate(&shows).unwrap().signature(algorithm).unwrap().unwrap(), name);
         }
     }

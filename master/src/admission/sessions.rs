@@ -68,9 +68,9 @@ struct MinionSession {
 }
 
 /// Marks a session as proven and most recently used; beyond the limit, the least recently used proven one is dropped.
-fn prove(sessions: &mut Vec<MinionSession>, place: usize) {
-    sessions[place].proven = true;
-    sessions[..=place].rotate_right(1);
+fn prove(sessions: &mut Vec<MinionSession>, index: usize) {
+    sessions[index].proven = true;
+    sessions[..=index].rotate_right(1);
     drop_excess(sessions, true);
 }
 
@@ -240,11 +240,11 @@ impl Sessions {
                 let serial = load.get("serial").and_then(Value::as_i64).and_then(|serial| u64::try_from(serial).ok());
                 let mut minions = self.minions.lock();
                 let sessions = minions.get_mut(id).ok_or(SessionError::NoSession)?;
-                let place = sessions.iter().position(|known| known.number == number).ok_or(SessionError::NoSession)?;
-                if !serial.is_some_and(|serial| sessions[place].window.is_new(serial)) {
+                let index = sessions.iter().position(|known| known.number == number).ok_or(SessionError::NoSession)?;
+                if !serial.is_some_and(|serial| sessions[index].window.is_new(serial)) {
                     return Err(SessionError::Replay);
                 }
-                prove(sessions, place);
+                prove(sessions, index);
             }
             Cipher::AesCbcHmac => {
                 let token = load.get("tok").and_then(Value::as_bytes).ok_or(SessionError::BadToken)?;
@@ -252,9 +252,9 @@ impl Sessions {
                     return Err(SessionError::BadToken);
                 }
                 if let Some(sessions) = self.minions.lock().get_mut(id)
-                    && let Some(place) = sessions.iter().position(|known| known.number == number)
+                    && let Some(index) = sessions.iter().position(|known| known.number == number)
                 {
-                    prove(sessions, place);
+                    prove(sessions, index);
                 }
             }
         }

@@ -162,16 +162,16 @@ mod tests {
 
     use super::*;
 
-    fn mines(folder: &tempfile::TempDir) -> Mines {
+    fn mines(directory: &tempfile::TempDir) -> Mines {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
         Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
     }
 
     #[test]
     fn functions_are_added_to_and_removed_from_a_mine() {
-        let folder = tempfile::tempdir().unwrap();
-        let (mines, web1): (_, MinionId) = (mines(&folder), "web1".parse().unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let (mines, web1): (_, MinionId) = (mines(&directory), "web1".parse().unwrap());
         assert_eq!(mines.get("web1").unwrap(), Map::new());
         mines.add(&web1, map! {"a" => 1, "b" => 2}, false).unwrap();
         mines.add(&web1, map! {"b" => 3}, false).unwrap();

@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn autosign_and_autoreject_files_decide() {
-        let (folder, store) = store();
-        let file = folder.path().join("names");
+        let (directory, store) = store();
+        let file = directory.path().join("names");
         std::fs::write(&file, "# all of ours\nm*\n").unwrap();
         let autoreject = MasterConfig { autoreject_file: Some(file.clone()), auto_accept: true, ..Default::default() };
         let autosign = MasterConfig { autosign_file: Some(file), ..Default::default() };
@@ -236,9 +236,9 @@ mod tests {
 
     #[test]
     fn autosign_grains_accept_a_minion() {
-        let (folder, store) = store();
-        std::fs::write(folder.path().join("uuid"), "# ours\n4711\n").unwrap();
-        let config = MasterConfig { autosign_grains_dir: Some(folder.path().to_owned()), ..Default::default() };
+        let (directory, store) = store();
+        std::fs::write(directory.path().join("uuid"), "# ours\n4711\n").unwrap();
+        let config = MasterConfig { autosign_grains_dir: Some(directory.path().to_owned()), ..Default::default() };
         assert_eq!(decide(&store, &config, &id(), PEM, &map! {"uuid" => "0815"}), Decision::Pend);
         assert_eq!(decide(&store, &config, &id(), PEM, &map! {"uuid" => 4711}), Decision::Accept);
     }

@@ -43,7 +43,7 @@ impl KeyState {
     pub const ALL: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
 
     /// Returns the directory below `pki_dir`, which wheel functions return as the state's name.
-    pub fn folder(self) -> &'static str {
+    pub fn directory(self) -> &'static str {
         match self {
             KeyState::Pending => "minions_pre",
             KeyState::Rejected => "minions_rejected",
@@ -53,8 +53,8 @@ impl KeyState {
     }
 
     /// Returns the state of a directory below `pki_dir`.
-    pub fn of_folder(folder: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.folder() == folder)
+    pub fn of_folder(directory: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.directory() == directory)
     }
 
     /// Returns the word for operators: `unaccepted`, `rejected`, `accepted`, `denied`.
@@ -182,10 +182,10 @@ impl KeyStore {
         let pki_dir = pki_dir.into();
         files::create_private_dir(&pki_dir)?;
         for state in KeyState::ALL {
-            files::create_private_dir(pki_dir.join(state.folder()))?;
+            files::create_private_dir(pki_dir.join(state.directory()))?;
         }
         let autosign = Autosign::new(pki_dir.join("minions_autosign"));
-        files::create_private_dir(autosign.folder())?;
+        files::create_private_dir(autosign.directory())?;
         let deciding = std::array::from_fn(|_| Mutex::new(()));
         Ok(KeyStore { pki_dir, autosign: Mutex::new(autosign), deciding, counted: Mutex::default() })
     }
@@ -236,10 +236,10 @@ impl KeyStore {
     }
 
     fn read_folder(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
-        let folder = self.pki_dir.join(state.folder());
+        let directory = self.pki_dir.join(state.directory());
         let read = || {
             let mut ids = Vec::new();
-            for entry in fs::read_dir(&folder)? {
+            for entry in fs::read_dir(&directory)? {
                 let entry = entry?;
                 let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
                 if let Some(id) = id.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_file())) {
@@ -248,7 +248,7 @@ impl KeyStore {
             }
             Ok(ids)
         };
-        read().map_err(FileError::at("read", &folder))
+        read().map_err(FileError::at("read", &directory))
     }
 
     /// Returns the keys in these states whose ids match the pattern: globs, separated by commas.
@@ -330,9 +330,9 @@ impl KeyStore {
         let results = keys.iter().map(|key| (key.clone(), self.apply_one(act, key))).collect();
         // Renames are on disk when their directory is flushed: once for all keys.
         for state in KeyState::ALL {
-            let folder = self.pki_dir.join(state.folder());
-            if let Err(error) = File::open(&folder).and_then(|folder| folder.sync_all()) {
-                tracing::warn!(folder = %folder.display(), %error, "flushing changed keys failed");
+            let directory = self.pki_dir.join(state.directory());
+            if let Err(error) = File::open(&directory).and_then(|directory| directory.sync_all()) {
+                tracing::warn!(directory = %directory.display(), %error, "flushing changed keys failed");
             }
         }
         results
@@ -358,7 +358,7 @@ impl KeyStore {
     }
 
     fn path(&self, state: KeyState, id: &MinionId) -> PathBuf {
-        self.pki_dir.join(state.folder()).join(id.as_str())
+        self.pki_dir.join(state.directory()).join(id.as_str())
     }
 
     /// Returns the fingerprint of a minion's key, as `key.finger` on the minion.

@@ -10,9 +10,9 @@ pub const PEM: &str = include_str!("testdata/one.pub");
 pub const PEM2: &str = include_str!("testdata/two.pub");
 
 pub fn store() -> (tempfile::TempDir, KeyStore) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = KeyStore::open(folder.path().join("pki")).unwrap();
-    (folder, store)
+    let directory = tempfile::tempdir().unwrap();
+    let store = KeyStore::open(directory.path().join("pki")).unwrap();
+    (directory, store)
 }
 
 fn id(text: &str) -> MinionId {
@@ -26,13 +26,13 @@ fn key(text: &str, state: KeyState) -> Key {
 /// Returns all keys, as `directory/id`.
 fn all(store: &KeyStore) -> String {
     let keys = store.select("*", &KeyState::ALL).unwrap();
-    keys.iter().map(|key| format!("{}/{}", key.state.folder(), key.id)).collect::<Vec<_>>().join(" ")
+    keys.iter().map(|key| format!("{}/{}", key.state.directory(), key.id)).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn directories_are_created_for_their_owner_only() {
-    let (folder, _store) = store();
-    let pki = folder.path().join("pki");
+    let (directory, _store) = store();
+    let pki = directory.path().join("pki");
     fs::set_permissions(&pki, Permissions::from_mode(0o755)).unwrap();
     KeyStore::open(&pki).unwrap();
     for name in ["", "minions", "minions_pre", "minions_rejected", "minions_denied", "minions_autosign"] {
@@ -43,8 +43,8 @@ fn directories_are_created_for_their_owner_only() {
 
 #[test]
 fn a_directory_error_names_its_path() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pki");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pki");
     fs::write(&file, "").unwrap();
     let told = KeyStore::open(&file).err().unwrap().to_string();
     assert_eq!(told, format!("cannot create {}: not a directory", file.display()));
@@ -56,11 +56,11 @@ fn lists_sort_case_insensitively_and_skip_other_files() {
     for name in ["b", "A", "a", "C"] {
         store.set(&id(name), KeyState::Accepted, PEM).unwrap();
     }
-    let folder = store.pki_dir().join("minions");
-    fs::write(folder.join(".key_cache"), "").unwrap();
-    fs::write(folder.join("x\ny"), PEM).unwrap();
-    fs::create_dir(folder.join("folder")).unwrap();
-    std::os::unix::fs::symlink("/etc/passwd", folder.join("link")).unwrap();
+    let directory = store.pki_dir().join("minions");
+    fs::write(directory.join(".key_cache"), "").unwrap();
+    fs::write(directory.join("x\ny"), PEM).unwrap();
+    fs::create_dir(directory.join("folder")).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", directory.join("link")).unwrap();
     assert_eq!(store.list(KeyState::Accepted).unwrap(), ["A", "a", "b", "C"]);
     assert_eq!(store.count_accepted().unwrap(), 4);
     assert_eq!(store.get(KeyState::Accepted, &id("link")).unwrap(), None);

@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn changes_since_the_master_read_its_files_are_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |text: &str| std::fs::write(folder.path().join("master"), text).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let write = |text: &str| std::fs::write(directory.path().join("master"), text).unwrap();
         write("reactor:\n  - 'one': [/one.sls]\n");
-        let started = read(folder.path()).unwrap();
-        let watched = |started: &Map| Watched::new(folder.path().to_owned(), started.clone());
+        let started = read(directory.path()).unwrap();
+        let watched = |started: &Map| Watched::new(directory.path().to_owned(), started.clone());
         assert!(matches!(watched(&started).poll(), Found::Unchanged));
         write("reactor:\n  - 'one': [/one.sls]\n  - 'two': [/two.sls]\n");
         let mut late = watched(&started);

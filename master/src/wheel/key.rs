@@ -136,7 +136,7 @@ pub fn key_str(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     for key in select(context, &r#match, &KeyState::ALL)? {
         if let Some(text) = context.keys.get(key.state, &key.id).map_err(CallError::execution)? {
             let pem = PublicKey::from_pem(&text).map_or(text, |key| key.to_pem());
-            add(&mut by_state, key.state.folder(), (&key.id).into(), pem);
+            add(&mut by_state, key.state.directory(), (&key.id).into(), pem);
         }
     }
     Ok(by_state.into())
@@ -157,7 +157,7 @@ pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type
     let mut by_state = Map::new();
     for key in select(context, &r#match, &KeyState::ALL)? {
         let finger = context.keys.finger(&key).unwrap_or_else(|error| error.to_string());
-        add(&mut by_state, key.state.folder(), (&key.id).into(), finger);
+        add(&mut by_state, key.state.directory(), (&key.id).into(), finger);
     }
     let joined = r#match.join(",");
     for name in context.keys.local().map_err(CallError::execution)? {
@@ -277,7 +277,7 @@ fn found(context: &WheelContext, patterns: &[String]) -> Result<Value, CallError
 }
 
 fn listed(context: &WheelContext, states: &[KeyState]) -> Result<Map, CallError> {
-    let list = |state: &KeyState| Ok((state.folder().into(), context.keys.list(*state)?.into()));
+    let list = |state: &KeyState| Ok((state.directory().into(), context.keys.list(*state)?.into()));
     states.iter().map(list).collect::<Result<_, files::FileError>>().map_err(CallError::execution)
 }
 
@@ -285,7 +285,7 @@ fn listed(context: &WheelContext, states: &[KeyState]) -> Result<Map, CallError>
 pub fn grouped(keys: &[Key]) -> Map {
     let mut by_state = Map::new();
     for key in keys {
-        let ids = by_state.entry(key.state.folder().into()).or_insert_with(|| Value::List(Vec::new()));
+        let ids = by_state.entry(key.state.directory().into()).or_insert_with(|| Value::List(Vec::new()));
         if let Value::List(ids) = ids {
             ids.push((&key.id).into());
         }

@@ -86,9 +86,9 @@ fn tell_start(context: &Context) {
 pub fn keep_return(minion: &Minion, load: &Map) {
     let Some(jid) = load.get("jid").and_then(Value::as_str) else { return };
     let path = cached_return(minion, jid);
-    let folder = path.parent().unwrap_or(&path);
+    let directory = path.parent().unwrap_or(&path);
     let kept =
-        files::create_private_dir(folder).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
+        files::create_private_dir(directory).and_then(|()| files::write_atomic(&path, &msgpack::pack_map(load), 0o600));
     if let Err(error) = kept {
         tracing::warn!(jid, %error, "caching a return failed");
     }
@@ -97,8 +97,8 @@ pub fn keep_return(minion: &Minion, load: &Map) {
 /// Removes the oldest cached returns at an interval, until `shutdown`.
 pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
     loop {
-        let folder = minion.config.cachedir.join("minion_jobs");
-        if let Err(error) = disk.run(move |_| prune(&folder, KEPT_RETURNS)).await {
+        let directory = minion.config.cachedir.join("minion_jobs");
+        if let Err(error) = disk.run(move |_| prune(&directory, KEPT_RETURNS)).await {
             tracing::error!(%error, "removing old cached returns failed");
         }
         tokio::select! {
@@ -109,8 +109,8 @@ pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: Cancella
 }
 
 /// Removes all but the newest of these directories. Their names are job ids, which increase with time.
-fn prune(folder: &Path, keep: usize) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+fn prune(directory: &Path, keep: usize) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     let old = paths.len().saturating_sub(keep);
@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn the_newest_cached_returns_are_kept() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for jid in ["3", "1", "2"] {
-            std::fs::create_dir(folder.path().join(jid)).unwrap();
+            std::fs::create_dir(directory.path().join(jid)).unwrap();
         }
-        prune(folder.path(), 2);
-        let left = |jid: &str| folder.path().join(jid).exists();
+        prune(directory.path(), 2);
+        let left = |jid: &str| directory.path().join(jid).exists();
         assert_eq!((left("1"), left("2"), left("3")), (false, true, true));
     }
 }

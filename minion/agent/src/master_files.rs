@@ -173,11 +173,11 @@ impl FileClient for MasterFiles {
         self.names("_file_list", saltenv)
     }
 
-    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
         self.names("_dir_list", saltenv)
     }
 
-    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
         self.names("_file_list_emptydirs", saltenv)
     }
 

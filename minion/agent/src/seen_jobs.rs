@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn ids_are_known_after_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("seen");
         let mut seen = SeenJobs::open(&path, 0);
         assert_eq!(seen.last(), None);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2)), seen.insert(&jid(1))), (true, true, false));
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn a_job_that_has_not_begun_is_new_after_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("seen");
         let mut seen = SeenJobs::open(&path, 0);
         for n in 1..=4 {
             assert!(seen.insert(&jid(n)));
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn a_cut_line_does_not_damage_the_next() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("seen");
         std::fs::write(&path, format!("{}\n2026", jid(1))).unwrap();
         let mut seen = SeenJobs::open(&path, 0);
         assert!(seen.insert(&jid(2)));
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn set_and_file_are_bounded() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("seen");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("seen");
         let mut seen = SeenJobs::open(&path, 0);
         for n in 0..3 * AT_LEAST {
             assert!(seen.insert(&jid(n)));
@@ -232,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_directory_in_its_place_leaves_the_set_in_memory() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut seen = SeenJobs::open(folder.path(), 0);
+        let directory = tempfile::tempdir().unwrap();
+        let mut seen = SeenJobs::open(directory.path(), 0);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(1))), (true, false));
     }
 }

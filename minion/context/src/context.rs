@@ -54,9 +54,9 @@ pub trait FileClient: Send + Sync {
         None
     }
     /// Returns all directories of an environment, sorted.
-    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String>;
     /// Returns the empty directories of an environment, sorted.
-    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String>;
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String>;
     /// Returns the symbolic links of an environment and their targets.
     fn links(&self, saltenv: &str) -> Result<Map, String>;
     /// Returns all environments.
@@ -169,7 +169,7 @@ impl Minion {
     ) -> Arc<Self> {
         let local = match bus {
             Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
-            None => LocalBus::Sockets { folder: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
+            None => LocalBus::Sockets { directory: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
         };
         Arc::new_cyclic(|minion| {
             let custom = CustomModules::new(config, minion.clone());

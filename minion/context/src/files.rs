@@ -71,11 +71,11 @@ impl FileClient for LocalFiles {
         Some(self.roots.find(path, saltenv).is_some())
     }
 
-    fn folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
         Ok(self.roots.dir_list(saltenv, ""))
     }
 
-    fn empty_folders(&self, saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, saltenv: &str) -> Result<Vec<String>, String> {
         Ok(self.roots.empty_dirs(saltenv, ""))
     }
 

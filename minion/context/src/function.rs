@@ -75,13 +75,13 @@ impl StateReturn {
 
     /// Converts the result to a value with a different order of fields: returns are shown in their order.
     pub fn in_order(self, order: [&str; 4]) -> Value {
-        let mut told = self.into_map();
+        let mut report = self.into_map();
         for (place, key) in order.into_iter().enumerate() {
-            if let Some(index) = told.get_index_of(key) {
-                told.move_index(index, place);
+            if let Some(index) = report.get_index_of(key) {
+                report.move_index(index, place);
             }
         }
-        told.into()
+        report.into()
     }
 
     fn into_map(self) -> Map {

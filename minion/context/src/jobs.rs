@@ -127,21 +127,21 @@ pub struct Running {
     /// The process.
     pub pid: u32,
     /// The fields of `saltutil.running`.
-    pub told: Map,
+    pub fields: Map,
 }
 
 /// Returns all running jobs of this host: those of this process, and those of other `salt-call` and minion processes.
 pub fn running(minion: &Minion) -> Vec<Running> {
-    let of = |told: Map| {
-        let text = |name: &str| told.get(name).map(ToString::to_string);
-        let pid = told.get("pid").and_then(u32::from_value)?;
-        Some(Running { jid: text("jid")?, fun: text("fun")?, pid, told })
+    let of = |fields: Map| {
+        let text = |name: &str| fields.get(name).map(ToString::to_string);
+        let pid = fields.get("pid").and_then(u32::from_value)?;
+        Some(Running { jid: text("jid")?, fun: text("fun")?, pid, fields })
     };
     let own = minion.jobs.lock().values().filter_map(|job| of(describe(job))).collect::<Vec<_>>();
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let beside = files.filter_map(|file| {
-        let told = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
-        let job = told.and_then(of).filter(|job| job.pid != std::process::id())?;
+        let fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
+        let job = fields.and_then(of).filter(|job| job.pid != std::process::id())?;
         if has_ended(job.pid) {
             // A killed process leaves its file.
             _ = std::fs::remove_file(file.path());
@@ -156,17 +156,17 @@ pub fn running(minion: &Minion) -> Vec<Running> {
 pub fn left_behind(minion: &Minion) -> Vec<Map> {
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let left = files.filter_map(|file| {
-        let told = std::fs::read(file.path()).ok().and_then(|packed| msgpack::unpack_map(&packed).ok());
-        let pid = told.as_ref().and_then(|told| told.get("pid").and_then(u32::from_value));
+        let fields = std::fs::read(file.path()).ok().and_then(|packed| msgpack::unpack_map(&packed).ok());
+        let pid = fields.as_ref().and_then(|fields| fields.get("pid").and_then(u32::from_value));
         // The files of a `salt-call` stay while it runs.
         if pid.is_some_and(|pid| pid != std::process::id() && !has_ended(pid)) {
             return None;
         }
         _ = std::fs::remove_file(file.path());
-        told
+        fields
     });
     // Only jobs with a target have a waiting master.
-    left.filter(|told| told.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
+    left.filter(|fields| fields.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
         .collect()
 }
 

@@ -49,7 +49,7 @@ pub enum LocalBus {
     /// The bus of the minion with its sockets in this directory.
     Sockets {
         /// `sock_dir`.
-        folder: PathBuf,
+        directory: PathBuf,
         /// The names of the sockets.
         names: SocketNames,
     },
@@ -89,10 +89,10 @@ impl LocalBus {
                 };
                 Ok(tokio::time::timeout(timeout, heard).await.unwrap_or_default())
             }),
-            LocalBus::Sockets { folder, names } => waiting()?.block_on(async {
+            LocalBus::Sockets { directory, names } => waiting()?.block_on(async {
                 let event = Event::from_map(tag, &data)?;
                 let prefix = format!("{answer}\n\n");
-                let endpoint = names.publish_endpoint(folder);
+                let endpoint = names.publish_endpoint(directory);
                 let mut answers = Subscriber::connect(&endpoint, &[prefix.as_bytes()], Limits::default()).await?;
                 self.push(&event).await?;
                 let heard = async {
@@ -110,8 +110,8 @@ impl LocalBus {
     }
 
     async fn push(&self, event: &Event) -> Result<(), LocalBusError> {
-        if let LocalBus::Sockets { folder, names } = self {
-            Push::connect(&names.pull_endpoint(folder)).await?.send(event.frame()).await?;
+        if let LocalBus::Sockets { directory, names } = self {
+            Push::connect(&names.pull_endpoint(directory)).await?.send(event.frame()).await?;
         }
         Ok(())
     }
@@ -151,16 +151,16 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn replies_reach_their_query_in_and_across_processes() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let bus = Bus::in_memory(BusLimits::default());
         let names = SocketNames::minion("web1");
-        let sockets = EventSockets::bind(folder.path(), &names).await.unwrap();
+        let sockets = EventSockets::bind(directory.path(), &names).await.unwrap();
         let shutdown = CancellationToken::new();
         tokio::spawn(sockets.serve(bus.clone(), shutdown.clone()));
         tokio::spawn(answer(bus.clone()));
         for local in [
             LocalBus::Own { bus: bus.clone(), runtime: Handle::current() },
-            LocalBus::Sockets { folder: folder.path().to_owned(), names: names.clone() },
+            LocalBus::Sockets { directory: directory.path().to_owned(), names: names.clone() },
         ] {
             let asked = tokio::task::spawn_blocking(move || {
                 local.fire("mine", &map! {"a" => 1}).unwrap();
@@ -170,7 +170,7 @@ mod tests {
             });
             assert_eq!(asked.await.unwrap().get("n"), Some(&2.into()));
         }
-        let nobody = LocalBus::Sockets { folder: folder.path().join("none"), names };
+        let nobody = LocalBus::Sockets { directory: directory.path().join("none"), names };
         let fired = tokio::task::spawn_blocking(move || nobody.fire("mine", &map! {})).await.unwrap();
         assert!(matches!(fired, Err(LocalBusError::Unreachable(_))), "{fired:?}");
         shutdown.cancel();

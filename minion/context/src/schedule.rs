@@ -20,7 +20,7 @@ pub fn file(minion: &Minion) -> PathBuf {
 pub fn write(minion: &Minion, schedule: &Map) -> Result<(), String> {
     let path = file(minion);
     let text = brine_yaml::dump(&map! {"schedule" => schedule.clone()}.into(), Style::BLOCK);
-    let folder = path.parent().unwrap_or(&path);
-    std::fs::create_dir_all(folder).map_err(|error| format!("creating {} failed: {error}", folder.display()))?;
+    let directory = path.parent().unwrap_or(&path);
+    std::fs::create_dir_all(directory).map_err(|error| format!("creating {} failed: {error}", directory.display()))?;
     files::write_atomic(&path, text.as_bytes(), 0o600).map_err(|error| error.to_string())
 }

@@ -32,17 +32,17 @@ pub fn hash(password: &str, salt: Option<&str>, algorithm: &str) -> Result<Strin
 /// Encodes a digest: its bytes are taken from its thirds in turn, and each group starts with the next third.
 fn encoded(digest: &[u8]) -> String {
     let third = digest.len() / 3;
-    let places = (0..third).flat_map(|place| {
-        let mut three = [place + 2 * third, place + third, place];
+    let places = (0..third).flat_map(|index| {
+        let mut three = [index + 2 * third, index + third, index];
         // SHA-512 rotates in one direction, SHA-256 in the other.
         if digest.len() == 64 {
-            three.rotate_right(place % 3);
+            three.rotate_right(index % 3);
         } else {
-            three.rotate_left(place % 3);
+            three.rotate_left(index % 3);
         }
         three
     });
-    let bytes: Vec<u8> = places.chain(3 * third..digest.len()).map(|place| digest[place]).collect();
+    let bytes: Vec<u8> = places.chain(3 * third..digest.len()).map(|index| digest[index]).collect();
     Base64ShaCrypt::encode_string(&bytes)
 }
 

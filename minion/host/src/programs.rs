@@ -47,7 +47,7 @@ pub fn argument(word: &str) -> Result<String, CallError> {
 /// Returns the path of a program in the `PATH` of commands.
 pub fn which(name: &str) -> Option<PathBuf> {
     let path = environment::variable("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
 /// Creates a program from its arguments, with additional environment variables.

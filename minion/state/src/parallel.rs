@@ -34,8 +34,8 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
         ParallelStates { scope, running: IndexMap::new(), most }
     }
 
-    pub fn has(&self, place: usize) -> bool {
-        self.running.contains_key(&place)
+    pub fn has(&self, index: usize) -> bool {
+        self.running.contains_key(&index)
     }
 
     pub fn is_full(&self) -> bool {
@@ -47,7 +47,7 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
     }
 
     /// Starts a state; its result gets the caller's current run number.
-    pub fn start(&mut self, place: usize, chunk: &'a Chunk, caller: Caller<'a>) {
+    pub fn start(&mut self, index: usize, chunk: &'a Chunk, caller: Caller<'a>) {
         let environment = Environment::current();
         let run = move || {
             let number = caller.number;
@@ -59,12 +59,12 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
             Ok(result)
         };
         let handle = self.scope.spawn(move || environment.run(run));
-        self.running.insert(place, (chunk, handle));
+        self.running.insert(index, (chunk, handle));
     }
 
     /// Waits for a state to end. Returns its result, if it was running.
-    pub fn join(&mut self, place: usize) -> Option<Outcome> {
-        let (chunk, handle) = self.running.shift_remove(&place)?;
+    pub fn join(&mut self, index: usize) -> Option<Outcome> {
+        let (chunk, handle) = self.running.shift_remove(&index)?;
         Some(handle.join().unwrap_or_else(|_| {
             Ok(map! {
                 "name" => chunk.written_name(),
@@ -87,11 +87,11 @@ pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
     }
     let result = again(caller, chunk, result)?;
     let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
-    let mut told: Map = first.collect();
+    let mut report: Map = first.collect();
     let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT.contains(&key)));
-    told.extend(next.map(|(key, value)| (key.clone(), value.clone())));
-    told.extend(result);
-    Ok(told)
+    report.extend(next.map(|(key, value)| (key.clone(), value.clone())));
+    report.extend(result);
+    Ok(report)
 }
 
 /// Retries a parallel state by its `retry`. Unlike for other states, the comments of all attempts follow the first
@@ -112,11 +112,11 @@ fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
         let clock = Clock::start();
         let mut next = caller.again(chunk)?;
         next.shift_remove("__parallel__");
-        let told = match text(&next, "comment") {
+        let report = match text(&next, "comment") {
             nothing if nothing.is_empty() => nothing,
             comment => attempt_told(attempt, &next, &comment),
         };
-        next.insert("comment".into(), format!("{}\n{told}", text(&result, "comment")).into());
+        next.insert("comment".into(), format!("{}\n{report}", text(&result, "comment")).into());
         for key in NEXT {
             next.extend(result.get(key).map(|value| (key.into(), value.clone())));
         }
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn states_run_in_parallel_up_to_a_limit() {
         // Each waits for a file of the other: in sequence they would wait forever.
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let meet = |mine: &str, other: &str| {
-            let path = |name: &str| folder.path().join(name).display().to_string();
+            let path = |name: &str| directory.path().join(name).display().to_string();
             format!(
                 "{mine}: {{cmd.run: [name: 'touch {}; until test -e {}; do sleep 0.01; done', parallel: True, timeout: 60]}}\n",
                 path(mine),
@@ -172,7 +172,7 @@ mod tests {
                    skipped: {test.nop: [parallel: True, unless: 'true']}\n";
         let context = testing::context(&[("t.sls", sls)]);
         let done = context.call("state.apply", Args::positional(["t".into()])).unwrap();
-        let told = |tag: &str| {
+        let report = |tag: &str| {
             let keys = done.get(tag).unwrap().as_map().unwrap().keys().map(ToString::to_string);
             keys.collect::<Vec<_>>().join(" ")
         };
@@ -190,7 +190,7 @@ mod tests {
                 "result name changes comment __sls__ __id__ skip_watch __run_num__ start_time duration",
             ),
         ] {
-            assert_eq!(told(tag), keys, "{tag}");
+            assert_eq!(report(tag), keys, "{tag}");
         }
     }
 }

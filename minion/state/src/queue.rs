@@ -57,7 +57,7 @@ pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>>
             return Ok(());
         }
         if !waits && !options.queue.takes(others.len()) {
-            return Err(others.iter().map(told).collect());
+            return Err(others.iter().map(describe).collect());
         }
         waits = true;
         if context.job.cancel.is_cancelled() {
@@ -75,7 +75,7 @@ fn before(context: &Context) -> Vec<Running> {
     running
 }
 
-fn told(job: &Running) -> String {
+fn describe(job: &Running) -> String {
     let started = job.jid.parse::<brine_ids::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
     format!(
         "The function \"{}\" is running as PID {} and was started at {started} with jid {}",

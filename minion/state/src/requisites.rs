@@ -48,7 +48,7 @@ pub(super) fn judge<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Op
         let mut seen: HashSet<Sight> = HashSet::new();
         for need in of_kind {
             match result(need) {
-                Some(result) => look(kind, result, &mut seen),
+                Some(result) => check(kind, result, &mut seen),
                 // It was not run although it should have been.
                 None => _ = seen.insert(Sight::Failed),
             }
@@ -78,7 +78,7 @@ pub(super) fn judge<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Op
     }
 }
 
-fn look(kind: RequisiteKind, result: &Map, seen: &mut HashSet<Sight>) {
+fn check(kind: RequisiteKind, result: &Map, seen: &mut HashSet<Sight>) {
     let failed = result.get("result") == Some(&Value::Bool(false));
     let changed = result.get("changes").is_some_and(Value::is_truthy);
     if result.get("skip_req").is_some_and(Value::is_truthy) {

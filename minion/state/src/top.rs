@@ -77,13 +77,13 @@ impl Top {
         verify(&sections, &mut top.errors);
         let known = |environment: &str| all.iter().any(|one| one == environment);
         tracing::debug!(state_top, ?environments, "top files read");
-        let told = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
+        let report = top.matching(&sections, saltenv, facts, &shared::nodegroups(opts), known);
         for (saltenv, names) in &top.matches {
             tracing::debug!(saltenv, "top file matches: {}", names.join(", "));
         }
         // Match errors of invalid sections are already reported.
         if top.errors.is_empty() {
-            top.errors = told;
+            top.errors = report;
         }
         top
     }
@@ -139,11 +139,11 @@ impl Top {
     }
 
     fn names_of(&mut self, environment: &str) -> &mut Vec<String> {
-        let place = self.matches.iter().position(|(have, _)| have == environment).unwrap_or_else(|| {
+        let index = self.matches.iter().position(|(have, _)| have == environment).unwrap_or_else(|| {
             self.matches.push((environment.to_owned(), Vec::new()));
             self.matches.len() - 1
         });
-        &mut self.matches[place].1
+        &mut self.matches[index].1
     }
 }
 

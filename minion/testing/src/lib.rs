@@ -86,11 +86,11 @@ impl FileClient for Files {
         Ok(self.0.keys().cloned().collect())
     }
 
-    fn folders(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+    fn directories(&self, _saltenv: &str) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
 
-    fn empty_folders(&self, _saltenv: &str) -> Result<Vec<String>, String> {
+    fn empty_directories(&self, _saltenv: &str) -> Result<Vec<String>, String> {
         Ok(Vec::new())
     }
 
@@ -153,7 +153,7 @@ pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>
         files: Arc::new(Files(files)),
         upstream,
         programs: Arc::new(System),
-        local: LocalBus::Sockets { folder: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
+        local: LocalBus::Sockets { directory: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
         beacons: Configured::default(),
         schedule: Mutex::new(Schedule::new(Map::new())),
         jobs: Mutex::default(),

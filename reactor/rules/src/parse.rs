@@ -61,17 +61,17 @@ impl Rules {
 fn check_registers(rules: &mut Vec<Rule>, lines: &mut Vec<(&FilePath, usize)>, errors: &mut Vec<RuleError>) {
     let registers: Vec<String> =
         rules.iter().filter(|rule| matches!(rule.kind, Kind::Register { .. })).map(|rule| rule.id.clone()).collect();
-    let mut place = 0;
-    while place < rules.len() {
-        if let Kind::When { register, .. } = &rules[place].kind
+    let mut index = 0;
+    while index < rules.len() {
+        if let Kind::When { register, .. } = &rules[index].kind
             && !registers.contains(register)
         {
-            let (file, line) = lines.remove(place);
-            let message = format!("'register' of '{}': unknown register '{register}'", rules[place].id);
+            let (file, line) = lines.remove(index);
+            let message = format!("'register' of '{}': unknown register '{register}'", rules[index].id);
             errors.push(RuleError { file: file.to_owned(), line, message });
-            rules.remove(place);
+            rules.remove(index);
         } else {
-            place += 1;
+            index += 1;
         }
     }
 }

@@ -172,9 +172,9 @@ fn registers_fire_when_their_test_becomes_true() {
     ] {
         let text = format!("r: {{register.{function}: [{{tag: t}}, {{value: n}}]}}");
         let mut engine = engine(&text, &[]);
-        for (place, n) in [4, 2, 3].into_iter().enumerate() {
+        for (index, n) in [4, 2, 3].into_iter().enumerate() {
             let data = map! {"n" => n};
-            engine.event(Occurrence { seq: place as u64 + 1, tag: "t", data: &data, time: BEGIN }, &|_| None);
+            engine.event(Occurrence { seq: index as u64 + 1, tag: "t", data: &data, time: BEGIN }, &|_| None);
         }
         assert_eq!(engine.registers(None), map! {"r" => value.clone()}, "{function}");
         assert_eq!(engine.registers(Some("any")), map! {"r" => value}, "{function}");

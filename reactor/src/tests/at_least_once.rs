@@ -10,8 +10,8 @@ const BLOCK: &str = "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {runner.test.
 const BLOCKED_RENDER: &str = "a: {runner.test.arg: [{n: \"{{ salt['test.fun']('block') }}\"}]}";
 
 /// Creates the entries `slow` and `go`, with files of these contents.
-fn entries(folder: &Path, slow: &str) -> Map {
-    let (slow, go) = (write(folder, "slow.sls", slow), write(folder, "go.sls", NUMBER));
+fn entries(directory: &Path, slow: &str) -> Map {
+    let (slow, go) = (write(directory, "slow.sls", slow), write(directory, "go.sls", NUMBER));
     map! {"reactor" => map! {"slow" => slow, "go" => go}}
 }
 
@@ -37,10 +37,10 @@ async fn next_name(running: &mut Running) -> (u64, String) {
 
 #[tokio::test]
 async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
-    let folder = tempfile::tempdir().unwrap();
-    let opts = entries(folder.path(), BLOCK);
+    let directory = tempfile::tempdir().unwrap();
+    let opts = entries(directory.path(), BLOCK);
     let change = |options: &mut Options| (options.workers, options.detach) = (1, SOON);
-    let mut running = start_with(folder.path(), &opts, change);
+    let mut running = start_with(directory.path(), &opts, change);
     let first = fire(&running, "slow", 1).await;
     let second = fire(&running, "slow", 2).await;
     assert_eq!(next_name(&mut running).await, (first, "runner.test.arg".into()));
@@ -57,7 +57,7 @@ async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
     running.task.abort();
     _ = running.task.await;
     let (bus, store) = (running.bus.clone(), running.store.clone());
-    let mut again = start_on(bus, store, folder.path(), &opts, change);
+    let mut again = start_on(bus, store, directory.path(), &opts, change);
     again.gate.open();
     let mut seen = Vec::new();
     while seen.len() < 7 {
@@ -67,8 +67,8 @@ async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
     for seq in [first, second] {
         assert_eq!(of(seq), ["runner.test.arg", "runner.test.block"]);
     }
-    let place = |seq: u64| seen.iter().position(|(of, _)| *of == seq);
-    assert!(place(first) < place(second));
+    let index = |seq: u64| seen.iter().position(|(of, _)| *of == seq);
+    assert!(index(first) < index(second));
     until(|| cursor(&again.bus) > second).await;
     running.gate.open();
 }
@@ -77,10 +77,10 @@ async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
 async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
     // The SLS that blocks, and the label of the dead letter: none, for the whole file, if it was not rendered.
     for (sls, label) in [(BLOCK, Some("b: runner.test.block")), (BLOCKED_RENDER, None)] {
-        let folder = tempfile::tempdir().unwrap();
-        let opts = entries(folder.path(), sls);
+        let directory = tempfile::tempdir().unwrap();
+        let opts = entries(directory.path(), sls);
         let change = |options: &mut Options| (options.workers, options.deadline) = (1, SOON);
-        let mut running = start_with(folder.path(), &opts, change);
+        let mut running = start_with(directory.path(), &opts, change);
         let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
         let overdue = metrics::REACTIONS_OVERDUE.get();
         let seq = fire(&running, "slow", 1).await;
@@ -106,9 +106,9 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
 #[tokio::test]
 async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
     for sls in [BLOCK, BLOCKED_RENDER] {
-        let folder = tempfile::tempdir().unwrap();
-        let opts = entries(folder.path(), sls);
-        let mut running = start_with(folder.path(), &opts, |_| ());
+        let directory = tempfile::tempdir().unwrap();
+        let opts = entries(directory.path(), sls);
+        let mut running = start_with(directory.path(), &opts, |_| ());
         let seq = fire(&running, "slow", 1).await;
         let go = fire(&running, "go", 2).await;
         while next_name(&mut running).await.0 != go {}
@@ -118,7 +118,7 @@ async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
         assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
         assert!(running.reactor.dead_letters().is_empty());
         assert_eq!(cursor(&running.bus), seq);
-        let mut again = start_on(running.bus.clone(), running.store.clone(), folder.path(), &opts, |_| ());
+        let mut again = start_on(running.bus.clone(), running.store.clone(), directory.path(), &opts, |_| ());
         again.gate.open();
         while next_name(&mut again).await.0 != seq {}
         running.gate.open();
@@ -127,10 +127,10 @@ async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
 
 #[tokio::test]
 async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let opts = entries(folder.path(), BLOCK);
+    let directory = tempfile::tempdir().unwrap();
+    let opts = entries(directory.path(), BLOCK);
     let change = |options: &mut Options| (options.waiting, options.workers) = (5, 2);
-    let mut running = start_with(folder.path(), &opts, change);
+    let mut running = start_with(directory.path(), &opts, change);
     fire(&running, "slow", 0).await;
     let (mut done, fired) = (0, 500);
     // Fifty works for the five that may wait; events are read in batches, so there may be a few more.

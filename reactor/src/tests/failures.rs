@@ -4,10 +4,10 @@ use super::*;
 
 #[tokio::test]
 async fn errors_become_events_and_the_other_reactions_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let broken = write(folder.path(), "broken.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
+    let directory = tempfile::tempdir().unwrap();
+    let broken = write(directory.path(), "broken.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
     let mixed = write(
-        folder.path(),
+        directory.path(),
         "mixed.sls",
         "a:\n  runner.no.such: []\nb:\n  local.test.ping: []\nc:\n  runner.test.arg: []\n",
     );
@@ -15,7 +15,7 @@ async fn errors_become_events_and_the_other_reactions_go_on() {
         map! {"go" => list!["/nonexistent.sls", broken.clone(), mixed.clone()]},
         map! {"salt/*" => mixed.clone()}
     ];
-    let mut running = start(folder.path(), &reactor);
+    let mut running = start(directory.path(), &reactor);
     let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
     let seq = running.bus.fire("go", &Map::new()).await.unwrap();
     let (reaction, _) = next(&mut running).await;
@@ -37,13 +37,13 @@ async fn errors_become_events_and_the_other_reactions_go_on() {
 
 #[tokio::test]
 async fn transient_failures_are_retried_and_permanent_ones_become_dead_letters() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = write(
-        folder.path(),
+        directory.path(),
         "x.sls",
         "a: {runner.now.then: []}\nb: {runner.never.works: []}\nc: {runner.last.one: []}",
     );
-    let mut running = start(folder.path(), &map! {"go" => file.clone()}.into());
+    let mut running = start(directory.path(), &map! {"go" => file.clone()}.into());
     let transient = DispatchError::transient("no worker is free");
     running.failing.lock().insert("now.then", (2, transient.clone()));
     running.failing.lock().insert("never.works", (1, DispatchError::permanent("it is broken")));
@@ -78,13 +78,13 @@ async fn transient_failures_are_retried_and_permanent_ones_become_dead_letters()
 
 #[tokio::test]
 async fn a_file_that_was_put_right_is_run_again_as_a_whole() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.m }}}]}");
-    let mut running = start(folder.path(), &map! {"go" => file}.into());
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.m }}}]}");
+    let mut running = start(directory.path(), &map! {"go" => file}.into());
     let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
     running.bus.fire("go", &map! {"n" => 4}).await.unwrap();
     errors.recv().await.unwrap();
-    write(folder.path(), "x.sls", NUMBER);
+    write(directory.path(), "x.sls", NUMBER);
     let retried = running.reactor.retry(&running.bus, None).await;
     assert!(retried[0].1.is_ok(), "{retried:?}");
     assert_eq!(numbers(&mut running, 1).await, [4]);
@@ -93,9 +93,9 @@ async fn a_file_that_was_put_right_is_run_again_as_a_whole() {
 
 #[tokio::test]
 async fn a_loop_is_stopped_and_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", NUMBER);
-    let mut running = start(folder.path(), &map! {"go" => file}.into());
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", NUMBER);
+    let mut running = start(directory.path(), &map! {"go" => file}.into());
     let mut errors = running.bus.subscribe(Filter::prefix("salt/reactor/error"), Start::Now).unwrap();
     running.bus.fire("go", &map! {"n" => 0}).await.unwrap();
     let mut done = 0;

@@ -122,14 +122,14 @@ struct Running {
     task: tokio::task::JoinHandle<()>,
 }
 
-fn start(folder: &Path, reactor: &Value) -> Running {
-    start_limited(folder, reactor, Map::new())
+fn start(directory: &Path, reactor: &Value) -> Running {
+    start_limited(directory, reactor, Map::new())
 }
 
-fn start_limited(folder: &Path, reactor: &Value, limits: Map) -> Running {
+fn start_limited(directory: &Path, reactor: &Value, limits: Map) -> Running {
     let mut opts = map! {"reactor" => reactor.clone()};
     opts.extend(limits);
-    start_with(folder, &opts, |_| ())
+    start_with(directory, &opts, |_| ())
 }
 
 /// Returns the proof that the thread of a test may block.
@@ -138,8 +138,8 @@ fn thread() -> MayBlock {
 }
 
 /// Starts a reactor with these options of the configuration, and changes to its own.
-fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
-    let (store, opened) = Store::open(&folder.join("brine.redb"), 1 << 20).unwrap();
+fn start_with(directory: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
+    let (store, opened) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
     let (handle, kept) = (Handle::current(), store.clone());
     // Outside of the runtime, as this is a synchronous function.
     let opening = std::thread::spawn(move || {
@@ -148,10 +148,10 @@ fn start_with(folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Runni
         handle.block_on(Bus::with_journal(BusLimits::default(), kept, opened, JournalLimits::default(), &disk)).unwrap()
     });
     let bus = opening.join().unwrap();
-    start_on(bus, store, folder, opts, change)
+    start_on(bus, store, directory, opts, change)
 }
 
-fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
+fn start_on(bus: Bus, store: Store, directory: &Path, opts: &Map, change: impl Fn(&mut Options)) -> Running {
     let gate = Gate::default();
     let mut options = Options {
         workers: 4,
@@ -166,7 +166,7 @@ fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
         host: {
-            let served = Served(folder.to_owned(), gate.clone());
+            let served = Served(directory.to_owned(), gate.clone());
             Host::new().with_functions(served.clone()).with_files(served)
         },
         group_size: Arc::new(|_| Box::pin(async { None })),
@@ -184,8 +184,8 @@ fn start_on(bus: Bus, store: Store, folder: &Path, opts: &Map, change: impl Fn(&
     Running { bus, store, gate, reactor, failing, reactions, shutdown, task }
 }
 
-fn write(folder: &Path, name: &str, text: &str) -> String {
-    let path = folder.join(name);
+fn write(directory: &Path, name: &str, text: &str) -> String {
+    let path = directory.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, text).unwrap();
     path.display().to_string()

@@ -4,13 +4,13 @@ use super::*;
 
 #[tokio::test]
 async fn a_changed_file_is_read_again_and_order_is_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", "a: {runner.one.a: []}\nb: {runner.one.b: []}\n");
-    let mut running = start(folder.path(), &map! {"go/*" => file}.into());
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", "a: {runner.one.a: []}\nb: {runner.one.b: []}\n");
+    let mut running = start(directory.path(), &map! {"go/*" => file}.into());
     running.bus.fire("go/1", &Map::new()).await.unwrap();
     assert_eq!(next(&mut running).await.0.name(), "runner.one.a");
     assert_eq!(next(&mut running).await.0.name(), "runner.one.b");
-    write(folder.path(), "x.sls", "a: {runner.three.n: [{n: {{ data.n }}}]}\n");
+    write(directory.path(), "x.sls", "a: {runner.three.n: [{n: {{ data.n }}}]}\n");
     for n in 0..100 {
         running.bus.fire("go/1", &map! {"n" => n}).await.unwrap();
     }
@@ -22,9 +22,9 @@ async fn a_changed_file_is_read_again_and_order_is_kept() {
 
 #[tokio::test]
 async fn events_published_during_a_restart_have_their_reactions() {
-    let folder = tempfile::tempdir().unwrap();
-    let reactor = map! {"go" => write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}")}.into();
-    let mut running = start(folder.path(), &reactor);
+    let directory = tempfile::tempdir().unwrap();
+    let reactor = map! {"go" => write(directory.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}")}.into();
+    let mut running = start(directory.path(), &reactor);
     running.bus.fire("go", &map! {"n" => 1}).await.unwrap();
     next(&mut running).await;
     running.shutdown.cancel();
@@ -33,7 +33,7 @@ async fn events_published_during_a_restart_have_their_reactions() {
     running.bus.close().await;
     drop((running.bus, running.store, running.reactor));
     while running.reactions.recv().await.is_some() {}
-    let mut running = start(folder.path(), &reactor);
+    let mut running = start(directory.path(), &reactor);
     loop {
         // At least once: the first may come again, the second must come.
         let (reaction, _) = next(&mut running).await;
@@ -45,9 +45,9 @@ async fn events_published_during_a_restart_have_their_reactions() {
 
 #[tokio::test]
 async fn the_reactors_own_calls_start_no_reactions() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", NUMBER);
-    let mut running = start(folder.path(), &map! {"*" => file}.into());
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", NUMBER);
+    let mut running = start(directory.path(), &map! {"*" => file}.into());
     for (tag, user) in [
         ("salt/run/20261120235852025555/ret", "Reactor"),
         ("salt/wheel/20261120235852025555/new", "Reactor"),
@@ -62,10 +62,10 @@ async fn the_reactors_own_calls_start_no_reactions() {
 
 #[tokio::test]
 async fn events_of_one_id_keep_their_order_and_one_burst_has_one_reaction() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", NUMBER);
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", NUMBER);
     let limits = map! {"reactor_debounce" => map! {"burst" => 0.2}};
-    let mut running = start_limited(folder.path(), &map! {"go" => file.clone(), "burst" => file}.into(), limits);
+    let mut running = start_limited(directory.path(), &map! {"go" => file.clone(), "burst" => file}.into(), limits);
     for n in 0..200 {
         running.bus.fire("go", &map! {"n" => n, "id" => format!("m{}", n % 7)}).await.unwrap();
     }
@@ -85,12 +85,12 @@ async fn events_of_one_id_keep_their_order_and_one_burst_has_one_reaction() {
 
 #[tokio::test]
 async fn prior_dispatches_are_recovered_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file =
-        write(folder.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {local.test.ping: [{tgt: x}]}");
+        write(directory.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.n }}}]}\nb: {local.test.ping: [{tgt: x}]}");
     let reactor: Value = map! {"go" => file}.into();
     let (jid, job) = ("20261120235852025555", "20261120235852025556");
-    let mut running = start(folder.path(), &reactor);
+    let mut running = start(directory.path(), &reactor);
     // As if the first two reactions had been carried out, and the process had died before the cursor was committed.
     running.reactor.set_leader(false);
     running.shutdown.cancel();
@@ -108,7 +108,7 @@ async fn prior_dispatches_are_recovered_after_a_restart() {
         }
         .fields()
     };
-    let path = folder.path().join("x.sls").display().to_string();
+    let path = directory.path().join("x.sls").display().to_string();
     running.bus.fire(&format!("salt/run/{jid}/new"), &cause("a: runner.test.arg", &path)).await.unwrap();
     running.bus.fire(&format!("salt/run/{jid}/ret"), &map! {"success" => true}).await.unwrap();
     running.bus.fire(&format!("salt/job/{job}/new"), &cause("b: local.test.ping", &path)).await.unwrap();
@@ -116,7 +116,7 @@ async fn prior_dispatches_are_recovered_after_a_restart() {
     running.bus.close().await;
     drop((running.bus, running.store, running.reactor));
     while running.reactions.recv().await.is_some() {}
-    let mut running = start(folder.path(), &reactor);
+    let mut running = start(directory.path(), &reactor);
     let mut priors = HashMap::new();
     for _ in 0..4 {
         let (reaction, cause) = next(&mut running).await;

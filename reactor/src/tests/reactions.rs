@@ -17,10 +17,10 @@ const START: &str = "highstate_run:
 
 #[tokio::test]
 async fn the_two_files_of_the_documentation_run_as_they_are() {
-    let folder = tempfile::tempdir().unwrap();
-    let (auth, start_sls) = (write(folder.path(), "auth.sls", AUTH), write(folder.path(), "start.sls", START));
+    let directory = tempfile::tempdir().unwrap();
+    let (auth, start_sls) = (write(directory.path(), "auth.sls", AUTH), write(directory.path(), "start.sls", START));
     let reactor = list![map! {"salt/auth" => list![auth]}, map! {"salt/minion/*/start" => list![start_sls]}];
-    let mut running = start(folder.path(), &reactor);
+    let mut running = start(directory.path(), &reactor);
     for (tag, body) in [
         ("salt/auth", map! {"id" => "other", "act" => "pend"}),
         ("salt/auth", map! {"id" => "web1_youshi", "act" => "accept"}),
@@ -132,8 +132,8 @@ fn an_invalid_configuration_is_an_error() {
 
 #[tokio::test]
 async fn files_are_found_by_globs_and_on_the_file_server() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
     write(root, "many/1.sls", "a: {runner.file.one: []}");
     write(root, "many/2.sls", "a: {runner.file.two: []}");
     write(root, "many/x.txt", "not this");
@@ -164,7 +164,7 @@ async fn files_are_found_by_globs_and_on_the_file_server() {
     ]
     .into_iter()
     .collect();
-    let mut running = start(folder.path(), &map! {"go" => files}.into());
+    let mut running = start(directory.path(), &map! {"go" => files}.into());
     running.bus.fire("go", &Map::new()).await.unwrap();
     let mut funs = Vec::new();
     for _ in 0..7 {
@@ -180,9 +180,9 @@ async fn files_are_found_by_globs_and_on_the_file_server() {
 
 #[tokio::test]
 async fn entries_are_added_and_deleted_while_it_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = write(folder.path(), "x.sls", NUMBER);
-    let mut running = start(folder.path(), &Value::Nil);
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "x.sls", NUMBER);
+    let mut running = start(directory.path(), &Value::Nil);
     assert_eq!(running.reactor.add("go/*", &file.as_str().into()), Ok(true));
     assert_eq!(running.reactor.add("go/*", &file.as_str().into()), Ok(false));
     assert_eq!(Value::from(&*running.reactor.entries()), list![map! {"go/*" => list![file]}]);

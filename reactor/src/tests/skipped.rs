@@ -3,8 +3,8 @@
 use super::*;
 
 /// Starts a reactor with an entry for each cause, and a rule over time.
-fn running(folder: &Path) -> Running {
-    let file = |name: &str, text: &str| Value::from(write(folder, name, text));
+fn running(directory: &Path) -> Running {
+    let file = |name: &str, text: &str| Value::from(write(directory, name, text));
     let reactor = list![
         map! {"go/*" => file("go.sls", NUMBER)},
         map! {"cool" => file("cool.sls", NUMBER)},
@@ -20,9 +20,9 @@ fn running(folder: &Path) -> Running {
         "reactor_rate_limit" => map! {"rate" => "1/1h"},
         "reactor_debounce" => map! {"burst" => 0.2},
     };
-    let running = start_with(folder, &opts, |_| ());
+    let running = start_with(directory, &opts, |_| ());
     let rule = "logins: {rule.count: [{tag: login}, {where: {ok: false}}, {count: 3}, {within: 60}, {react: /x.sls}]}";
-    assert_eq!(running.reactor.set_rules(&[write(folder, "rules.sls", rule)]).unwrap(), [""; 0]);
+    assert_eq!(running.reactor.set_rules(&[write(directory, "rules.sls", rule)]).unwrap(), [""; 0]);
     running
 }
 
@@ -54,8 +54,8 @@ impl Running {
 
 #[tokio::test]
 async fn each_skipped_reaction_has_its_cause() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = running(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let mut running = running(directory.path());
     // The first event of each limit has its reaction.
     for tag in ["cool", "rate"] {
         running.fire(tag, 0).await;
@@ -115,8 +115,8 @@ async fn each_skipped_reaction_has_its_cause() {
 
 #[tokio::test]
 async fn a_reactor_that_is_off_is_reported() {
-    let folder = tempfile::tempdir().unwrap();
-    let running = running(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let running = running(directory.path());
     running.reactor.set_leader(false);
     let passed_over = running.fire("go/1", 1).await;
     let lines = running.explain(passed_over).await;
@@ -126,8 +126,8 @@ async fn a_reactor_that_is_off_is_reported() {
 
 #[tokio::test]
 async fn the_error_of_a_removed_event_names_the_range_of_the_journal() {
-    let folder = tempfile::tempdir().unwrap();
-    let running = running(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let running = running(directory.path());
     let seq = running.fire("go/1", 1).await;
     let error = running.reactor.explain(&thread(), &running.bus, "99").unwrap_err().to_string();
     assert_eq!(
@@ -138,8 +138,8 @@ async fn the_error_of_a_removed_event_names_the_range_of_the_journal() {
 
 #[tokio::test]
 async fn a_dry_run_names_the_nearest_patterns() {
-    let folder = tempfile::tempdir().unwrap();
-    let running = running(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let running = running(directory.path());
     let dry_run = running.reactor.dry_run("goo/1", Map::new());
     assert_eq!(dry_run.get("note"), Some(&"no pattern matches the tag; the nearest: 'go/*'".into()));
     assert_eq!(running.reactor.dry_run("go/1", map! {"n" => 1}).get("note"), None);

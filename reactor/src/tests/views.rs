@@ -9,8 +9,8 @@ fn texts(nodes: &Value, field: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_graph_leads_from_the_first_cause_to_each_return() {
-    let folder = tempfile::tempdir().unwrap();
-    let running = start(folder.path(), &list![map! {"never" => write(folder.path(), "a.sls", NUMBER)}]);
+    let directory = tempfile::tempdir().unwrap();
+    let running = start(directory.path(), &list![map! {"never" => write(directory.path(), "a.sls", NUMBER)}]);
     let fire = |tag: &'static str, data: Map| {
         let bus = running.bus.clone();
         async move { bus.fire(tag, &data).await.unwrap() }
@@ -45,11 +45,11 @@ async fn a_graph_leads_from_the_first_cause_to_each_return() {
 
 #[tokio::test]
 async fn a_dry_run_of_a_file_is_limited_to_served_and_bound_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let bound = write(folder.path(), "bound.sls", NUMBER);
-    let other = write(folder.path(), "other.sls", NUMBER);
-    write(&folder.path().join("base"), "new.sls", NUMBER);
-    let mut running = start(folder.path(), &list![map! {"go/*" => bound.clone()}]);
+    let directory = tempfile::tempdir().unwrap();
+    let bound = write(directory.path(), "bound.sls", NUMBER);
+    let other = write(directory.path(), "other.sls", NUMBER);
+    write(&directory.path().join("base"), "new.sls", NUMBER);
+    let mut running = start(directory.path(), &list![map! {"go/*" => bound.clone()}]);
     let dry_run = |file: &str, n: i64| running.reactor.dry_run_file(file, "entirely/different", map! {"n" => n});
     for file in [bound.as_str(), "salt://new.sls"] {
         let report = dry_run(file, 5).unwrap();

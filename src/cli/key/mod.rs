@@ -128,7 +128,7 @@ impl<'run> Session<'run> {
             Task::List(states) => {
                 let mut lists = Map::new();
                 for state in states {
-                    lists.insert(state.folder().into(), self.context.keys.list(*state)?.into());
+                    lists.insert(state.directory().into(), self.context.keys.list(*state)?.into());
                 }
                 lists.into()
             }

@@ -57,16 +57,16 @@ impl Remote {
     fn change(&mut self, arguments: &Arguments, act: Act, pattern: &str) -> anyhow::Result<()> {
         let states = arguments.actions.states(act);
         let found = self.ask("key.glob_match", map! {"match" => pattern})?;
-        let is_meant = |folder: &Value| {
-            let state = folder.as_str().and_then(KeyState::of_folder);
+        let is_meant = |directory: &Value| {
+            let state = directory.as_str().and_then(KeyState::of_folder);
             state.is_some_and(|state| act == Act::Delete || states.contains(&state))
         };
         let found: Map = found
             .as_map()
             .into_iter()
             .flatten()
-            .filter(|(folder, _)| is_meant(folder))
-            .map(|(folder, ids)| (folder.clone(), ids.clone()))
+            .filter(|(directory, _)| is_meant(directory))
+            .map(|(directory, ids)| (directory.clone(), ids.clone()))
             .collect();
         if found.is_empty() {
             no_match(pattern, &states);
@@ -96,11 +96,11 @@ impl Remote {
             Act::Delete => "key.delete_dict",
         };
         let now = self.ask(fun, keyword)?;
-        let ids = |folder: &str| now.get(folder).and_then(Value::as_list).unwrap_or_default();
+        let ids = |directory: &str| now.get(directory).and_then(Value::as_list).unwrap_or_default();
         for id in found.values().filter_map(Value::as_list).flatten() {
             let is_done = match act.leads_to() {
-                Some(state) => ids(state.folder()).contains(id),
-                None => KeyState::ALL.iter().all(|state| !ids(state.folder()).contains(id)),
+                Some(state) => ids(state.directory()).contains(id),
+                None => KeyState::ALL.iter().all(|state| !ids(state.directory()).contains(id)),
             };
             if is_done {
                 print_plain(format_args!("Key for minion {id} {}.", act.past()));

@@ -102,8 +102,8 @@ impl BatchState {
 
     /// Records a return.
     pub(super) fn returned(&mut self, one: &Return) {
-        let told = map! {"jid" => one.jid(), "ret" => one.value().clone(), "retcode" => one.retcode()};
-        self.ended(one.id().as_str(), told, one.retcode() != 0);
+        let report = map! {"jid" => one.jid(), "ret" => one.value().clone(), "retcode" => one.retcode()};
+        self.ended(one.id().as_str(), report, one.retcode() != 0);
     }
 
     /// Records a minion that does not return.
@@ -111,13 +111,13 @@ impl BatchState {
         self.ended(id, map! {"ret" => Value::Nil, "retcode" => 1}, true);
     }
 
-    fn ended(&mut self, id: &str, told: Map, failed: bool) {
+    fn ended(&mut self, id: &str, returned: Map, failed: bool) {
         self.last_progress = now();
         self.active.shift_remove(id);
         if failed {
-            self.failed.insert(id.into(), told.clone().into());
+            self.failed.insert(id.into(), returned.clone().into());
         }
-        self.done.insert(id.into(), told.into());
+        self.done.insert(id.into(), returned.into());
     }
 
     /// Records why the batch was halted.

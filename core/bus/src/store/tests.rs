@@ -27,8 +27,8 @@ fn keys(pairs: Vec<Pair>) -> Vec<String> {
 
 #[test]
 fn writes_survive_reopening() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (store, opened) = open(&path);
     assert_eq!(opened, Opened::New);
     assert_eq!(store.get(THINGS, b"a").unwrap(), None);
@@ -41,8 +41,8 @@ fn writes_survive_reopening() {
 
 #[test]
 fn keys_are_scanned_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _) = open(&folder.path().join("brine.redb"));
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
     put(&store, &[("b/1", "x"), ("a", "x"), ("b/2", "x"), ("c", "x")]);
     assert_eq!(keys(store.scan(THINGS, b"b", 2).unwrap()), ["b/1", "b/2"]);
     assert_eq!(keys(store.scan_prefix(THINGS, b"b/").unwrap()), ["b/1", "b/2"]);
@@ -57,8 +57,8 @@ fn keys_are_scanned_in_order() {
 
 #[test]
 fn a_key_that_is_there_keeps_its_value_if_only_new_ones_are_set() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _) = open(&folder.path().join("brine.redb"));
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
     let mut batch = Batch::new();
     batch.put_new(THINGS, *b"a", &b"1"[..]).put_new(THINGS, *b"a", &b"2"[..]).put_new(THINGS, *b"b", &b"3"[..]);
     store.write(batch).durable_blocking().unwrap();
@@ -68,21 +68,21 @@ fn a_key_that_is_there_keeps_its_value_if_only_new_ones_are_set() {
 
 #[test]
 fn a_store_that_is_open_is_not_opened_twice() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (_store, _) = open(&path);
     assert!(matches!(Store::open(&path, 1 << 20), Err(StoreError::InUse(_))));
 }
 
 #[test]
 fn a_file_that_is_not_a_store_is_moved_aside() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     std::fs::write(&path, vec![0x55; 100_000]).unwrap();
     let (store, opened) = open(&path);
     assert_eq!(opened, Opened::Replaced);
     put(&store, &[("a", "1")]);
-    assert!(folder.path().join("brine.redb.damaged").exists());
+    assert!(directory.path().join("brine.redb.damaged").exists());
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn a_store_works_again_without_a_restart_when_the_disk_does() {
         ("broken when flushed", faults::Errors { sync: Some(EIO), ..none }),
         ("broken", faults::Errors { write: Some(EIO), sync: Some(EIO), ..none }),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("brine.redb");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("brine.redb");
         let (store, _, faults) = faults::open(&path, 1 << 20);
         let store = BlockingStore(store);
         put(&store, &[("before", "1")]);
@@ -147,8 +147,8 @@ fn a_store_works_again_without_a_restart_when_the_disk_does() {
 
 #[test]
 fn a_full_store_can_be_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _, faults) = faults::open(&folder.path().join("brine.redb"), 1 << 20);
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open(&directory.path().join("brine.redb"), 1 << 20);
     let store = BlockingStore(store);
     put(&store, &[("a", "1")]);
     faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
@@ -171,8 +171,8 @@ fn a_full_store_can_be_read() {
 
 #[test]
 fn a_read_error_reopens_the_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (store, _) = open(&path);
     for n in 0..200 {
         put(&store, &[(&format!("{n:05}"), &"x".repeat(4000))]);
@@ -191,8 +191,8 @@ fn a_read_error_reopens_the_store() {
 
 #[test]
 fn the_queue_is_bounded() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _, faults) = faults::open_with(&folder.path().join("brine.redb"), 1 << 20, 4);
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _, faults) = faults::open_with(&directory.path().join("brine.redb"), 1 << 20, 4);
     let store = BlockingStore(store);
     // The disk is slow while the writer holds the first batch.
     let stalled = faults.stall();
@@ -220,13 +220,13 @@ fn the_queue_is_bounded() {
 
 /// Returns a store with 200 rows of a page each, its file, and its directory.
 fn with_large_rows() -> (tempfile::TempDir, PathBuf, BlockingStore) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let (store, _) = open_with(&path, 0);
     for n in 0..200 {
         put(&store, &[(&format!("{n:05}"), &format!("<{n:05}>").repeat(500))]);
     }
-    (folder, path, store)
+    (directory, path, store)
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
 
 #[test]
 fn a_write_that_meets_a_damaged_page_has_the_file_moved_aside() {
-    let (folder, path, store) = with_large_rows();
+    let (directory, path, store) = with_large_rows();
     damage(&path, "<00100>".repeat(50).as_bytes());
     let (mut health, before) = (store.health(), crate::metrics::STORE_REPLACED.get());
     let error = store.write(one("00100", &[b'x'; 3500])).durable_blocking().unwrap_err();
@@ -256,7 +256,7 @@ fn a_write_that_meets_a_damaged_page_has_the_file_moved_aside() {
         tokio::time::timeout(Duration::from_secs(60), replaced).await.unwrap().unwrap().clone()
     });
     let Health::Replaced(aside) = replaced else { unreachable!() };
-    assert_eq!(aside, folder.path().join("brine.redb.damaged"));
+    assert_eq!(aside, directory.path().join("brine.redb.damaged"));
     assert!(aside.exists() && store.replaced() == 1 && crate::metrics::STORE_REPLACED.get() > before);
     assert!(store.scan(THINGS, b"", 1000).unwrap().is_empty());
     put(&store, &[("new", "1")]);
@@ -281,15 +281,15 @@ pub(crate) fn damage(path: &Path, bytes: &[u8]) {
 
 #[test]
 fn damaged_stores_are_kept_up_to_five() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     for n in 0..7u8 {
         std::fs::write(&path, vec![n; 10_000]).unwrap();
         let time = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000 + u64::from(n));
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         assert_eq!(open(&path).1, Opened::Replaced);
     }
-    let mut first: Vec<(String, u8)> = std::fs::read_dir(folder.path())
+    let mut first: Vec<(String, u8)> = std::fs::read_dir(directory.path())
         .unwrap()
         .map(|entry| entry.unwrap())
         .filter(|entry| entry.file_name() != "brine.redb")
@@ -303,8 +303,8 @@ fn damaged_stores_are_kept_up_to_five() {
 #[test]
 fn the_file_is_for_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
     drop(open(&path));
     assert_eq!(mode(), 0o600);
@@ -315,16 +315,16 @@ fn the_file_is_for_its_owner_alone() {
 
 #[test]
 fn an_empty_file_becomes_a_new_store() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("brine.redb");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
     std::fs::write(&path, b"").unwrap();
     assert_eq!(open(&path).1, Opened::New);
 }
 
 #[test]
 fn pages_are_bounded_by_bytes() {
-    let folder = tempfile::tempdir().unwrap();
-    let (store, _) = open(&folder.path().join("brine.redb"));
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(&directory.path().join("brine.redb"));
     put(&store, &[("a", &"x".repeat(99)), ("b", &"x".repeat(99)), ("c", &"x".repeat(999)), ("d", "x")]);
     for (start, limit, bytes, expected, more) in [
         ("", 9, 250, &["a", "b"][..], true),

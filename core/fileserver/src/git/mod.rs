@@ -207,23 +207,23 @@ mod tests {
 
     /// Creates a repository with a branch `master` of two files, a branch `dev`, and an annotated tag `v1`.
     fn repository() -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         sh(
-            &folder,
+            &directory,
             "git init -q --initial-branch=master . && mkdir -p states/sub && echo one > states/a.sls && echo two > states/sub/b && echo top > top.sls",
         );
-        sh(&folder, "ln -s /etc/passwd states/out && ln -s a.sls states/in && git add . && git commit -qm one");
+        sh(&directory, "ln -s /etc/passwd states/out && ln -s a.sls states/in && git add . && git commit -qm one");
         sh(
-            &folder,
+            &directory,
             "git tag -a -m message v1 && git checkout -qb dev && echo dev > states/a.sls && git commit -qam dev && git checkout -q master",
         );
-        folder
+        directory
     }
 
-    fn sh(folder: &TempDir, command: &str) {
+    fn sh(directory: &TempDir, command: &str) {
         let who =
             ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
-        let status = Command::new("sh").args(["-c", command]).current_dir(folder.path()).envs(who).status().unwrap();
+        let status = Command::new("sh").args(["-c", command]).current_dir(directory.path()).envs(who).status().unwrap();
         assert!(status.success(), "{command}");
     }
 
@@ -322,10 +322,10 @@ mod tests {
 
     #[test]
     fn gitfs_is_served_only_if_configured() {
-        let folder = Path::new("/nonexistent");
-        assert!(Gitfs::of(&Map::new(), folder).unwrap().is_none());
-        assert!(Gitfs::of(&map! {"fileserver_backend" => list!["roots", "git"]}, folder).unwrap().is_some());
+        let directory = Path::new("/nonexistent");
+        assert!(Gitfs::of(&Map::new(), directory).unwrap().is_none());
+        assert!(Gitfs::of(&map! {"fileserver_backend" => list!["roots", "git"]}, directory).unwrap().is_some());
         let bad = map! {"fileserver_backend" => list!["gitfs"], "gitfs_remotes" => list!["--upload-pack=x"]};
-        assert!(matches!(Gitfs::of(&bad, folder), Err(GitError::Options(_))));
+        assert!(matches!(Gitfs::of(&bad, directory), Err(GitError::Options(_))));
     }
 }

@@ -156,7 +156,7 @@ impl Repository {
     }
 
     /// Returns the remote's URL for messages: without a password.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match (self.url.split_once("://"), self.url.rsplit_once('@')) {
             (Some((protocol, _)), Some((_, place))) => format!("{protocol}://{place}"),
             _ => self.url.clone(),
@@ -177,11 +177,11 @@ impl Repository {
         if let Some(key) = &self.key {
             command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i {}", shell::quote(key)));
         }
-        let start = |source| GitError::Start { remote: self.told(), source };
+        let start = |source| GitError::Start { remote: self.describe(), source };
         let output = processes::output(command.args(words)).map_err(start)?;
         if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.told());
-            return Err(GitError::Git { remote: self.told(), output: stderr });
+            let stderr = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.describe());
+            return Err(GitError::Git { remote: self.describe(), output: stderr });
         }
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
@@ -251,16 +251,20 @@ impl Repository {
         else {
             return Err(GitError::Options(format!("the mountpoint {} is not a path below salt://", tree.mountpoint)));
         };
-        let folder = draft.join(mountpoint);
-        fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        let directory = draft.join(mountpoint);
+        fs::create_dir_all(&directory).map_err(failed(&directory))?;
         let archive = draft.with_extension("tar");
         let part = format!("{}:{}", tree.commit, tree.root);
         let done = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
             let mut tar = Command::new("tar");
-            tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&folder);
-            let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&folder))?;
+            tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&directory);
+            let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&directory))?;
             let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            if output.status.success() { Ok(()) } else { Err(GitError::Git { remote: self.told(), output: stderr }) }
+            if output.status.success() {
+                Ok(())
+            } else {
+                Err(GitError::Git { remote: self.describe(), output: stderr })
+            }
         });
         _ = fs::remove_file(&archive);
         if let Err(error) = done {

@@ -181,14 +181,14 @@ impl Dict {
             if matches!(other.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number) {
                 return Err(raise(format_args!("'{}' object is not iterable", type_name(other))));
             }
-            for (place, pair) in items(other)?.into_iter().enumerate() {
+            for (index, pair) in items(other)?.into_iter().enumerate() {
                 if !matches!(pair.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::String) {
                     let message = "cannot convert dictionary update sequence element";
-                    return Err(raise(format_args!("{message} #{place} to a sequence")));
+                    return Err(raise(format_args!("{message} #{index} to a sequence")));
                 }
                 let Ok([key, value]) = <[JinjaValue; 2]>::try_from(items(&pair)?) else {
                     let length = items(&pair)?.len();
-                    let message = format!("dictionary update sequence element #{place} has length {length}");
+                    let message = format!("dictionary update sequence element #{index} has length {length}");
                     return Err(raise(format_args!("{message}; 2 is required")));
                 };
                 given.push((key, value));

@@ -221,8 +221,8 @@ fn yaml_encode(value: &JinjaValue) -> Result<String, Error> {
     match defined(value)? {
         Value::Str(text) => Ok(ascii(&double_quoted(&text))),
         Value::List(_) | Value::Map(_) => {
-            let told = "yaml_encode() only works with YAML scalar data; failed for";
-            Err(failed(format_args!("{told} {}", class(value))))
+            let message = "yaml_encode() only works with YAML scalar data; failed for";
+            Err(failed(format_args!("{message} {}", class(value))))
         }
         other => Ok(brine_yaml::dump(&other, Style::FLOW).trim_end().to_owned()),
     }
@@ -310,8 +310,8 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
         place = map.entry(Value::from(step)).or_default();
     }
     let cannot = |have: &Value| {
-        let told = format!("The last key contains a <class '{}'>, which cannot {how}.", have.type_name());
-        Err(failed(format_args!("{SALT_FUNCTION}{told}")))
+        let message = format!("The last key contains a <class '{}'>, which cannot {how}.", have.type_name());
+        Err(failed(format_args!("{SALT_FUNCTION}{message}")))
     };
     match (how, &mut *place, &new) {
         ("update", Value::Map(have), Value::Map(new)) => have.extend(new.clone()),

@@ -29,10 +29,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("is_bin_file", |path: JinjaValue| -> Result<bool, Error> {
         Ok(start_of(&path_of(&path)?, BINARY_START).is_some_and(|start| is_binary(&start)))
     });
-    environment.add_filter("list_files", |folder: JinjaValue| -> Result<JinjaValue, Error> {
-        let folder = path_of(&folder)?;
-        let mut found = vec![folder.clone()];
-        list(&folder, &mut HashSet::new(), &mut found);
+    environment.add_filter("list_files", |directory: JinjaValue| -> Result<JinjaValue, Error> {
+        let directory = path_of(&directory)?;
+        let mut found = vec![directory.clone()];
+        list(&directory, &mut HashSet::new(), &mut found);
         Ok(to_jinja(&found.iter().map(|path| Value::from(path.to_string_lossy().as_ref())).collect()))
     });
     environment.add_filter("file_hashsum", |path: String, form: Option<String>| {
@@ -98,12 +98,12 @@ fn is_binary(data: &[u8]) -> bool {
 }
 
 /// Lists a directory recursively, sorted. A directory that symbolic links lead back to is entered once.
-fn list(folder: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
-    let Ok(status) = folder.metadata() else { return };
+fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
+    let Ok(status) = directory.metadata() else { return };
     if !entered.insert((status.dev(), status.ino())) {
         return;
     }
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn directories_are_listed_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
         std::fs::create_dir(root.join("b")).unwrap();
         std::fs::write(root.join("b/c"), "").unwrap();
         std::fs::write(root.join("a"), "").unwrap();

@@ -128,10 +128,10 @@ where
     prepared(environment, name, filter, move |args| {
         let (mut places, named) = split_kwargs(&args)?;
         // The first position is the value.
-        for (place, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
+        for (index, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
             match named.iter().find(|(given, _)| given == name) {
                 Some((_, value)) => places.push(value.clone()),
-                None if names[place..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
+                None if names[index..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
                     places.push(JinjaValue::from(()));
                 }
                 None => {}
@@ -173,8 +173,8 @@ fn prepared<F, Rv, FilterArgs>(
 fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
     let (places, named) = split_kwargs(&args)?;
-    let given = |place: usize, name: &str| {
-        places.get(place).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
+    let given = |index: usize, name: &str| {
+        places.get(index).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
     };
     let any_nothing = given(1, "boolean").is_some_and(JinjaValue::is_true);
     if value.is_undefined() || (any_nothing && !value.is_true()) {
@@ -238,12 +238,12 @@ impl Options {
         Ok(Options { positional, keyword })
     }
 
-    fn get(&self, place: usize, name: &str) -> Option<Value> {
-        self.keyword.get(name).cloned().or_else(|| self.positional.get(place).map(from_jinja))
+    fn get(&self, index: usize, name: &str) -> Option<Value> {
+        self.keyword.get(name).cloned().or_else(|| self.positional.get(index).map(from_jinja))
     }
 
-    fn flag(&self, place: usize, name: &str, default: bool) -> bool {
-        self.get(place, name).map_or(default, |value| value.is_truthy())
+    fn flag(&self, index: usize, name: &str, default: bool) -> bool {
+        self.get(index, name).map_or(default, |value| value.is_truthy())
     }
 }
 

@@ -151,8 +151,8 @@ fn filtered(value: &JinjaValue, args: &Args, kind: impl Fn(&IpAddr) -> bool) -> 
     each(value, |value| {
         let Some(ip) = of_address(value).map(|net| net.addr()) else { return Ok(None) };
         let all = options.split(',').map(str::trim).filter(|word| !word.is_empty()).all(|word| has(&ip, word));
-        let told = if value.as_str().is_some_and(|text| text.contains('/')) { text(value) } else { ip.to_string() };
-        Ok((kind(&ip) && all).then(|| JinjaValue::from(told)))
+        let report = if value.as_str().is_some_and(|text| text.contains('/')) { text(value) } else { ip.to_string() };
+        Ok((kind(&ip) && all).then(|| JinjaValue::from(report)))
     })
 }
 

@@ -94,9 +94,9 @@ fn round(value: Given, precision: Option<i32>, method: Option<String>) -> Result
 fn sum(value: Given, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<JinjaValue> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
     let (places, named) = split_kwargs(&args)?;
-    let given = |place: usize, name: &str| {
+    let given = |index: usize, name: &str| {
         let named = || named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        places.get(place).cloned().or_else(named).filter(|value| !value.is_none())
+        places.get(index).cloned().or_else(named).filter(|value| !value.is_none())
     };
     let mut items: Vec<JinjaValue> = iterable(value.0)?.try_iter()?.collect();
     if let Some(attribute) = given(0, "attribute") {

@@ -87,7 +87,7 @@ fn conversions(pattern: &str) -> Option<usize> {
 
 /// Converts `%r` to `%s` of the value's `repr`, and the values of `%d` to integers.
 fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
-    let (mut out, mut chars, mut place) = (String::new(), pattern.chars(), 0);
+    let (mut out, mut chars, mut index) = (String::new(), pattern.chars(), 0);
     while let Some(c) = chars.next() {
         out.push(c);
         if c != '%' {
@@ -96,14 +96,14 @@ fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
         while let Some(c) = chars.next() {
             if c == 'r' {
                 out.push('s');
-                if let Some(arg) = args.get_mut(place) {
+                if let Some(arg) = args.get_mut(index) {
                     *arg = JinjaValue::from(python::repr(&from_jinja(arg)));
                 }
             } else {
                 out.push(c);
             }
             if matches!(c, 'd' | 'i' | 'u')
-                && let Some(arg) = args.get_mut(place)
+                && let Some(arg) = args.get_mut(index)
                 && !arg.is_undefined()
                 && (arg.kind() != ValueKind::Map || type_name(arg) != "dict")
             {
@@ -114,7 +114,7 @@ fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
                 out.extend(chars.by_ref().take_while(|c| *c != ')'));
                 out.push(')');
             } else if c.is_alphabetic() || c == '%' {
-                place += usize::from(c != '%');
+                index += usize::from(c != '%');
                 break;
             }
         }

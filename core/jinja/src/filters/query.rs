@@ -62,8 +62,8 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
         return Err(invalid(&"it has too many parts"));
     }
     let first_line = |error: JmespathError| {
-        let told = error.to_string();
-        invalid(&told.lines().next().unwrap_or_default())
+        let report = error.to_string();
+        invalid(&report.lines().next().unwrap_or_default())
     };
     let compiled = RUNTIME.compile(expression).map_err(first_line)?;
     let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;

@@ -169,8 +169,8 @@ fn decoded(text: &[u8]) -> Result<JinjaValue, Error> {
         .collect();
     let count = data.iter().filter(|byte| **byte != b'=').count();
     if count % 4 == 1 {
-        let told = "Invalid base64-encoded string: number of data characters";
-        return Err(failed(format_args!("{told} ({count}) cannot be 1 more than a multiple of 4")));
+        let message = "Invalid base64-encoded string: number of data characters";
+        return Err(failed(format_args!("{message} ({count}) cannot be 1 more than a multiple of 4")));
     }
     let bytes = STANDARD.decode(data).map_err(|_| failed("Incorrect padding"))?;
     Ok(match String::from_utf8(bytes) {

@@ -263,9 +263,9 @@ impl Guard {
 
 /// Stores the error, whose location differs from that of the failing tag.
 fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
-    let told = failed(error.message.clone());
+    let report = failed(error.message.clone());
     templates.refused.get_or_insert(error);
-    told
+    report
 }
 
 /// The guard as a template value.

@@ -64,8 +64,8 @@ fn context() -> Context {
     context.set("data", &map! {"id" => "web1_youshi", "act" => "pend", "n" => 5, "list" => list![1, "a"]}.into());
     let grains = map! {"id" => "m1", "os" => "Debian", "ip" => map!{"lo" => list!["127.0.0.1"]}, 7 => "seven"};
     context.set_shared("grains", Arc::new(grains));
-    let (sls, path, folder) = ("deep.er.vars", "deep/er/vars.sls", "deep/er");
-    context.set_all(&map! {"sls" => sls, "tplfile" => path, "tpldir" => folder, "tpldot" => "deep.er"});
+    let (sls, path, directory) = ("deep.er.vars", "deep/er/vars.sls", "deep/er");
+    context.set_all(&map! {"sls" => sls, "tplfile" => path, "tpldir" => directory, "tpldot" => "deep.er"});
     context
 }
 

@@ -65,9 +65,9 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
     let (mut errors, mut cap) = (Vec::new(), 1_i64);
     let mut graph = Graph::of(chunks.len());
     let places = Places::of(&chunks);
-    for place in 0..chunks.len() {
-        let found = chunks[place].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, place));
-        match (found, chunks[place].args.get("order")) {
+    for index in 0..chunks.len() {
+        let found = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, index));
+        match (found, chunks[index].args.get("order")) {
             (Err(error), _) => errors.push(error),
             (Ok(()), Some(Value::Int(order))) if *order > cap - 1 && *order > 0 => cap = order.saturating_add(100),
             _ => {}
@@ -116,31 +116,31 @@ impl Graph {
     }
 
     /// Adds the requisites of one chunk.
-    fn add(&mut self, chunks: &mut [Chunk], places: &Places, place: usize) -> Result<(), String> {
-        for (number, requisite) in chunks[place].requisites.clone().into_iter().enumerate() {
+    fn add(&mut self, chunks: &mut [Chunk], places: &Places, index: usize) -> Result<(), String> {
+        for (number, requisite) in chunks[index].requisites.clone().into_iter().enumerate() {
             let Reference { module, name } = &requisite.reference;
             let named = requisite.reference.find(chunks, places);
             if named.is_empty() && !(requisite.reference.is_sls() && requisite.reference.is_pattern()) {
                 return Err(format!(
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
                     requisite.kind.name(),
-                    chunks[place].name,
-                    chunks[place].told_sls()
+                    chunks[index].name,
+                    chunks[index].told_sls()
                 ));
             }
-            chunks[place].requisites[number].chunks.clone_from(&named);
+            chunks[index].requisites[number].chunks.clone_from(&named);
             for other in named {
                 if requisite.kind == RequisiteKind::Prereq {
-                    chunks[place].prerequiring = true;
+                    chunks[index].prerequiring = true;
                     chunks[other].prereq = true;
-                    self.prereq(place, other);
+                    self.prereq(index, other);
                     continue;
                 }
                 // The dry run has the same dependencies as its state.
-                if let Some(trial) = self.trial_of.get(&place).copied() {
+                if let Some(trial) = self.trial_of.get(&index).copied() {
                     self.edge(other, trial, requisite.kind);
                 }
-                self.edge(other, place, requisite.kind);
+                self.edge(other, index, requisite.kind);
             }
         }
         Ok(())
@@ -164,12 +164,12 @@ impl Graph {
     }
 
     /// Adds a prereq: `place` runs before `target`, and after its dry run.
-    fn prereq(&mut self, place: usize, target: usize) {
+    fn prereq(&mut self, index: usize, target: usize) {
         let trial = self.trial_of.get(&target).copied().unwrap_or_else(|| self.add_trial(target));
-        self.edge(trial, place, RequisiteKind::Prereq);
-        self.edge(place, target, RequisiteKind::Require);
+        self.edge(trial, index, RequisiteKind::Prereq);
+        self.edge(index, target, RequisiteKind::Require);
         // In a chain of prereqs the far end has its dry run first.
-        if let Some(own_trial) = self.trial_of.get(&place).copied() {
+        if let Some(own_trial) = self.trial_of.get(&index).copied() {
             self.edge(trial, own_trial, RequisiteKind::Prereq);
         }
     }
@@ -235,7 +235,7 @@ impl Graph {
 
     /// Describes a cycle: each state with the one that it depends on.
     fn circle(&self, chunks: &[Chunk]) -> String {
-        let told = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
+        let report = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
             let (needed, waiting) = (&chunks[self.chunk_of[needed]], &chunks[self.chunk_of[waiting]]);
             // The requirement that a prereq implies is shown as it was written.
             let kind = if kind == RequisiteKind::Require && !waiting.args.contains_key("require") {
@@ -243,9 +243,9 @@ impl Graph {
             } else {
                 kind
             };
-            format!("({}, '{}', {})", tell(waiting), kind.name(), tell(needed))
+            format!("({}, '{}', {})", describe(waiting), kind.name(), describe(needed))
         });
-        told.collect::<Vec<_>>().join(", ")
+        report.collect::<Vec<_>>().join(", ")
     }
 
     /// Returns the edges of the first cycle that a depth-first search finds. Not recursive: the depth depends on user
@@ -299,7 +299,7 @@ impl Graph {
     }
 }
 
-fn tell(chunk: &Chunk) -> String {
+fn describe(chunk: &Chunk) -> String {
     let mut map = brine_value::map! {"SLS" => &chunk.sls, "ID" => &chunk.id};
     if chunk.name != chunk.id {
         map.insert("NAME".into(), (&chunk.name).into());

@@ -286,8 +286,8 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
     if names.is_empty() {
         return vec![base];
     }
-    let each = names.iter().enumerate().map(|(place, name)| {
-        let mut chunk = Chunk { name_order: place + 1, ..base.clone() };
+    let each = names.iter().enumerate().map(|(index, name)| {
+        let mut chunk = Chunk { name_order: index + 1, ..base.clone() };
         match name.as_map().and_then(Map::first) {
             None => chunk.set_name(name),
             Some((name, more)) => {

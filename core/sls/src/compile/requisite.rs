@@ -132,20 +132,20 @@ pub(super) struct Places {
 
 impl Places {
     pub fn of(chunks: &[Chunk]) -> Self {
-        fn note(places: &mut HashMap<String, Vec<usize>>, text: &str, place: usize) {
+        fn note(places: &mut HashMap<String, Vec<usize>>, text: &str, index: usize) {
             match places.get_mut(text) {
-                Some(all) if all.last() == Some(&place) => {}
-                Some(all) => all.push(place),
-                None => _ = places.insert(text.to_owned(), vec![place]),
+                Some(all) if all.last() == Some(&index) => {}
+                Some(all) => all.push(index),
+                None => _ = places.insert(text.to_owned(), vec![index]),
             }
         }
         let (mut of_name, mut of_sls) = (HashMap::new(), HashMap::new());
-        for (place, chunk) in chunks.iter().enumerate() {
+        for (index, chunk) in chunks.iter().enumerate() {
             for name in [&chunk.id, &chunk.name] {
-                note(&mut of_name, name, place);
+                note(&mut of_name, name, index);
             }
             for sls in [&chunk.sls].into_iter().chain(&chunk.included_from) {
-                note(&mut of_sls, sls, place);
+                note(&mut of_sls, sls, index);
             }
         }
         Places { of_name, of_sls }

@@ -121,8 +121,8 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
 
 impl Call<'_> {
     /// Returns an argument by position or name.
-    pub fn argument(&self, place: usize, name: &str) -> Option<&Value> {
-        self.args.keyword.get(name).or_else(|| self.args.positional.get(place))
+    pub fn argument(&self, index: usize, name: &str) -> Option<&Value> {
+        self.args.keyword.get(name).or_else(|| self.args.positional.get(index))
     }
 
     /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.

@@ -28,7 +28,7 @@ struct Reading<'a> {
 /// `<root_dir>/hosts/<id>`.
 pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     let root = call.argument(0, "root_dir").and_then(PathBuf::from_value).ok_or("root_dir is missing")?;
-    let on = |place: usize, name: &str| call.argument(place, name).is_some_and(Value::is_truthy);
+    let on = |index: usize, name: &str| call.argument(index, name).is_some_and(Value::is_truthy);
     let renderer = call.argument(4, "render_default").map_or_else(|| call.source.renderer.clone(), ToString::to_string);
     let reading = Reading {
         call,
@@ -42,18 +42,18 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
         // A relative directory is below the pillar roots of the environment.
         let pillarenv = call.request.pillarenv.ok_or("root_dir is relative, and there is no pillarenv")?;
         let roots = call.source.roots.get(pillarenv).ok_or_else(|| format!("pillarenv '{pillarenv}' has no roots"))?;
-        roots.iter().map(|folder| folder.join(&root)).collect()
+        roots.iter().map(|directory| directory.join(&root)).collect()
     };
     let mut all = Map::new();
     for root in roots {
         if !root.is_dir() {
             return Err(format!("root_dir {} is not a directory", root.display()));
         }
-        let mut folders: Vec<PathBuf> =
+        let mut directories: Vec<PathBuf> =
             call.nodegroups().iter().map(|group| root.join("nodegroups").join(group)).collect();
-        folders.push(root.join("hosts").join(call.request.id.as_str()));
-        for folder in folders.iter().filter(|folder| folder.is_dir()) {
-            merge_deep(&mut all, &reading.folder(folder, "", 0)?, false);
+        directories.push(root.join("hosts").join(call.request.id.as_str()));
+        for directory in directories.iter().filter(|directory| directory.is_dir()) {
+            merge_deep(&mut all, &reading.directory(directory, "", 0)?, false);
         }
     }
     Ok(all)
@@ -61,12 +61,13 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
 
 impl Reading<'_> {
     /// Reads a directory; `below` is its path from the root.
-    fn folder(&self, folder: &Path, below: &str, depth: usize) -> Result<Map, String> {
+    fn directory(&self, directory: &Path, below: &str, depth: usize) -> Result<Map, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("{} has more than {MAX_DEPTH} nested directories", folder.display()));
+            return Err(format!("{} has more than {MAX_DEPTH} nested directories", directory.display()));
         }
-        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
-        let mut entries = std::fs::read_dir(folder).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+        let mut entries =
+            std::fs::read_dir(directory).map_err(failed)?.collect::<Result<Vec<_>, _>>().map_err(failed)?;
         entries.sort_by_key(std::fs::DirEntry::file_name);
         let mut found = Map::new();
         for entry in entries {
@@ -75,7 +76,7 @@ impl Reading<'_> {
             let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
             let value = if path.is_dir() {
                 let leads_out = is_link && !self.follow_links;
-                let inside = if leads_out { Map::new() } else { self.folder(&path, &relative, depth + 1)? };
+                let inside = if leads_out { Map::new() } else { self.directory(&path, &relative, depth + 1)? };
                 inside.into()
             } else if path.is_file() {
                 self.file(&path, &relative)?

@@ -37,21 +37,21 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
         call.args.keyword.iter().map(|(name, own)| Value::Map(brine_value::map! {name.clone() => own.clone()}));
     let items = call.args.positional.iter().cloned().chain(keyword);
     let remotes = items.map(|item| Remote::read(&item, call)).collect::<Result<Vec<_>, _>>()?;
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for remote in &remotes {
-        folders.push((remote.environment.as_str(), remote.folder(&call.source.fetched.0)?));
+        directories.push((remote.environment.as_str(), remote.directory(&call.source.fetched.0)?));
     }
     let includes = opts::modules::git_pillar_includes(&call.source.opts);
     let (mut all, mut errors) = (Map::new(), Vec::new());
-    for (number, (environment, folder)) in folders.iter().enumerate() {
+    for (number, (environment, directory)) in directories.iter().enumerate() {
         if call.request.pillarenv.is_some_and(|only| only != *environment) {
             continue;
         }
         // Includes may be in other repositories.
         let others =
-            folders.iter().enumerate().filter(|(other, (of, _))| includes && *other != number && of == environment);
-        let mut paths = vec![folder.clone()];
-        paths.extend(others.map(|(_, (_, folder))| folder.clone()));
+            directories.iter().enumerate().filter(|(other, (of, _))| includes && *other != number && of == environment);
+        let mut paths = vec![directory.clone()];
+        paths.extend(others.map(|(_, (_, directory))| directory.clone()));
         let source = PillarSource { roots: Roots::from([((*environment).to_owned(), paths)]), ..call.source.clone() };
         let mut request = call.request.clone();
         request.saltenv = Some(environment);
@@ -99,22 +99,22 @@ impl Remote {
     }
 
     /// Returns the directory with the files of the branch. If the remote is unreachable, the last checkout is used.
-    fn folder(&self, fetched: &Mutex<HashMap<PathBuf, Instant>>) -> Result<PathBuf, String> {
-        let told = |error: GitError| error.to_string();
+    fn directory(&self, fetched: &Mutex<HashMap<PathBuf, Instant>>) -> Result<PathBuf, String> {
+        let report = |error: GitError| error.to_string();
         let mut fetched = fetched.lock();
         let place = self.repository.place();
         if fetched.get(place).is_none_or(|when| when.elapsed() >= self.interval) {
             match self.repository.fetch() {
                 Ok(()) => _ = fetched.insert(place.to_owned(), Instant::now()),
                 Err(error) if self.repository.references(&self.kinds).is_ok_and(|known| known.is_empty()) => {
-                    return Err(told(error));
+                    return Err(report(error));
                 }
                 Err(error) => {
                     tracing::error!(%error, "fetching a git_pillar remote failed: its last checkout is used");
                 }
             }
         }
-        let references = self.repository.references(&self.kinds).map_err(told)?;
+        let references = self.repository.references(&self.kinds).map_err(report)?;
         let is_commit = |name: &str| {
             name.len() == 40
                 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -123,7 +123,7 @@ impl Remote {
         let find = |name: &String| references.get(name).cloned().or_else(|| is_commit(name).then(|| name.clone()));
         let commit = find(&self.branch).or_else(|| self.fallback.as_ref().and_then(find));
         let commit =
-            commit.ok_or_else(|| format!("{} has no branch or tag '{}'", self.repository.told(), self.branch))?;
-        self.repository.unpacked(&Tree::new(&commit, &self.root, &self.mountpoint)).map_err(told)
+            commit.ok_or_else(|| format!("{} has no branch or tag '{}'", self.repository.describe(), self.branch))?;
+        self.repository.unpacked(&Tree::new(&commit, &self.root, &self.mountpoint)).map_err(report)
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Lookups {
 
 impl Functions for Lookups {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
-        let given = |place: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(place)).cloned();
+        let given = |index: usize, name: &str| args.keyword.get(name).or_else(|| args.positional.get(index)).cloned();
         let map = match self.role(function) {
             Some(Role::LookUpGrains) => &self.grains,
             Some(Role::LookUpPillar) => &self.pillar,

@@ -8,22 +8,22 @@ use super::*;
 
 /// A master's files and options.
 struct Master {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     opts: Map,
 }
 
 impl Master {
     fn new(files: &[(&str, &str)], opts: Map) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
-            let path = folder.path().join(path);
+            let path = directory.path().join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let roots = ["base", "dev"].map(|name| (name.to_owned(), vec![folder.path().join(name)]));
+        let roots = ["base", "dev"].map(|name| (name.to_owned(), vec![directory.path().join(name)]));
         let mut all = map! {"pillar_roots" => Roots::from(roots)};
         all.extend(opts);
-        Master { folder, opts: all }
+        Master { directory, opts: all }
     }
 
     fn pillar(&self, id: &str, pillarenv: Option<&str>, over: &Map) -> Map {
@@ -226,7 +226,7 @@ fn file_tree_serves_the_minion_and_its_nodegroups() {
     ];
     let mut master = Master::new(&files, map! {"nodegroups" => map! {"debians" => "G@os:Debian", "others" => "x*"}});
     let tree = |more: Map| {
-        let mut args = map! {"root_dir" => master.folder.path().join("tree")};
+        let mut args = map! {"root_dir" => master.directory.path().join("tree")};
         args.extend(more);
         list![map! {"file_tree" => args}]
     };
@@ -253,12 +253,12 @@ fn paths_that_fail_to_decrypt_are_named() {
         };
         Master::new(&files, opts).pillar("m", None, &map! {"a" => map! {"b" => text}})
     };
-    let told = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
-    let error = told(master(list!["a:b"])).unwrap();
+    let report = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
+    let error = report(master(list!["a:b"])).unwrap();
     assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
-    assert_eq!(told(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
-    assert_eq!(told(master(list!["a:c"])), None);
+    assert_eq!(report(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
+    assert_eq!(report(master(list!["a:c"])), None);
 }
 
 #[test]
@@ -284,22 +284,23 @@ fn http_pillar_requests_the_minions_url() {
 }
 
 /// A repository with the branches `master`, which has a directory `sub`, and `dev`.
-fn repository(folder: &std::path::Path) -> String {
+fn repository(directory: &std::path::Path) -> String {
     let command = "git init -q --initial-branch=master . && mkdir sub && \
         echo \"base: {'*': [a]}\" | tee top.sls > sub/top.sls && echo 'a: {m: 1, l: [1]}' > a.sls && \
         echo 'sub: {{ saltenv }} {{ opts.id }}' > sub/a.sls && git add . && git commit -qm one && git checkout -qb dev && \
         echo \"dev: {'web*': [a]}\" > top.sls && echo 'a: {d: 1, l: [2]}' > a.sls && git commit -qam two";
     let who =
         ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|key| (key, "t"));
-    let done = std::process::Command::new("sh").args(["-c", command]).current_dir(folder).envs(who).status().unwrap();
+    let done =
+        std::process::Command::new("sh").args(["-c", command]).current_dir(directory).envs(who).status().unwrap();
     assert!(done.success());
-    format!("file://{}", folder.display())
+    format!("file://{}", directory.display())
 }
 
 #[test]
 fn git_branches_are_pillar_environments() {
-    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let url = repository(folder.path());
+    let (directory, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let url = repository(directory.path());
     let branch = |name: &str| Value::from(format!("{name} {url}"));
     let with = |name: &str, own: Value| -> Value { map! {branch(name) => own}.into() };
     let of = |remotes: Value, more: Map, pillarenv: Option<&str>| {
@@ -330,7 +331,7 @@ fn git_branches_are_pillar_environments() {
     ] {
         assert_eq!(of(remotes.clone(), more.clone(), pillarenv), wanted, "{remotes} {more:?} {pillarenv:?}");
     }
-    let told = of(list![format!("master {url}/none")], none(), None);
-    let text = told["_errors"].as_list().unwrap()[0].to_string();
+    let report = of(list![format!("master {url}/none")], none(), None);
+    let text = report["_errors"].as_list().unwrap()[0].to_string();
     assert!(text.starts_with("Failed to load ext_pillar git: the git remote"), "{text}");
 }

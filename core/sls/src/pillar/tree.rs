@@ -63,8 +63,8 @@ impl<'a> Tree<'a> {
         let mut all = Map::new();
         for (name, Matched { names, may_be_missing }) in in_order(matched, &self.source.opts) {
             // `base` always exists.
-            let folders = self.source.roots.get(&name).map(Vec::as_slice).or((name == "base").then_some(&[]));
-            let Some(roots) = folders else {
+            let directories = self.source.roots.get(&name).map(Vec::as_slice).or((name == "base").then_some(&[]));
+            let Some(roots) = directories else {
                 self.errors.push(format!("No matching pillar environment for environment '{name}' found"));
                 continue;
             };
@@ -95,7 +95,8 @@ impl<'a> Tree<'a> {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
             // As in Salt, a missing SLS is no error in an environment without directories.
-            let has_folders = self.source.roots.get(environment.name).is_some_and(|folders| !folders.is_empty());
+            let has_folders =
+                self.source.roots.get(environment.name).is_some_and(|directories| !directories.is_empty());
             if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
                 self.errors.push(format!(
                     "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
@@ -235,8 +236,8 @@ fn available(roots: &[PathBuf]) -> Vec<String> {
     let mut names = Vec::new();
     for root in roots {
         let mut waiting = vec![(root.clone(), String::new())];
-        while let Some((folder, prefix)) = waiting.pop() {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+        while let Some((directory, prefix)) = waiting.pop() {
+            for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
                 let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
                 // A symbolic link to a directory could form a cycle.
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -282,8 +283,8 @@ pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
 fn absolute(name: &str, includer: &str, is_init: bool) -> String {
     let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
     // An `init.sls` is in the directory of its name.
-    let folder = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(folder, _)| folder) };
-    folder.map_or_else(|| beside.to_owned(), |folder| format!("{folder}.{beside}"))
+    let directory = if is_init { Some(includer) } else { includer.rsplit_once('.').map(|(directory, _)| directory) };
+    directory.map_or_else(|| beside.to_owned(), |directory| format!("{directory}.{beside}"))
 }
 
 #[cfg(test)]

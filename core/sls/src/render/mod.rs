@@ -361,17 +361,17 @@ fn renderers(pipe: &str) -> Result<Vec<Renderer>, ()> {
 /// Returns the variables of the rendered SLS: `sls`, `slspath`, `tpldir`, ... `path` is relative to its root, such as
 /// `a/b/init.sls`.
 pub fn sls_variables(sls: &str, path: &str) -> Map {
-    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let tpldir = if folder.is_empty() { "." } else { folder };
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let tpldir = if directory.is_empty() { "." } else { directory };
     map! {
         "sls" => sls,
-        "slspath" => folder,
-        "sls_path" => folder.replace('/', "_"),
-        "slsdotpath" => folder.replace('/', "."),
-        "slscolonpath" => folder.replace('/', ":"),
+        "slspath" => directory,
+        "sls_path" => directory.replace('/', "_"),
+        "slsdotpath" => directory.replace('/', "."),
+        "slscolonpath" => directory.replace('/', ":"),
         "tplfile" => path,
         "tpldir" => tpldir,
-        "tpldot" => folder.replace('/', "."),
+        "tpldot" => directory.replace('/', "."),
         "tplpath" => path,
     }
 }

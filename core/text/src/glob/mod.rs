@@ -80,17 +80,17 @@ impl GlobSet {
     pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
         let (mut plain, mut others) = (GlobSetBuilder::new(), Vec::new());
         let (mut plain_places, mut other_places) = (Vec::new(), Vec::new());
-        for (place, pattern) in patterns.into_iter().enumerate() {
+        for (index, pattern) in patterns.into_iter().enumerate() {
             let pattern = pattern.as_ref();
             let parts = parts(pattern);
             if let Some(translated) = plain_glob(&parts) {
                 let mut builder = GlobBuilder::new(&translated);
                 let glob = builder.literal_separator(false).backslash_escape(true).build();
                 plain.add(glob.map_err(|error| GlobError::of(pattern, error.kind()))?);
-                plain_places.push(place);
+                plain_places.push(index);
             } else {
                 others.push(regex(&parts));
-                other_places.push(place);
+                other_places.push(index);
             }
         }
         let plain = plain.build().map_err(|error| GlobError::of("(all)", error.kind()))?;
@@ -230,10 +230,10 @@ fn regex(parts: &[Part]) -> String {
     out
 }
 
-/// Returns the existing paths that match a glob, sorted; a relative glob is resolved below `folder`. As in a shell, `*`
+/// Returns the existing paths that match a glob, sorted; a relative glob is resolved below `directory`. As in a shell, `*`
 /// does not match `/` here, and only patterns that start with a dot match hidden files.
-pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { folder.to_owned() }];
+pub fn paths(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { directory.to_owned() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         if !is_pattern(part) {
             for path in &mut found {
@@ -242,15 +242,15 @@ pub fn paths(folder: &Path, pattern: &str) -> Vec<PathBuf> {
             continue;
         }
         let mut next = Vec::new();
-        for folder in &found {
+        for directory in &found {
             let here = Path::new(".");
-            let listed = std::fs::read_dir(if folder.as_os_str().is_empty() { here } else { folder });
+            let listed = std::fs::read_dir(if directory.as_os_str().is_empty() { here } else { directory });
             let names = listed.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.file_name());
             let matching = names.filter(|name| {
                 let name = name.to_string_lossy();
                 fnmatch(part, &name) && (!name.starts_with('.') || part.starts_with('.'))
             });
-            next.extend(matching.map(|name| folder.join(name)));
+            next.extend(matching.map(|name| directory.join(name)));
         }
         next.sort();
         found = next;
@@ -343,13 +343,13 @@ mod tests {
 
     #[test]
     fn globs_match_paths_as_in_a_shell() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in ["a/x.sls", "a/y.sls", "b/x.sls", "b/.hidden.sls", "b/z.txt"] {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
         }
-        let root = folder.path().display();
+        let root = directory.path().display();
         for (pattern, names) in [
             ("a/*.sls", &["a/x.sls", "a/y.sls"][..]),
             ("*/x.sls", &["a/x.sls", "b/x.sls"]),
@@ -358,9 +358,9 @@ mod tests {
             ("[ab]/x.???", &["a/x.sls", "b/x.sls"]),
             ("c/*", &[]),
         ] {
-            let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+            let expected: Vec<_> = names.iter().map(|name| directory.path().join(name)).collect();
             assert_eq!(paths(Path::new(""), &format!("{root}/{pattern}")), expected, "{pattern}");
-            assert_eq!(paths(folder.path(), pattern), expected, "{pattern}");
+            assert_eq!(paths(directory.path(), pattern), expected, "{pattern}");
         }
     }
 }

@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn passwords_are_compared_in_every_format() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("users");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
         let sha256 = hex(Digest::Sha256.of("pw"));
         let digest = hex(Digest::Md5.of("fred:realm:pw"));
         let bcrypt = bcrypt::hash("pw", 4).unwrap();
@@ -158,8 +158,8 @@ mod tests {
 
     #[test]
     fn invalid_lines_authenticate_nobody() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("users");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
         std::fs::write(&path, "fred\nann:\n:pw\nbob:$1$x$y\n").unwrap();
         for filetype in ["text", "htpasswd"] {
             let options = map! {"^filename" => path.display().to_string(), "^filetype" => filetype};

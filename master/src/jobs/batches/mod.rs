@@ -82,8 +82,8 @@ impl Batches {
         let mut batch = StoreBatch::new();
         batch.put(TABLE, state.jid.as_str(), msgpack::pack_map(&state.to_map()));
         while all.len() > CAPACITY {
-            let Some(place) = all.values().position(|state| state.ended) else { break };
-            if let Some((jid, _)) = all.shift_remove_index(place) {
+            let Some(index) = all.values().position(|state| state.ended) else { break };
+            if let Some((jid, _)) = all.shift_remove_index(index) {
                 batch.delete(TABLE, jid);
             }
         }

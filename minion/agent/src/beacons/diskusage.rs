@@ -34,16 +34,16 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 impl DiskUsage {
-    fn tell(&self, mounts: &[String], usage: impl Fn(&str) -> Option<f64>) -> Vec<Map> {
-        let mut told = Vec::new();
+    fn events(&self, mounts: &[String], usage: impl Fn(&str) -> Option<f64>) -> Vec<Map> {
+        let mut report = Vec::new();
         for (pattern, most) in &self.0 {
             for mount in mounts.iter().filter(|mount| pattern.is_match(mount).unwrap_or(false)) {
                 if let Some(used) = usage(mount).filter(|used| used >= most) {
-                    told.push(map! {"diskusage" => used, "mount" => mount});
+                    report.push(map! {"diskusage" => used, "mount" => mount});
                 }
             }
         }
-        told
+        report
     }
 }
 
@@ -68,7 +68,7 @@ fn mount_points(table: &str) -> Vec<String> {
 
 impl Beacon for DiskUsage {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        Ok(self.tell(&mount_points(&super::read("/proc/self/mounts")?), usage))
+        Ok(self.events(&mount_points(&super::read("/proc/self/mounts")?), usage))
     }
 }
 
@@ -88,12 +88,12 @@ mod tests {
             (Regex::new(&format!("^(?:{mount})$")).unwrap(), number(mount, most).unwrap())
         };
         let beacon = DiskUsage(settings.own.iter().map(one).collect());
-        let told = beacon.tell(&mounts, |mount| Some(if mount == "/" { 63.0 } else { 94.5 }));
+        let report = beacon.events(&mounts, |mount| Some(if mount == "/" { 63.0 } else { 94.5 }));
         assert_eq!(
-            told,
+            report,
             [map! {"diskusage" => 63.0, "mount" => "/"}, map! {"diskusage" => 94.5, "mount" => "/srv/my data"}]
         );
-        assert!(beacon.tell(&mounts, |_| None).is_empty());
+        assert!(beacon.events(&mounts, |_| None).is_empty());
     }
 
     #[test]
@@ -108,8 +108,8 @@ mod tests {
             (list![map! {"/" => "full"}], "option '/': expected a number, got full"),
             (list![map! {"(" => 5}], "mount point '(': "),
         ] {
-            let told = super::super::tests::wrong("diskusage", &config);
-            assert!(told.starts_with(error), "{told}");
+            let report = super::super::tests::wrong("diskusage", &config);
+            assert!(report.starts_with(error), "{report}");
         }
     }
 }

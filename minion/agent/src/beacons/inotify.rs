@@ -158,15 +158,15 @@ impl File {
 }
 
 impl Files {
-    fn tell(&mut self) -> Result<Vec<Map>, String> {
+    fn events(&mut self) -> Result<Vec<Map>, String> {
         let failed = |error: Errno| format!("watching files failed: {error}");
         if self.notify.is_none() {
             self.watches.clear();
             self.notify = Some(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?);
         }
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         let mut once = HashSet::new();
-        for event in self.events().map_err(failed)? {
+        for event in self.read_events().map_err(failed)? {
             if event.mask.contains(Flags::IN_Q_OVERFLOW) {
                 tracing::warn!(
                     beacon = "inotify",
@@ -177,14 +177,14 @@ impl Files {
             if self.coalesce && !once.insert((event.wd, event.mask, event.cookie, event.name.clone())) {
                 continue;
             }
-            told.extend(self.event(&event));
+            report.extend(self.event(&event));
         }
         self.watch_all();
-        Ok(told)
+        Ok(report)
     }
 
     /// Reads the queued events.
-    fn events(&self) -> nix::Result<Vec<InotifyEvent>> {
+    fn read_events(&self) -> nix::Result<Vec<InotifyEvent>> {
         let mut all = Vec::new();
         let Some(notify) = &self.notify else { return Ok(all) };
         while all.len() < MAX_EVENTS {
@@ -199,8 +199,8 @@ impl Files {
 
     fn event(&mut self, event: &InotifyEvent) -> Option<Map> {
         let watched = self.watches.get(&event.wd)?;
-        let (folder, number) = (watched.path.clone(), watched.file);
-        let path = event.name.as_ref().map_or_else(|| folder.clone(), |name| folder.join(name));
+        let (directory, number) = (watched.path.clone(), watched.file);
+        let path = event.name.as_ref().map_or_else(|| directory.clone(), |name| directory.join(name));
         let file = self.files.get(number)?;
         let kind = event.mask & !Flags::IN_ISDIR;
         let tells = file.mask.intersects(kind) || kind.intersects(Flags::IN_IGNORED | Flags::IN_UNMOUNT);
@@ -221,7 +221,7 @@ impl Files {
             change.push_str("|IN_ISDIR");
         }
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        tells.then(|| map! {"tag" => text(&folder), "path" => text(&path), "change" => change})
+        tells.then(|| map! {"tag" => text(&directory), "path" => text(&path), "change" => change})
     }
 
     /// Adds watches for configured paths that have none.
@@ -252,13 +252,13 @@ impl Files {
             return;
         }
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        let folders: Vec<PathBuf> = entries
+        let directories: Vec<PathBuf> = entries
             .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
             .map(|entry| entry.path())
             .collect();
-        for folder in folders {
-            if !self.files[number].excludes(&folder) {
-                self.watch(&folder, number, true);
+        for directory in directories {
+            if !self.files[number].excludes(&directory) {
+                self.watch(&directory, number, true);
             }
         }
     }
@@ -266,7 +266,7 @@ impl Files {
 
 impl Beacon for Files {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell().inspect_err(|_| self.notify = None)
+        self.events().inspect_err(|_| self.notify = None)
     }
 }
 
@@ -278,10 +278,10 @@ mod tests {
     use super::*;
 
     /// Returns the events of each action, with paths relative to the directory.
-    fn told(options: Map, doings: &[&dyn Fn(&Path)]) -> Vec<Vec<String>> {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("sub")).unwrap();
-        let root = folder.path().display().to_string();
+    fn polled(options: Map, doings: &[&dyn Fn(&Path)]) -> Vec<Vec<String>> {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        let root = directory.path().display().to_string();
         let options: Value = options.into();
         let options =
             brine_value::json::from_json(&brine_value::json::to_json(&options).replace("ROOT", &root)).unwrap();
@@ -291,14 +291,14 @@ mod tests {
             notify: None,
             watches: HashMap::new(),
         };
-        assert!(files.tell().unwrap().is_empty());
+        assert!(files.events().unwrap().is_empty());
         let one = |event: Map| {
             let text = |name: &str| event.get(name).unwrap().to_string().replace(&root, "");
             format!("{} {} {}", text("tag"), text("path"), text("change"))
         };
         let after = |doing: &&dyn Fn(&Path)| {
-            doing(folder.path());
-            files.tell().unwrap().into_iter().map(one).collect()
+            doing(directory.path());
+            files.events().unwrap().into_iter().map(one).collect()
         };
         doings.iter().map(after).collect()
     }
@@ -313,12 +313,12 @@ mod tests {
 
     #[test]
     fn changes_are_reported_with_path_and_kind() {
-        let told = told(
+        let report = polled(
             map! {},
             &[&write("a"), &|root| std::fs::remove_file(root.join("a")).unwrap(), &make("d"), &write("sub/x")],
         );
         assert_eq!(
-            told,
+            report,
             [vec![" /a IN_CREATE", " /a IN_MODIFY"], vec![" /a IN_DELETE"], vec![" /d IN_CREATE|IN_ISDIR"], vec![]]
         );
     }
@@ -328,11 +328,11 @@ mod tests {
         let mask = || list!["close_write"];
         let below = map! {"mask" => mask(), "recurse" => true};
         assert_eq!(
-            told(below, &[&write("sub/x"), &make("new"), &write("new/x")]),
+            polled(below, &[&write("sub/x"), &make("new"), &write("new/x")]),
             [vec!["/sub /sub/x IN_CLOSE_WRITE"], vec![], vec![]]
         );
         let added = map! {"mask" => mask(), "recurse" => true, "auto_add" => true};
-        assert_eq!(told(added, &[&make("new"), &write("new/x")]), [vec![], vec!["/new /new/x IN_CLOSE_WRITE"]]);
+        assert_eq!(polled(added, &[&make("new"), &write("new/x")]), [vec![], vec!["/new /new/x IN_CLOSE_WRITE"]]);
     }
 
     #[test]
@@ -340,19 +340,19 @@ mod tests {
         let exclude = list!["ROOT/sub", "*.swp", map! {"[0-9]$" => map! {"regex" => true}}];
         let options = map! {"mask" => list!["close_write"], "recurse" => true, "exclude" => exclude};
         let doings: [&dyn Fn(&Path); 4] = [&write("sub/x"), &write("a.swp"), &write("a1"), &write("ok")];
-        assert_eq!(told(options, &doings), [vec![], vec![], vec![], vec![" /ok IN_CLOSE_WRITE"]]);
+        assert_eq!(polled(options, &doings), [vec![], vec![], vec![], vec![" /ok IN_CLOSE_WRITE"]]);
     }
 
     #[test]
     fn a_file_that_is_replaced_is_watched_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
         std::fs::write(&path, "").unwrap();
         let one = file(path.to_str().unwrap(), &map! {"mask" => list!["modify"]}.into()).unwrap();
         let mut files = Files { coalesce: false, files: vec![one], notify: None, watches: HashMap::new() };
         let mut changes = || {
-            let told = files.tell().unwrap();
-            told.iter().map(|event| event.get("change").unwrap().to_string()).collect::<Vec<_>>()
+            let report = files.events().unwrap();
+            report.iter().map(|event| event.get("change").unwrap().to_string()).collect::<Vec<_>>()
         };
         assert!(changes().is_empty());
         std::fs::remove_file(&path).unwrap();
@@ -373,8 +373,8 @@ mod tests {
             (files(map! {"exclude" => list![map! {"(" => map! {"regex" => true}}]}), "/x: exclude '('"),
             (files(map! {"mask" => list!["dance"]}), "/x: mask 'dance' is none of access, "),
         ] {
-            let told = wrong("inotify", &config);
-            assert!(told.starts_with(error), "{told}");
+            let report = wrong("inotify", &config);
+            assert!(report.starts_with(error), "{report}");
         }
     }
 }

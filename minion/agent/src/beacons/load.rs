@@ -50,9 +50,9 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 impl Load {
-    fn tell(&mut self, now: [f64; 3]) -> Vec<Map> {
+    fn events(&mut self, now: [f64; 3]) -> Vec<Map> {
         let mut ranges = self.ranges.iter().enumerate().filter_map(|(i, range)| Some((now[i], i, (*range)?)));
-        let told = if self.on_change {
+        let report = if self.on_change {
             let Some(last) = self.last.replace(now).or(self.at_start.then_some(now)) else { return Vec::new() };
             let crosses =
                 |(now, i, (low, high)): (f64, usize, _)| (now > high && last[i] < high) || (now < low && last[i] > low);
@@ -61,7 +61,7 @@ impl Load {
             ranges.any(|(now, _, (low, high))| now < low || now > high)
         };
         let all = || NAMES.into_iter().zip(now).map(|(name, value)| (name.into(), Value::Float(value))).collect();
-        if told { vec![all()] } else { Vec::new() }
+        if report { vec![all()] } else { Vec::new() }
     }
 }
 
@@ -70,7 +70,7 @@ impl Beacon for Load {
         let text = super::read("/proc/loadavg")?;
         let mut numbers = text.split_whitespace().map(str::parse);
         match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Ok(one)), Some(Ok(five)), Some(Ok(fifteen))) => Ok(self.tell([one, five, fifteen])),
+            (Some(Ok(one)), Some(Ok(five)), Some(Ok(fifteen))) => Ok(self.events([one, five, fifteen])),
             _ => Err(format!("parsing /proc/loadavg failed: {text}")),
         }
     }
@@ -93,19 +93,19 @@ mod tests {
     }
 
     /// Returns whether each of these values is reported.
-    fn told(mut load: Load, values: &[f64]) -> Vec<bool> {
-        values.iter().map(|value| !load.tell([*value, 9.0, 9.0]).is_empty()).collect()
+    fn polled(mut load: Load, values: &[f64]) -> Vec<bool> {
+        values.iter().map(|value| !load.events([*value, 9.0, 9.0]).is_empty()).collect()
     }
 
     #[test]
     fn every_value_outside_its_range_or_only_its_crossing_is_reported() {
         let values = [3.0, 1.0, 3.0, 4.0, 0.1, 0.2];
-        assert_eq!(told(load(map! {}), &values), [true, false, true, true, true, true]);
-        assert_eq!(told(load(map! {"on_change" => true}), &values), [false, false, true, false, true, false]);
+        assert_eq!(polled(load(map! {}), &values), [true, false, true, true, true, true]);
+        assert_eq!(polled(load(map! {"on_change" => true}), &values), [false, false, true, false, true, false]);
         let quiet = load(map! {"on_change" => true, "at_start" => false});
-        assert_eq!(told(quiet, &[3.0, 1.0, 3.0]), [false, false, true]);
+        assert_eq!(polled(quiet, &[3.0, 1.0, 3.0]), [false, false, true]);
         let all = map! {"1m" => 3.0, "5m" => 0.1, "15m" => 0.2};
-        assert_eq!(load(map! {}).tell([3.0, 0.1, 0.2]), [all]);
+        assert_eq!(load(map! {}).events([3.0, 0.1, 0.2]), [all]);
     }
 
     #[test]

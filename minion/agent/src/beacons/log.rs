@@ -60,11 +60,11 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 impl Log {
-    fn tell(&mut self) -> std::io::Result<Vec<Map>> {
+    fn events(&mut self) -> std::io::Result<Vec<Map>> {
         let mut file = File::open(&self.file)?;
         let end = file.metadata()?.len();
-        let mut told = std::mem::take(&mut self.errors);
-        let Some(offset) = self.offset.replace(end) else { return Ok(told) };
+        let mut report = std::mem::take(&mut self.errors);
+        let Some(offset) = self.offset.replace(end) else { return Ok(report) };
         // A file that has shrunk was truncated or rotated.
         let offset = if offset > end { 0 } else { offset };
         file.seek(SeekFrom::Start(offset))?;
@@ -81,19 +81,19 @@ impl Log {
             for (tag, regex) in &self.tags {
                 let event = |is: &str, raw, error| map! {"tag" => tag, "match" => is, "raw" => raw, "error" => error};
                 match regex.is_match(line) {
-                    Ok(true) => told.push(event("yes", line, "")),
+                    Ok(true) => report.push(event("yes", line, "")),
                     Ok(false) => {}
-                    Err(_) => told.push(event("no", "", "bad match")),
+                    Err(_) => report.push(event("no", "", "bad match")),
                 }
             }
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
 impl Beacon for Log {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell().map_err(|error| format!("reading {} failed: {error}", self.file.display()))
+        self.events().map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
 
@@ -112,19 +112,20 @@ mod tests {
         writeln!(file, "error: old").unwrap();
         let tags = vec![("bad".into(), Regex::new("^(?:error)").unwrap())];
         let mut log = Log { file: file.path().to_owned(), tags, errors: Vec::new(), offset: None };
-        let raws = |told: Vec<Map>| told.iter().map(|event| event.get("raw").unwrap().to_string()).collect::<Vec<_>>();
-        assert!(log.tell().unwrap().is_empty());
+        let raws =
+            |report: Vec<Map>| report.iter().map(|event| event.get("raw").unwrap().to_string()).collect::<Vec<_>>();
+        assert!(log.events().unwrap().is_empty());
         write!(file, "error: new\nno error\nerror: ha").unwrap();
-        let told = log.tell().unwrap();
-        assert_eq!(told, [map! {"tag" => "bad", "match" => "yes", "raw" => "error: new", "error" => ""}]);
-        assert!(log.tell().unwrap().is_empty());
+        let report = log.events().unwrap();
+        assert_eq!(report, [map! {"tag" => "bad", "match" => "yes", "raw" => "error: new", "error" => ""}]);
+        assert!(log.events().unwrap().is_empty());
         writeln!(file, "lf").unwrap();
-        assert_eq!(raws(log.tell().unwrap()), ["error: half"]);
+        assert_eq!(raws(log.events().unwrap()), ["error: half"]);
         // Rotated: the new file is read from its start.
         std::fs::write(file.path(), "error: anew\n").unwrap();
-        assert_eq!(raws(log.tell().unwrap()), ["error: anew"]);
+        assert_eq!(raws(log.events().unwrap()), ["error: anew"]);
         drop(file);
-        assert!(log.tell().is_err());
+        assert!(log.events().is_err());
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn kilobytes(info: &str, name: &str) -> Option<u64> {
 }
 
 impl Usage {
-    fn tell(&self, info: &str) -> Result<Vec<Map>, String> {
+    fn events(&self, info: &str) -> Result<Vec<Map>, String> {
         let used = (self.of)(info).ok_or("parsing /proc/meminfo failed: a field is missing")?;
         Ok(if used >= self.most { vec![map! {self.field => used}] } else { Vec::new() })
     }
@@ -53,7 +53,7 @@ impl Usage {
 
 impl Beacon for Usage {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell(&super::read("/proc/meminfo")?)
+        self.events(&super::read("/proc/meminfo")?)
     }
 }
 
@@ -69,22 +69,22 @@ mod tests {
 
     #[test]
     fn usage_is_reported_from_a_limit_on() {
-        for (most, told) in [(37, true), (38, false)] {
+        for (most, report) in [(37, true), (38, false)] {
             let usage = Usage {
                 field: "memusage",
                 most: most.into(),
                 of: |info| Some(percent(1000 - kilobytes(info, "MemAvailable")?, kilobytes(info, "MemTotal")?)),
             };
-            assert_eq!(usage.tell(INFO).unwrap(), if told { vec![map! {"memusage" => 37.0}] } else { vec![] });
-            assert!(usage.tell("").is_err());
+            assert_eq!(usage.events(INFO).unwrap(), if report { vec![map! {"memusage" => 37.0}] } else { vec![] });
+            assert!(usage.events("").is_err());
         }
     }
 
     #[test]
     fn memory_and_swap_of_this_host_are_read() {
-        for (name, limit, told) in [("memusage", "0%", 1), ("swapusage", "0%", 1), ("memusage", "101%", 0)] {
+        for (name, limit, report) in [("memusage", "0%", 1), ("swapusage", "0%", 1), ("memusage", "101%", 0)] {
             let events = poll_once(name, &list![map! {"percent" => limit}]).unwrap();
-            assert_eq!(events.len(), told, "{name}");
+            assert_eq!(events.len(), report, "{name}");
             for event in events {
                 assert!((0.0..=100.0).contains(&event.get(name).unwrap().as_f64().unwrap()));
             }

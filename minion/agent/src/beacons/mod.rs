@@ -211,9 +211,9 @@ impl Poller {
             let tag = |rest: &str| format!("salt/beacon/{}/{name}/{rest}", minion.id);
             let event = |tag: String, data: Map| map! {"tag" => tag, "data" => data, "beacon_name" => &settings.module};
             match beacon.poll(&Moment { context: &self.context, now }) {
-                Ok(told) => {
+                Ok(report) => {
                     started.error = None;
-                    events.extend(told.into_iter().map(|mut data| {
+                    events.extend(report.into_iter().map(|mut data| {
                         let rest = data.shift_remove("tag").map(|rest| rest.to_string()).unwrap_or_default();
                         data.entry("id".into()).or_insert_with(|| minion.id.as_str().into());
                         Value::from(event(tag(&rest), data))
@@ -226,9 +226,9 @@ impl Poller {
                 }
                 Err(error) if started.error.as_ref() != Some(&error) => {
                     tracing::error!(beacon = name, error, "polling a beacon failed");
-                    let mut told = event(tag(""), map! {"id" => &minion.id, "_error" => &error});
-                    told.insert("error".into(), error.as_str().into());
-                    events.push(told.into());
+                    let mut report = event(tag(""), map! {"id" => &minion.id, "_error" => &error});
+                    report.insert("error".into(), error.as_str().into());
+                    events.push(report.into());
                     started.error = Some(error);
                 }
                 Err(_) => {}

@@ -79,14 +79,14 @@ fn counters(table: &str, name: &str) -> Option<[u64; 8]> {
 }
 
 impl NetworkInfo {
-    fn tell(&self, table: &str) -> Vec<Map> {
+    fn events(&self, table: &str) -> Vec<Map> {
         let one = |interface: &Interface| {
             let counters = counters(table, &interface.name)?;
-            let told = counters.iter().zip(interface.values).any(|(counter, value)| {
+            let report = counters.iter().zip(interface.values).any(|(counter, value)| {
                 value.is_some_and(|value| if interface.above { *counter > value } else { *counter == value })
             });
             let all = || COUNTERS.iter().zip(counters).map(|((name, _), counter)| ((*name).into(), counter.into()));
-            told.then(|| map! {"interface" => &interface.name, "network_info" => all().collect::<Map>()})
+            report.then(|| map! {"interface" => &interface.name, "network_info" => all().collect::<Map>()})
         };
         self.0.iter().filter_map(one).collect()
     }
@@ -94,7 +94,7 @@ impl NetworkInfo {
 
 impl Beacon for NetworkInfo {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        Ok(self.tell(&super::read("/proc/net/dev")?))
+        Ok(self.events(&super::read("/proc/net/dev")?))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn counters_are_reported_when_they_reach_or_exceed_a_value() {
-        for (above, values, told) in [
+        for (above, values, report) in [
             (false, [Some(20), None, None, None, None, None, None, None], true),
             (false, [Some(19), None, None, None, None, None, None, None], false),
             (true, [Some(19), None, None, None, None, None, None, None], true),
@@ -123,7 +123,7 @@ mod tests {
                 "errin" => 3, "errout" => 6, "dropin" => 4, "dropout" => 7,
             };
             let event = map! {"interface" => "lo", "network_info" => all};
-            assert_eq!(beacon.tell(TABLE), if told { vec![event] } else { vec![] }, "{values:?}");
+            assert_eq!(beacon.events(TABLE), if report { vec![event] } else { vec![] }, "{values:?}");
         }
         assert_eq!(counters(TABLE, "eth"), None);
     }

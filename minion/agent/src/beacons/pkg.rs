@@ -41,7 +41,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 
 impl Packages {
     /// Returns the event of a package whose status has changed since the last poll.
-    fn tell(&mut self, name: &str, installed: &str, newer: &str) -> Option<Map> {
+    fn events(&mut self, name: &str, installed: &str, newer: &str) -> Option<Map> {
         let (status, version) = match (installed, newer) {
             ("", _) => ("not-installed", Value::Nil),
             (installed, "") => ("installed", installed.into()),
@@ -58,13 +58,13 @@ impl Beacon for Packages {
         if self.refresh {
             ask("pkg.refresh_db", Args::default())?;
         }
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         for name in self.names.clone() {
             let of = |fun| ask(fun, Args::positional([name.as_str().into()])).map(|version| version.to_string());
             let (installed, newer) = (of("pkg.version")?, of("pkg.latest_version")?);
-            told.extend(self.tell(&name, &installed, &newer));
+            report.extend(self.events(&name, &installed, &newer));
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn changes_since_the_last_poll_are_reported() {
         let mut packages = Packages { names: vec![], refresh: false, last: HashMap::new() };
-        for (installed, newer, told) in [
+        for (installed, newer, report) in [
             ("1.0", "", None),
             ("1.0", "", None),
             ("1.0", "1.1", Some(("upgrade", Value::from("1.1")))),
@@ -87,8 +87,8 @@ mod tests {
             ("", "1.2", Some(("not-installed", Value::Nil))),
         ] {
             let expected =
-                told.map(|(status, version)| map! {"pkg" => "zsh", "version" => version, "status" => status});
-            assert_eq!(packages.tell("zsh", installed, newer), expected);
+                report.map(|(status, version)| map! {"pkg" => "zsh", "version" => version, "status" => status});
+            assert_eq!(packages.events("zsh", installed, newer), expected);
         }
     }
 

@@ -47,7 +47,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 impl Ps {
-    fn tell(&self, running: &HashSet<String>) -> Vec<Map> {
+    fn events(&self, running: &HashSet<String>) -> Vec<Map> {
         let one = |(name, wanted): &(String, Reported)| {
             let name = name.as_str();
             match (wanted, running.contains(name)) {
@@ -68,14 +68,14 @@ fn names() -> Result<HashSet<String>, String> {
 }
 
 /// Returns the name of a process: the kernel's or, where that is truncated, the file name of the program.
-pub(super) fn name(folder: &Path) -> Option<String> {
-    folder.file_name()?.to_str()?.parse::<u32>().ok()?;
+pub(super) fn name(directory: &Path) -> Option<String> {
+    directory.file_name()?.to_str()?.parse::<u32>().ok()?;
     // The process may have ended.
-    let name = std::fs::read_to_string(folder.join("comm")).ok()?.trim_end_matches('\n').to_owned();
+    let name = std::fs::read_to_string(directory.join("comm")).ok()?.trim_end_matches('\n').to_owned();
     if name.len() < COMM_LEN {
         return Some(name);
     }
-    let line = std::fs::read(folder.join("cmdline")).unwrap_or_default();
+    let line = std::fs::read(directory.join("cmdline")).unwrap_or_default();
     let program = line.split(|byte| *byte == 0).next().unwrap_or_default();
     let program = String::from_utf8_lossy(program);
     let program = program.rsplit('/').next().unwrap_or_default();
@@ -84,7 +84,7 @@ pub(super) fn name(folder: &Path) -> Option<String> {
 
 impl Beacon for Ps {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        Ok(self.tell(&names()?))
+        Ok(self.events(&names()?))
     }
 }
 
@@ -105,18 +105,18 @@ mod tests {
             ("c".into(), Reported::Missing),
         ]);
         let running = HashSet::from(["a".to_owned()]);
-        assert_eq!(ps.tell(&running), [map! {"a" => "Running"}, map! {"b" => "Stopped"}, map! {"c" => false}]);
+        assert_eq!(ps.events(&running), [map! {"a" => "Running"}, map! {"b" => "Stopped"}, map! {"c" => false}]);
     }
 
     #[test]
     fn long_process_names_are_not_truncated() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (comm, line, whole) in [
             ("sh\n", &b"/bin/other\0-c"[..], "sh"),
             ("a-very-long-nam\n", &b"/usr/bin/a-very-long-name\0-x"[..], "a-very-long-name"),
             ("a-very-long-nam\n", &b"python3\0x"[..], "a-very-long-nam"),
         ] {
-            let process = folder.path().join("17");
+            let process = directory.path().join("17");
             std::fs::create_dir_all(&process).unwrap();
             std::fs::write(process.join("comm"), comm).unwrap();
             std::fs::write(process.join("cmdline"), line).unwrap();

@@ -90,11 +90,11 @@ impl Service {
             }
             self.since = Some(now);
         }
-        let told = self.since.is_some_and(|since| now - since > self.delay);
-        if told {
+        let report = self.since.is_some_and(|since| now - since > self.delay);
+        if report {
             self.since = None;
         }
-        told
+        report
     }
 
     fn event(&self, running: bool) -> Map {
@@ -109,15 +109,15 @@ impl Service {
 impl Beacon for Services {
     fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         let now = moment.now.timestamp().as_second();
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         for service in &mut self.0 {
             let status = moment.context.call("service.status", Args::positional([service.name.as_str().into()]));
             let running = status.map_err(|error| error.to_string())?.is_truthy();
             if service.is_reported(running, now) {
-                told.push(service.event(running));
+                report.push(service.event(running));
             }
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn services_are_reported_always_or_after_a_lasting_change() {
         let (up, down) = (true, false);
-        for (what, mut service, seen, told) in [
+        for (what, mut service, seen, report) in [
             ("always", service(), vec![(up, 1), (up, 2)], [true, true].as_slice()),
             (
                 "changes",
@@ -167,7 +167,7 @@ mod tests {
             ("only down", Service { only: Some(false), ..service() }, vec![(up, 1), (down, 2)], &[false, true]),
         ] {
             let all: Vec<bool> = seen.into_iter().map(|(running, now)| service.is_reported(running, now)).collect();
-            assert_eq!(all, told, "{what}");
+            assert_eq!(all, report, "{what}");
         }
     }
 

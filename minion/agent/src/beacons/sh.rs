@@ -59,29 +59,29 @@ fn start(_settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 /// Returns whether strace is in the `PATH`.
 pub(super) fn is_available() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join("strace").is_file())
+    std::env::split_paths(&path).any(|directory| directory.join("strace").is_file())
 }
 
 /// Returns the PIDs and users of processes whose command line is that of an interactive shell.
 fn shells(proc: &Path, known: &str) -> Vec<(u32, String)> {
     let known: Vec<&str> = known.lines().filter(|line| line.starts_with('/')).collect();
-    let one = |folder: &Path| {
-        let pid = folder.file_name()?.to_str()?.parse().ok()?;
-        let line = std::fs::read(folder.join("cmdline")).ok()?;
+    let one = |directory: &Path| {
+        let pid = directory.file_name()?.to_str()?.parse().ok()?;
+        let line = std::fs::read(directory.join("cmdline")).ok()?;
         let line: Vec<&[u8]> = line.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
         let [word] = line[..] else { return None };
         let word = String::from_utf8_lossy(word);
         let name = word.trim_start_matches('-');
         let is = |shell: &&str| **shell == *name || shell.rsplit('/').next() == Some(name);
-        known.iter().any(is).then(|| Some((pid, owner(folder)?)))?
+        known.iter().any(is).then(|| Some((pid, owner(directory)?)))?
     };
     let entries = std::fs::read_dir(proc).into_iter().flatten().flatten();
     entries.filter_map(|entry| one(&entry.path())).collect()
 }
 
-fn owner(folder: &Path) -> Option<String> {
+fn owner(directory: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    let uid = std::fs::metadata(folder).ok()?.uid();
+    let uid = std::fs::metadata(directory).ok()?.uid();
     let name = User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name);
     Some(name.unwrap_or_else(|| uid.to_string()))
 }
@@ -120,13 +120,13 @@ impl Beacon for Shells {
                 place.insert(trace(pid, user)?);
             }
         }
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         self.0.retain(|pid, traced| {
             let ended = traced.strace.try_wait().map_or(true, |ended| ended.is_some());
-            told.extend(traced.lines.try_iter().filter_map(|line| command(&line, *pid, &traced.user)));
+            report.extend(traced.lines.try_iter().filter_map(|line| command(&line, *pid, &traced.user)));
             !ended
         });
-        Ok(told)
+        Ok(report)
     }
 }
 
@@ -152,15 +152,15 @@ mod tests {
 
     #[test]
     fn login_shells_are_found_by_their_command_lines() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (pid, line) in
             [("1", &b"-bash\0"[..]), ("2", b"/bin/bash\0"), ("3", b"bash\0-c\0x\0"), ("4", b"vi\0"), ("5", b"")]
         {
-            std::fs::create_dir(folder.path().join(pid)).unwrap();
-            std::fs::write(folder.path().join(pid).join("cmdline"), line).unwrap();
+            std::fs::create_dir(directory.path().join(pid)).unwrap();
+            std::fs::write(directory.path().join(pid).join("cmdline"), line).unwrap();
         }
         let mut found: Vec<u32> =
-            shells(folder.path(), "# shells\n/bin/sh\n/bin/bash\n").into_iter().map(|(pid, _)| pid).collect();
+            shells(directory.path(), "# shells\n/bin/sh\n/bin/bash\n").into_iter().map(|(pid, _)| pid).collect();
         found.sort_unstable();
         assert_eq!(found, [1, 2]);
     }

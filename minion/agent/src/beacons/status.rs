@@ -74,7 +74,7 @@ fn known(data: &Value) -> String {
 
 impl Beacon for Status {
     fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let mut told = Map::new();
+        let mut report = Map::new();
         for (function, items) in &self.0 {
             let data = match moment.context.call(&format!("status.{function}"), Args::default()) {
                 Ok(data) => parts(data, items),
@@ -84,10 +84,10 @@ impl Beacon for Status {
                 }
                 Err(error) => return Err(error.to_string()),
             };
-            told.insert(function.as_str().into(), data);
+            report.insert(function.as_str().into(), data);
         }
         let tag = moment.now.timestamp().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string();
-        Ok(vec![map! {"tag" => tag, "data" => told}])
+        Ok(vec![map! {"tag" => tag, "data" => report}])
     }
 }
 
@@ -119,10 +119,10 @@ mod tests {
             (list![], DEFAULT.to_vec()),
             (list![map! {"time" => list!["all"]}, map! {"loadavg" => list!["1-min"]}], vec!["time", "loadavg"]),
         ] {
-            let told = poll_once("status", &config).unwrap();
-            let data = told[0].get("data").unwrap().as_map().unwrap();
+            let report = poll_once("status", &config).unwrap();
+            let data = report[0].get("data").unwrap().as_map().unwrap();
             assert_eq!(data.keys().map(|name| name.as_str().unwrap()).collect::<Vec<_>>(), names);
-            assert!(told[0].get("tag").unwrap().as_str().unwrap().parse::<jiff::civil::DateTime>().is_ok());
+            assert!(report[0].get("tag").unwrap().as_str().unwrap().parse::<jiff::civil::DateTime>().is_ok());
         }
         assert_eq!(wrong("status", &list![map! {"dance" => list!["all"]}]), "unknown function status.dance");
     }

@@ -138,7 +138,7 @@ impl Logins {
         named.or_else(member).is_some_and(|who| in_time(who.times.as_ref()))
     }
 
-    fn tell(&mut self, now: &Zoned) -> std::io::Result<Vec<Map>> {
+    fn events(&mut self, now: &Zoned) -> std::io::Result<Vec<Map>> {
         let mut file = File::open(&self.file)?;
         let end = file.metadata()?.len();
         let end = end - end % SIZE;
@@ -149,7 +149,7 @@ impl Logins {
         let mut bytes = Vec::new();
         file.take(AT_ONCE.min(end - offset)).read_to_end(&mut bytes)?;
         self.offset = Some(offset + bytes.len() as u64);
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         for entry in bytes.chunks_exact(SIZE as usize) {
             let mut event = read(entry);
             if self.has_actions {
@@ -157,10 +157,10 @@ impl Logins {
             }
             let user = event.get("user").map(ToString::to_string).unwrap_or_default();
             if self.wants(&user, now.datetime(), |group| is_member(&user, group)) {
-                told.push(event);
+                report.push(event);
             }
         }
-        Ok(told)
+        Ok(report)
     }
 
     fn add_action(&mut self, event: &mut Map) {
@@ -215,7 +215,7 @@ fn is_member(user: &str, group: &str) -> bool {
 
 impl Beacon for Logins {
     fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.tell(moment.now).map_err(|error| format!("reading {} failed: {error}", self.file.display()))
+        self.events(moment.now).map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
 
@@ -270,31 +270,31 @@ mod tests {
         file.write_all(&entry(LOGIN, "pts/1", "old")).unwrap();
         let mut logins = Logins { file: file.path().to_owned(), ..logins(&list![]).unwrap() };
         let now = brine_clock::now();
-        assert!(logins.tell(&now).unwrap().is_empty());
+        assert!(logins.events(&now).unwrap().is_empty());
         let rest = entry(LOGOUT, "pts/3", "");
         file.write_all(&entry(LOGIN, "pts/3", "ada")).unwrap();
         file.write_all(&rest[..100]).unwrap();
-        let told = logins.tell(&now).unwrap();
+        let report = logins.events(&now).unwrap();
         let expected = map! {
             "type" => 7, "PID" => 4242, "line" => "pts/3", "inittab" => "ts/3", "user" => "ada",
             "hostname" => "10.0.0.1", "exit_status" => 0, "session" => 0, "time" => 7, "addr" => 1_700_000_000,
             "action" => "login",
         };
-        assert_eq!(told, [expected]);
+        assert_eq!(report, [expected]);
         file.write_all(&rest[100..]).unwrap();
-        let told = logins.tell(&now).unwrap();
+        let report = logins.events(&now).unwrap();
         assert_eq!(
-            (told.len(), told[0].get("action"), told[0].get("user")),
+            (report.len(), report[0].get("action"), report[0].get("user")),
             (1, Some(&"logout".into()), Some(&"ada".into()))
         );
-        assert!(logins.tell(&now).unwrap().is_empty());
+        assert!(logins.events(&now).unwrap().is_empty());
     }
 
     #[test]
     fn logins_are_reported_by_user_group_and_time() {
         let range = |start: &str, end: &str| map! {"time_range" => map! {"start" => start, "end" => end}};
         let now: DateTime = "2026-11-21T12:00:00".parse().unwrap();
-        for (config, user, told) in [
+        for (config, user, report) in [
             (list![], "ada", true),
             (list![map! {"users" => map! {"ada" => Value::Nil}}], "ada", true),
             (list![map! {"users" => map! {"ada" => Value::Nil}}], "bob", false),
@@ -310,7 +310,7 @@ mod tests {
             ),
         ] {
             let logins = logins(&config).unwrap();
-            assert_eq!(logins.wants(user, now, |group| group == "wheel"), told, "{config} {user}");
+            assert_eq!(logins.wants(user, now, |group| group == "wheel"), report, "{config} {user}");
         }
         assert!(is_member("root", "root"));
         assert!(!is_member("root", "no-such-group"));

@@ -89,7 +89,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
         "save_schedule" => {
             let written = write(minion, schedule.own());
-            let fields = map! {"complete" => told(written)};
+            let fields = map! {"complete" => is_written(written)};
             return Answer { reply: Some(("/salt/minion/minion_schedule_saved".into(), fields)), run: None };
         }
         "list" => {
@@ -131,7 +131,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
     };
     if changed && data.get("persist").is_some_and(Value::is_truthy) {
-        told(write(minion, schedule.own()));
+        is_written(write(minion, schedule.own()));
     }
     complete(tag, "schedule", schedule.shown(&pillar).into())
 }
@@ -142,7 +142,7 @@ fn complete(tag: &str, field: &str, value: Value) -> Answer {
 }
 
 /// Whether a schedule was written; a failure is logged.
-fn told(written: Result<(), String>) -> bool {
+fn is_written(written: Result<(), String>) -> bool {
     if let Err(error) = &written {
         tracing::error!(error, "saving the schedule failed");
     }
@@ -238,11 +238,11 @@ mod tests {
 
     #[test]
     fn a_change_is_saved_on_request() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mut minion = testing::minion(&[]);
         let inner = Arc::get_mut(&mut minion).unwrap();
         let mut config = (*inner.config).clone();
-        config.config_dir = folder.path().to_owned();
+        config.config_dir = directory.path().to_owned();
         inner.config = Arc::new(config);
         let job = map! {"function" => "test.ping", "seconds" => 60};
         answer(&minion, &map! {"func" => "add", "schedule" => map! {"a" => job.clone()}});

@@ -155,27 +155,27 @@ mod tests {
         let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, bus });
         brine_schedule::start(&host, job(options));
         assert_eq!(with_schedule(&minion, |_, around| (around.running)("mine")), 1);
-        let mut told = events.recv().await.unwrap().data();
+        let mut report = events.recv().await.unwrap().data();
         assert!(minion.jobs.lock().is_empty());
-        told.retain(|name, _| !matches!(name.as_str(), Some("_seq" | "_stamp" | "pid")));
-        told
+        report.retain(|name, _| !matches!(name.as_str(), Some("_seq" | "_stamp" | "pid")));
+        report
     }
 
     #[tokio::test]
     async fn a_job_runs_and_its_return_is_published() {
         let options = map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}};
-        let mut told = ran(options).await;
+        let mut report = ran(options).await;
         // `test.arg` returns every keyword, also those of the publish.
-        told.shift_remove("return");
+        report.shift_remove("return");
         let expected = map! {
             "fun" => "test.arg", "fun_args" => list![1, map! {"a" => 2}], "retcode" => 0, "success" => true,
             "cmd" => "_return", "jid" => "req", "id" => "test-minion", "schedule" => "mine",
         };
-        assert_eq!(told, expected);
-        let told = ran(map! {"function" => "no.such", "return_job" => "nocache"}).await;
+        assert_eq!(report, expected);
+        let report = ran(map! {"function" => "no.such", "return_job" => "nocache"}).await;
         let (value, retcode) = ("'no.such' is not available.", FAILED);
-        assert_eq!((told.get("return"), told.get("retcode")), (Some(&value.into()), Some(&retcode.into())));
-        assert_eq!((told.get("jid"), told.get("success")), (Some(&"nocache".into()), Some(&false.into())));
+        assert_eq!((report.get("return"), report.get("retcode")), (Some(&value.into()), Some(&retcode.into())));
+        assert_eq!((report.get("jid"), report.get("success")), (Some(&"nocache".into()), Some(&false.into())));
     }
 
     /// A minion with these options and the default schedule.

@@ -17,7 +17,7 @@ pub(super) fn grains() -> Map {
         "pid" => std::process::id(),
         "username" => User::from_uid(uid).ok().flatten().map(|user| user.name),
         "groupname" => Group::from_gid(gid).ok().flatten().map(|group| group.name),
-        "cwd" => env::current_dir().ok().map(|folder| folder.display().to_string()),
+        "cwd" => env::current_dir().ok().map(|directory| directory.display().to_string()),
         "shell" => env::var("SHELL").unwrap_or_else(|_| "/bin/sh".into()),
         "ps" => "ps -efHww",
         "systempath" => path.split(':').collect::<Value>(),
@@ -30,8 +30,9 @@ pub(super) fn grains() -> Map {
 /// Returns the version of this host's `python3`, with which templates name packages; without one, the version that Salt
 /// bundles.
 pub(super) fn python_version() -> Value {
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let mut found = env::split_paths(&folders).filter_map(|folder| folder.join("python3").canonicalize().ok());
+    let directories = env::var_os("PATH").unwrap_or_default();
+    let mut found =
+        env::split_paths(&directories).filter_map(|directory| directory.join("python3").canonicalize().ok());
     let minor = found.find_map(|path| path.file_name()?.to_str()?.strip_prefix("python3.")?.parse().ok());
     list![3, minor.unwrap_or(11), 0, "final", 0]
 }

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn grains_set_by_hand_win() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("grains"), "os: Plan9\nroles: [web]\nboth: file\n").unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("grains"), "os: Plan9\nroles: [web]\nboth: file\n").unwrap();
         let config = MinionConfig {
-            config_dir: folder.path().to_owned(),
+            config_dir: directory.path().to_owned(),
             grains: map! {"both" => "config", "id" => "mine"},
             ..MinionConfig::default()
         };
@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn an_invalid_grains_file_does_not_affect_other_grains() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for text in ["a: b: c", "- list", "\tx", ""] {
-            std::fs::write(folder.path().join("grains"), text).unwrap();
-            assert_eq!(own_grains(&folder.path().join("grains")), Map::new(), "{text}");
+            std::fs::write(directory.path().join("grains"), text).unwrap();
+            assert_eq!(own_grains(&directory.path().join("grains")), Map::new(), "{text}");
         }
     }
 

@@ -146,9 +146,9 @@ fn init() -> &'static str {
 /// Returns systemd's version, from the name of its library: `libsystemd-shared-252.so`.
 fn systemd_version() -> Option<String> {
     let arch = std::env::consts::ARCH;
-    let folders =
+    let directories =
         [format!("/usr/lib/{arch}-linux-gnu/systemd"), "/usr/lib/systemd".into(), "/usr/lib64/systemd".into()];
-    let names = folders.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+    let names = directories.iter().filter_map(|directory| std::fs::read_dir(directory).ok()).flatten().flatten();
     names.map(|entry| entry.file_name().to_string_lossy().into_owned()).find_map(|name| {
         let version = name.strip_prefix("libsystemd-shared-")?.strip_suffix(".so")?;
         Some(version.split(['.', '-']).next()?.to_owned())

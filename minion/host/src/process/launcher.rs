@@ -79,8 +79,8 @@ pub(super) fn for_user(command: Command, user: &User, clean_env: bool) -> io::Re
     let mut launcher = Command::new(SELF);
     launcher.arg0(NAME).arg(&user.name).arg(command.get_program()).args(command.get_args());
     launcher.env_clear().envs(env.into_iter().map(|(name, value)| (prefixed(&name), value)));
-    if let Some(folder) = command.get_current_dir() {
-        launcher.current_dir(folder);
+    if let Some(directory) = command.get_current_dir() {
+        launcher.current_dir(directory);
     }
     Ok(launcher)
 }

@@ -111,25 +111,25 @@ pub fn fetch_unless(
         rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
     };
     let agent = agent_with(ca_bundle, trust_anyone)?;
-    let told = |error: ureq::Error| match error {
+    let report = |error: ureq::Error| match error {
         ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
-        error => format!("Error: {} reading {}", told(&error), path()),
+        error => format!("Error: {} reading {}", error_message(&error), path()),
     };
     let mut request = agent.get(url);
     if let Some(etag) = etag {
         request = request.header("If-None-Match", etag);
     }
-    let mut response = request.call().map_err(told)?;
+    let mut response = request.call().map_err(report)?;
     if etag.is_some() && response.status() == 304 {
         return Ok(None);
     }
     let etag = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(told)?;
+    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(report)?;
     Ok(Some(Fetched { body, etag }))
 }
 
 /// Returns the message of an error; that of the system if there is one.
-pub fn told(error: &ureq::Error) -> String {
+pub fn error_message(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => match error.raw_os_error() {
             Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn servers_are_trusted_by_their_authority() {
-        let folder = tempfile::tempdir().unwrap();
-        let bundle = folder.path().join("ca.pem");
+        let directory = tempfile::tempdir().unwrap();
+        let bundle = directory.path().join("ca.pem");
         std::fs::write(&bundle, AUTHORITY).unwrap();
         let url = format!("https://localhost:{}/", sealed_server().port());
         let with = |ca_bundle: Option<&PathBuf>, trust_anyone| {
@@ -267,18 +267,19 @@ mod tests {
         };
         assert_eq!(with(Some(&bundle), false).unwrap(), "ok");
         assert_eq!(with(None, true).unwrap(), "ok");
-        let told = with(None, false).unwrap_err().to_string();
-        assert!(told.contains("UnknownIssuer"), "{told}");
+        let report = with(None, false).unwrap_err().to_string();
+        assert!(report.contains("UnknownIssuer"), "{report}");
     }
 
     #[test]
     fn a_bundle_without_certificates_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let empty = folder.path().join("empty.pem");
+        let directory = tempfile::tempdir().unwrap();
+        let empty = directory.path().join("empty.pem");
         std::fs::write(&empty, "no certificate\n").unwrap();
-        for path in [empty, folder.path().join("nope.pem")] {
-            let told = agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
-            assert!(told.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{told}");
+        for path in [empty, directory.path().join("nope.pem")] {
+            let report =
+                agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
+            assert!(report.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{report}");
         }
     }
 

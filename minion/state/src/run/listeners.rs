@@ -22,8 +22,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 }
                 continue;
             }
-            let changed = |place: &usize| {
-                self.done.get(place).and_then(|result| result.get("changes")).is_some_and(Value::is_truthy)
+            let changed = |index: &usize| {
+                self.done.get(index).and_then(|result| result.get("changes")).is_some_and(Value::is_truthy)
             };
             if !heard.iter().any(changed) {
                 continue;
@@ -32,8 +32,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             if who.is_empty() {
                 errors.extend([listen_error(&listener.listener)]);
             }
-            for place in who {
-                let mut chunk = acting(&self.low.chunks[place]);
+            for index in who {
+                let mut chunk = acting(&self.low.chunks[index]);
                 chunk.id = format!("listener_{}", chunk.id);
                 acting_chunks.entry(chunk.tag()).or_insert(chunk);
             }

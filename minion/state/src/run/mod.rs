@@ -60,7 +60,7 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
         // Parallel states run to their end also after an error.
         let ended = run.join_all();
         let done = std::mem::take(&mut run.done).into_iter();
-        let mut results: Map = done.map(|(place, result)| (low.chunks[place].tag().into(), result.into())).collect();
+        let mut results: Map = done.map(|(index, result)| (low.chunks[index].tag().into(), result.into())).collect();
         results.extend(run.more);
         (results, ran.and(ended.map(|_| ())))
     });
@@ -110,18 +110,18 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 
     /// Handles the end of a state. Returns whether its failure ends the run.
-    fn ended(&self, place: usize) -> bool {
-        let Some(result) = self.done.get(&place) else { return false };
-        let chunk = &self.low.chunks[place];
+    fn ended(&self, index: usize) -> bool {
+        let Some(result) = self.done.get(&index) else { return false };
+        let chunk = &self.low.chunks[index];
         self.fire(chunk, result);
         self.ends_run(chunk, result)
     }
 
     /// Waits for a parallel state. Returns whether its failure ends the run.
-    fn join(&mut self, place: usize) -> Result<bool, CallError> {
-        let Some(result) = self.parallel.join(place) else { return Ok(false) };
-        self.done.insert(place, result?);
-        Ok(self.ended(place))
+    fn join(&mut self, index: usize) -> Result<bool, CallError> {
+        let Some(result) = self.parallel.join(index) else { return Ok(false) };
+        self.done.insert(index, result?);
+        Ok(self.ended(index))
     }
 
     fn join_all(&mut self) -> Result<bool, CallError> {
@@ -133,9 +133,9 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 
     /// Runs a state whose requisites are met: here, or on its own thread.
-    fn call(&mut self, place: usize) -> Result<Option<Map>, CallError> {
-        let chunk = &self.low.chunks[place];
-        if let Some(together) = self.together(place) {
+    fn call(&mut self, index: usize) -> Result<Option<Map>, CallError> {
+        let chunk = &self.low.chunks[index];
+        if let Some(together) = self.together(index) {
             return self.caller.call(&together).map(Some);
         }
         if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
@@ -146,24 +146,24 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             self.join(oldest)?;
         }
         // Reserves its position among the results.
-        self.done.insert(place, Map::new());
+        self.done.insert(index, Map::new());
         let number = self.caller.next_number();
         let Caller { context, settings, chunks, .. } = self.caller;
-        self.parallel.start(place, chunk, Caller { context, settings, chunks, number });
+        self.parallel.start(index, chunk, Caller { context, settings, chunks, number });
         Ok(None)
     }
 
     /// Returns the chunk merged with all that can be aggregated with it now; `None` if there are none.
-    fn together(&mut self, place: usize) -> Option<Chunk> {
-        let chunk = &self.low.chunks[place];
+    fn together(&mut self, index: usize) -> Option<Chunk> {
+        let chunk = &self.low.chunks[index];
         let aggregate = self.caller.context.minion.rooms.aggregate_of(&chunk.state)?;
-        if !self.may_aggregate(chunk) || self.aggregated.contains(&place) {
+        if !self.may_aggregate(chunk) || self.aggregated.contains(&index) {
             return None;
         }
         let waits = |step: &&Step| {
             let other = &self.low.chunks[step.chunk];
             !step.check
-                && step.chunk != place
+                && step.chunk != index
                 && other.state == chunk.state
                 && !self.done.contains_key(&step.chunk)
                 && !self.aggregated.contains(&step.chunk)
@@ -177,7 +177,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         let mut together = chunk.clone();
         let taken: Vec<usize> =
             places.into_iter().filter(|other| aggregate(&mut together, &self.low.chunks[*other])).collect();
-        self.aggregated.insert(place);
+        self.aggregated.insert(index);
         self.aggregated.extend(&taken);
         (!taken.is_empty()).then_some(together)
     }

@@ -24,8 +24,8 @@ fn results_of_states_are_published_to_the_master() {
         let context = testing::context_of(testing::minion_with(&[("t.sls", sls)], std::sync::Arc::clone(&master) as _));
         context.call("state.apply", Args { positional: vec!["t".into()], keyword }).unwrap();
         let events = master.fired.lock();
-        let told: Vec<String> = events.iter().map(|event| event.tag.replace(&context.job.jid, "J")).collect();
-        assert_eq!(told, tags);
+        let report: Vec<String> = events.iter().map(|event| event.tag.replace(&context.job.jid, "J")).collect();
+        assert_eq!(report, tags);
         for event in events.iter() {
             assert_eq!(event.beside, Some(map! {"jid" => &context.job.jid}), "{}", event.tag);
             let total = event.tag.starts_with("salt/job/").then(|| Value::from(4));
@@ -49,7 +49,7 @@ fn only_states_that_can_run_now_are_aggregated() {
         (Value::Bool(false), None),
     ] {
         let settings = Settings { aggregate, ..Settings::default() };
-        let place = low.chunks.iter().position(|chunk| chunk.id == "a").unwrap();
+        let index = low.chunks.iter().position(|chunk| chunk.id == "a").unwrap();
         let together = std::thread::scope(|scope| {
             let caller = Caller { context: &context, settings: &settings, chunks: &low.chunks, number: 0 };
             let mut run = Run {
@@ -61,8 +61,8 @@ fn only_states_that_can_run_now_are_aggregated() {
                 parallel: ParallelStates::new(scope, 0),
                 aggregated: HashSet::new(),
             };
-            let together = run.together(place);
-            assert_eq!(run.together(place), None, "once is enough");
+            let together = run.together(index);
+            assert_eq!(run.together(index), None, "once is enough");
             together
         });
         assert_eq!(together.and_then(|chunk| chunk.args.get("pkgs").cloned()), pkgs);

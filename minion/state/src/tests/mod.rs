@@ -17,7 +17,7 @@ fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Resu
 }
 
 /// Formats each state on one line: number, id, result, whether it changed something or was not run, comment.
-fn told(results: &Value) -> String {
+fn report(results: &Value) -> String {
     let mut lines = String::new();
     for (tag, result) in results.as_map().unwrap() {
         let text = |key: &str| result.get(key).map(ToString::to_string).unwrap_or_default();
@@ -35,5 +35,5 @@ fn apply(name: &str, sls: &str, test: bool) -> String {
     let context = testing::context(&[(&format!("{name}.sls"), sls)]);
     let results = call(&context, "state.apply", &[name], map! {"test" => test}).unwrap();
     let retcode = context.job.retcode.load(std::sync::atomic::Ordering::Relaxed);
-    format!("{}retcode {retcode}", told(&results))
+    format!("{}retcode {retcode}", report(&results))
 }

@@ -328,8 +328,9 @@ fn odd_states_end_as_in_salt() {
                f: {test.nop: [{onlyif: 'false'}]}\n";
     let context = testing::context(&[("t.sls", sls)]);
     let results = call(&context, "state.apply", &["t"], Map::new()).unwrap();
-    let told: Vec<_> = results.as_map().unwrap().values().map(|one| one.get("result") == Some(&false.into())).collect();
-    assert_eq!(told, [true, true, true, true, true, false]);
+    let report: Vec<_> =
+        results.as_map().unwrap().values().map(|one| one.get("result") == Some(&false.into())).collect();
+    assert_eq!(report, [true, true, true, true, true, false]);
     let comment = |tag: &str| results.get(tag).and_then(|one| one.get("comment")).map(ToString::to_string);
     assert_eq!(comment("test_|-e_|-e_|-nop").as_deref(), Some("Success!"));
     let skipped = results.get("test_|-f_|-f_|-nop").and_then(Value::as_map).unwrap();

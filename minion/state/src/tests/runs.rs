@@ -7,7 +7,7 @@ use brine_function::Args;
 use brine_ids::Jid;
 use brine_value::{Map, Value, list, map};
 
-use super::{call, told};
+use super::{call, report};
 use crate::testing;
 
 #[test]
@@ -63,13 +63,13 @@ fn top_files_are_merged_and_matched_as_in_salt() {
     assert_eq!(show("state.show_top"), "{'base': ['b', 'a', 'a', 'd']}");
     assert_eq!(show("state.show_states"), "['d', 'b', 'a']");
     let ran = call(&context, "state.highstate", &[], Map::new()).unwrap();
-    insta::assert_snapshot!(told(&ran), @r"
+    insta::assert_snapshot!(report(&ran), @r"
     0 d True -: Success!
     1 b True -: Success!
     2 a True -: Success!
     ");
     let ran = call(&context, "state.apply", &[], map! {"exclude" => "d,b"}).unwrap();
-    assert_eq!(told(&ran), "0 a True -: Success!\n");
+    assert_eq!(report(&ran), "0 a True -: Success!\n");
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn errors_of_a_run_are_returned_as_a_list() {
     ] {
         let context = testing::context(&[("top.sls", top)]);
         let results = call(&context, "state.highstate", &[], Map::new()).unwrap();
-        let told = match results.as_map().and_then(Map::first) {
+        let report = match results.as_map().and_then(Map::first) {
             Some((_, entry)) => entry.get("comment").map(ToString::to_string).unwrap_or_default(),
             None => results.to_string(),
         };
-        assert_eq!(told, expected);
+        assert_eq!(report, expected);
     }
 }
 
@@ -97,7 +97,7 @@ fn a_pillar_override_is_for_one_run_and_errors_are_refused() {
     let sls = "a: {test.succeed_without_changes: [{comment: '{{ pillar.x }} {{ salt[\"pillar.get\"](\"x\") }}'}]}";
     let context = testing::context(&[("t.sls", sls)]);
     let results = call(&context, "state.apply", &["t"], map! {"pillar" => map! {"x" => "given"}}).unwrap();
-    assert_eq!(told(&results), "0 a True -: given given\n");
+    assert_eq!(report(&results), "0 a True -: given given\n");
     assert_eq!(context.pillar().get("x"), None);
     let broken = map! {"pillar" => map! {"_errors" => list!["broken"]}};
     let results = call(&context, "state.apply", &["t"], broken).unwrap();
@@ -119,7 +119,7 @@ fn of_two_runs_the_later_one_yields() {
     assert_eq!(refused, vec![text].into());
     assert_eq!(call(&context, "state.running", &[], Map::new()), Ok(refused));
     let ran = call(&context, "state.apply", &["t"], map! {"concurrent" => true}).unwrap();
-    assert_eq!(told(&ran), "0 a True -: Success!\n");
+    assert_eq!(report(&ran), "0 a True -: Success!\n");
     // A waiting run gives up when its own job is ended.
     context.job.cancel.cancel();
     let waited = call(&context, "state.apply", &["t"], map! {"queue" => true}).unwrap();
@@ -130,21 +130,21 @@ fn of_two_runs_the_later_one_yields() {
 fn single_states_chunks_and_strings_are_run() {
     let context = testing::context(&[("t.sls", "a: {test.nop: [{require: [{test: b}]}]}\nb: test.nop\nc: test.nop")]);
     let ran = call(&context, "state.single", &["test.succeed_with_changes", "x"], map! {"test" => true}).unwrap();
-    assert_eq!(told(&ran), "0 x None changed: If we weren't testing, this would be successful with changes\n");
+    assert_eq!(report(&ran), "0 x None changed: If we weren't testing, this would be successful with changes\n");
     let wrong = call(&context, "state.single", &["test.nosuch", "x"], Map::new()).unwrap();
     assert_eq!(wrong.to_string(), "[\"Specified state 'test.nosuch' was not found\"]");
     let ran = call(&context, "state.template_str", &["{{ 'q' }}: test.nop"], Map::new()).unwrap();
-    assert_eq!(told(&ran), "0 q True -: Success!\n");
+    assert_eq!(report(&ran), "0 q True -: Success!\n");
     let high = map! {"data" => map! {"h" => map! {"test" => list!["nop"]}}};
-    assert_eq!(told(&call(&context, "state.high", &[], high).unwrap()), "0 h True -: Success!\n");
+    assert_eq!(report(&call(&context, "state.high", &[], high).unwrap()), "0 h True -: Success!\n");
     let low = map! {"data" => map! {"state" => "test", "fun" => "nop", "name" => "l"}};
     let result = call(&context, "state.low", &[], low).unwrap();
     assert_eq!(result.get("comment"), Some(&"Success!".into()));
     let ran = call(&context, "state.sls_id", &["a", "t"], Map::new()).unwrap();
-    assert_eq!(told(&ran), "0 b True -: Success!\n1 a True -: Success!\n");
+    assert_eq!(report(&ran), "0 b True -: Success!\n1 a True -: Success!\n");
     assert!(call(&context, "state.sls_id", &["q", "t"], Map::new()).is_err());
     let mocked = call(&context, "state.apply", &["t"], map! {"mock" => true}).unwrap();
-    assert!(told(&mocked).starts_with("0 b True -: Not called, mocked\n"));
+    assert!(report(&mocked).starts_with("0 b True -: Not called, mocked\n"));
     for (mods, exist) in [("t", true), ("t,u", false)] {
         assert_eq!(call(&context, "state.sls_exists", &[mods], Map::new()), Ok(exist.into()));
     }

@@ -32,11 +32,11 @@ struct Options {
 
 impl Options {
     fn read(args: &Args) -> anyhow::Result<Self> {
-        let given = |place: usize, name: &str| {
-            args.keyword.get(name).or(args.positional.get(place)).filter(|value| !value.is_nil())
+        let given = |index: usize, name: &str| {
+            args.keyword.get(name).or(args.positional.get(index)).filter(|value| !value.is_nil())
         };
-        let number = |place, name| given(place, name).and_then(i64::from_value);
-        let flag = |place, name| given(place, name).is_some_and(Value::is_truthy);
+        let number = |index, name| given(index, name).and_then(i64::from_value);
+        let flag = |index, name| given(index, name).is_some_and(Value::is_truthy);
         let patterns = given(0, "tagmatch").map(ToString::to_string).unwrap_or_default();
         let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
         let matching = patterns.map(Glob::new).collect::<Result<_, _>>()?;

@@ -37,9 +37,9 @@ pub(crate) fn emit(document: &Document, purpose: Purpose<'_>) -> Emitted {
     let out = String::with_capacity(document.source.len() + document.source.len() / 8);
     let mut emitter =
         Emitter { document, purpose, out, map: SourceMap::default(), at: 0, tag: None, macros: Vec::new(), printed: 0 };
-    for (place, tag) in document.tags.iter().enumerate() {
+    for (index, tag) in document.tags.iter().enumerate() {
         emitter.text(tag.span.start);
-        emitter.tag(place, tag);
+        emitter.tag(index, tag);
     }
     emitter.text(document.source.len());
     Emitted { text: emitter.out, map: emitter.map }
@@ -131,13 +131,13 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    fn tag(&mut self, place: usize, tag: &'d Tag) {
+    fn tag(&mut self, index: usize, tag: &'d Tag) {
         let is_parsed = matches!(&tag.body, Body::Print(Some(_)) | Body::Block(Some(_)));
         let needs_care = !is_parsed || !tag.span.of(&self.document.source).is_ascii();
         self.tag = (needs_care && matches!(tag.body, Body::Print(_) | Body::Block(_))).then_some(tag);
         match &tag.body {
             Body::Print(printed) => self.print(tag, printed.as_ref()),
-            Body::Block(Some(statement)) => self.statement(place, tag, statement),
+            Body::Block(Some(statement)) => self.statement(index, tag, statement),
             Body::Block(None) | Body::Raw | Body::Unfinished => {}
         }
         self.printed += usize::from(self.document.prints(tag));

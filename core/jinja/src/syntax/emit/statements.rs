@@ -8,7 +8,7 @@ use crate::syntax::tokens::{Kind, Span};
 const MORE: &str = "varargs=(), kwargs=none";
 
 impl<'d> Emitter<'d> {
-    pub(super) fn statement(&mut self, place: usize, tag: &'d Tag, statement: &Statement) {
+    pub(super) fn statement(&mut self, index: usize, tag: &'d Tag, statement: &Statement) {
         let Some((word, end)) =
             tag.tokens.first().zip(tag.tokens.last()).map(|(word, last)| (word.span, last.span.end))
         else {
@@ -62,7 +62,7 @@ impl<'d> Emitter<'d> {
             }
             Statement::ImportData { file, name, context } => self.import_data(word, end, file, *name, *context),
             Statement::Import { file, context, .. } => self.import(tag, word, file, *context),
-            Statement::Macro(declared) => self.declare(place, declared),
+            Statement::Macro(declared) => self.declare(index, declared),
             Statement::Call { parameters, called } => {
                 parameters.iter().filter_map(|parameter| parameter.default.as_ref()).for_each(|value| self.expr(value));
                 self.to(called.span.start);
@@ -142,15 +142,15 @@ impl<'d> Emitter<'d> {
 
     /// Opens a macro. The engine evaluates the last default first, so defaults that name other parameters are set in the
     /// body.
-    fn declare(&mut self, place: usize, declared: &Macro) {
+    fn declare(&mut self, index: usize, declared: &Macro) {
         let source = &self.document.source;
-        let takes_more = self.takes_more(place);
+        let takes_more = self.takes_more(index);
         self.macros.push((declared.name, takes_more));
         let parameters = &declared.parameters;
         let names: Vec<&str> = parameters.iter().map(|parameter| parameter.name.of(source)).collect();
-        let looks_back = parameters.iter().enumerate().any(|(place, parameter)| {
+        let looks_back = parameters.iter().enumerate().any(|(index, parameter)| {
             let mut found = false;
-            let mut look = |name: Span| found |= names[..place].contains(&name.of(source));
+            let mut look = |name: Span| found |= names[..index].contains(&name.of(source));
             parameter.default.iter().for_each(|default| default.each_name(&mut look));
             found
         });
@@ -180,9 +180,9 @@ impl<'d> Emitter<'d> {
     }
 
     /// Returns whether the body of a macro names `varargs` or `kwargs`.
-    fn takes_more(&self, place: usize) -> bool {
+    fn takes_more(&self, index: usize) -> bool {
         let mut depth = 1_usize;
-        for tag in self.document.tags.get(place + 1..).unwrap_or_default() {
+        for tag in self.document.tags.get(index + 1..).unwrap_or_default() {
             match (&tag.body, self.document.word(tag)) {
                 (Body::Block(_), "macro") => depth += 1,
                 (Body::Block(_), "endmacro") => depth -= 1,

@@ -125,8 +125,8 @@ fn show_functions_report_all_errors_at_once() {
     let files =
         [("t", "include: [u]\na: {test.nop: [{use: {test: b}}, {onfail_stop: false}]}\nodd: 5"), ("u", "a: test.nop")];
     let (high, errors) = load_tree(&files, &["t"]);
-    let told: Vec<String> = compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err();
-    let starts: Vec<&str> = told.iter().map(|error| error.split('.').next().unwrap()).collect();
+    let report: Vec<String> = compile_to_show(high, errors, &everything_acts_on_watch()).unwrap_err();
+    let starts: Vec<&str> = report.iter().map(|error| error.split('.').next().unwrap()).collect();
     assert_eq!(
         starts,
         [
@@ -137,8 +137,8 @@ fn show_functions_report_all_errors_at_once() {
     );
     // As a mapping, `use` is an ordinary extension.
     let high = load_tree(&[("t", "a: {test.nop: [{use: {test: b}}]}")], &["t"]).0;
-    let told = compile(high, &everything_acts_on_watch()).unwrap_err();
-    assert!(told[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{told:?}");
+    let report = compile(high, &everything_acts_on_watch()).unwrap_err();
+    assert!(report[0].starts_with("Cannot extend ID 'b' in 'base:t'"), "{report:?}");
     assert_eq!(
         one("a: {test.nop: [{onfail_stop: false}]}").unwrap_err(),
         ["The onfail_stop statement in state 'a' in SLS 't' needs to be formed as a list"]

@@ -96,8 +96,8 @@ fn order_numbers_match_salt() {
     let (high, errors) = load_tree(&files, &["ordered"]);
     assert_eq!(errors, [""; 0]);
     let low = compile_as_written(&high, &everything_acts_on_watch()).unwrap();
-    let told: Vec<_> = low.in_order().map(|c| format!("{} {} {}", c.state, c.name, c.args["order"])).collect();
-    insta::assert_snapshot!(told.join("\n"), @r"
+    let report: Vec<_> = low.in_order().map(|c| format!("{} {} {}", c.state, c.name, c.args["order"])).collect();
+    insta::assert_snapshot!(report.join("\n"), @r"
     test first 0
     test z 3.0003
     test five 5
@@ -117,7 +117,7 @@ fn order_numbers_match_salt() {
     ");
     let low = compile(high, &everything_acts_on_watch()).unwrap();
     let pulled = ids(&low).iter().position(|id| *id == "pulled");
-    assert_eq!(ids(&low).iter().position(|id| *id == "plain"), pulled.map(|place| place + 1));
+    assert_eq!(ids(&low).iter().position(|id| *id == "plain"), pulled.map(|index| index + 1));
 }
 
 #[test]
@@ -125,8 +125,8 @@ fn a_prereq_runs_a_dry_run_of_its_target_first() {
     let text = "a: {test: [succeed_with_changes, prereq: [test: b]]}\n\
                 b: {test.succeed_with_changes: [{require: [{test: c}]}]}\nc: test.nop\n";
     let low = one(text).unwrap();
-    let told: Vec<_> = low.steps.iter().map(|step| (low.chunks[step.chunk].id.as_str(), step.check)).collect();
-    assert_eq!(told, [("c", false), ("b", true), ("a", false), ("b", false)]);
+    let report: Vec<_> = low.steps.iter().map(|step| (low.chunks[step.chunk].id.as_str(), step.check)).collect();
+    assert_eq!(report, [("c", false), ("b", true), ("a", false), ("b", false)]);
     let needs = |step: usize| low.steps[step].needs.iter().map(|need| (need.kind, need.chunk)).collect::<Vec<_>>();
     assert_eq!(needs(1), [(RequisiteKind::Require, 2)]);
     assert_eq!(needs(2), [(RequisiteKind::Prereq, 1)]);
@@ -154,8 +154,8 @@ fn includes_reach_other_environments_and_globs() {
         ("dev:x", "x: test.nop"),
     ];
     let low = run(&files, &["t"]).unwrap();
-    let told: Vec<_> = low.in_order().map(|chunk| (chunk.id.as_str(), chunk.saltenv.as_str())).collect();
-    assert_eq!(told, [("w1", "base"), ("w2", "base"), ("x", "dev"), ("t", "base")]);
+    let report: Vec<_> = low.in_order().map(|chunk| (chunk.id.as_str(), chunk.saltenv.as_str())).collect();
+    assert_eq!(report, [("w1", "base"), ("w2", "base"), ("x", "dev"), ("t", "base")]);
     for (item, error) in [
         ("{q: x}", "Nonexistent saltenv 'q' found in include of 'x' within SLS 'base:t'"),
         ("{dev: y}", "Unknown include: Specified SLS dev: y is not available on the salt master in saltenv(s): dev "),
@@ -170,9 +170,9 @@ fn includes_reach_other_environments_and_globs() {
 fn every_way_to_write_a_state_is_read() {
     let text = "short: test.nop\nlong:\n  test:\n    - nop\n    - name: n\nseveral:\n  file.managed:\n    - names: [/a, {/b: [{mode: '0600'}]}, /a]\n    - user: root\n  cmd.run: [{name: ls}]\nnumber: {test.nop: [{name: 5}, {state: x}]}\n";
     let low = one(text).unwrap();
-    let told: Vec<_> = low.in_order().map(|c| format!("{}.{} {} {}", c.state, c.fun, c.name, c.args.len())).collect();
+    let report: Vec<_> = low.in_order().map(|c| format!("{}.{} {} {}", c.state, c.fun, c.name, c.args.len())).collect();
     assert_eq!(
-        told,
+        report,
         [
             "test.nop short 1",
             "test.nop n 1",
@@ -208,11 +208,11 @@ fn use_copies_arguments_both_ways() {
                 c: {test.nop: [{flavour: x}, {use_in: [{file: b}]}]}\n";
     let low = one(text).unwrap();
     let b = low.in_order().find(|chunk| chunk.id == "b").unwrap();
-    let told = |name: &str| b.args.get(name).map(ToString::to_string);
-    assert_eq!(told("mode").as_deref(), Some("2"));
-    assert_eq!(told("user").as_deref(), Some("root"));
-    assert_eq!(told("flavour").as_deref(), Some("x"));
-    assert_eq!((told("require"), b.name.as_str()), (None, "b"));
+    let report = |name: &str| b.args.get(name).map(ToString::to_string);
+    assert_eq!(report("mode").as_deref(), Some("2"));
+    assert_eq!(report("user").as_deref(), Some("root"));
+    assert_eq!(report("flavour").as_deref(), Some("x"));
+    assert_eq!((report("require"), b.name.as_str()), (None, "b"));
 }
 
 #[test]
@@ -271,12 +271,12 @@ fn disabled_requisites_are_ignored() {
 #[test]
 fn listen_and_listen_in_are_equivalent() {
     let low = one("a: {test.nop: [{listen: [{test: b}, c]}]}\nb: {test.nop: [{listen_in: [{test: d}]}]}").unwrap();
-    let told: Vec<_> = low
+    let report: Vec<_> = low
         .listeners
         .iter()
         .map(|l| format!("{}:{} < {}:{}", l.listener.module, l.listener.name, l.to.module, l.to.name))
         .collect();
-    assert_eq!(told, ["test:a < test:b", "test:a < :c", "test:d < test:b"]);
+    assert_eq!(report, ["test:a < test:b", "test:a < :c", "test:d < test:b"]);
 }
 
 #[test]

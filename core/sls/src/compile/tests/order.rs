@@ -88,11 +88,11 @@ proptest! {
             prop_assert!(low.is_ok(), "{:?}", low);
         }
         if let Ok(low) = low {
-            let place = |id: usize| low.in_order().position(|chunk| chunk.id == format!("s{id}")).unwrap();
+            let index = |id: usize| low.in_order().position(|chunk| chunk.id == format!("s{id}")).unwrap();
             prop_assert_eq!(low.in_order().count(), 12);
             for (from, kind, to) in edges {
                 let (first, then) = if kind == "prereq" { (from, to) } else { (to, from) };
-                prop_assert!(place(first) < place(then));
+                prop_assert!(index(first) < index(then));
             }
         }
     }

@@ -8,14 +8,14 @@ use brine_value::{Map, Value, list, map};
 
 use crate::testing;
 
-fn said(result: bool, comment: impl Into<String>) -> Map {
+fn outcome(result: bool, comment: impl Into<String>) -> Map {
     map! {"comment" => comment.into(), "result" => result}
 }
 #[tokio::test(flavor = "multi_thread")]
 async fn beacons_are_listed_added_changed_and_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display().to_string();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    let minion = testing::answering(directory.path());
     *minion.pillar.write() = Arc::new(map! {"beacons" => map! {"load" => list![]}});
     let five = || list![map! {"percent" => 5}];
     let six = || list![map! {"percent" => 6}];
@@ -53,11 +53,11 @@ async fn beacons_are_listed_added_changed_and_deleted() {
         let call = |fun: &str, keyword: Map| context.call(&format!("beacons.{fun}"), Args::keyword(keyword)).unwrap();
         for (fun, name, mut keyword, result, comment) in steps {
             keyword.insert("name".into(), name.into());
-            assert_eq!(call(fun, keyword), said(result, comment).into(), "{fun} {name}");
+            assert_eq!(call(fun, keyword), outcome(result, comment).into(), "{fun} {name}");
         }
-        let told = call("modify", map! {"name" => "memusage", "beacon_data" => six()});
-        assert_eq!(told.get("comment"), Some(&"Modified beacon: memusage.".into()));
-        let diff = told.get("changes").unwrap().get("diff").unwrap().to_string();
+        let report = call("modify", map! {"name" => "memusage", "beacon_data" => six()});
+        assert_eq!(report.get("comment"), Some(&"Modified beacon: memusage.".into()));
+        let diff = report.get("changes").unwrap().get("diff").unwrap().to_string();
         insta::assert_snapshot!(diff, @r"
         --- 
         +++ 
@@ -65,7 +65,7 @@ async fn beacons_are_listed_added_changed_and_deleted() {
         -percent:5
         +percent:6
         ");
-        assert_eq!(call("disable", map! {}), said(true, "Disabled beacons on minion.").into());
+        assert_eq!(call("disable", map! {}), outcome(true, "Disabled beacons on minion.").into());
         let listed = call("list", map! {});
         insta::assert_snapshot!(listed, @r"
         beacons:
@@ -76,10 +76,10 @@ async fn beacons_are_listed_added_changed_and_deleted() {
         ");
         assert!(call("list_available", map! {"return_yaml" => false}).as_list().unwrap().contains(&"load".into()));
         let saved = call("save", map! {});
-        assert_eq!(saved, said(true, format!("Beacons saved to {path}/minion.d/beacons.conf.")).into());
+        assert_eq!(saved, outcome(true, format!("Beacons saved to {path}/minion.d/beacons.conf.")).into());
         let text = std::fs::read_to_string(format!("{path}/minion.d/beacons.conf")).unwrap();
         assert_eq!(text, "beacons:\n  enabled: false\n  memusage:\n  - percent: 6\n");
-        assert_eq!(call("reset", map! {}), said(true, "Beacon configuration reset.").into());
+        assert_eq!(call("reset", map! {}), outcome(true, "Beacon configuration reset.").into());
         assert_eq!(call("list", map! {"return_yaml" => false, "include_pillar" => false}), map! {}.into());
     });
     called.await.unwrap();
@@ -87,8 +87,8 @@ async fn beacons_are_listed_added_changed_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beacon_states_are_enforced() {
-    let folder = tempfile::tempdir().unwrap();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let minion = testing::answering(directory.path());
     let steps: Vec<(&str, bool, Map, bool, &str)> = vec![
         ("absent", false, map! {}, true, "memusage not configured in beacons"),
         ("enabled", false, map! {}, true, "memusage not a configured beacon"),
@@ -129,14 +129,14 @@ async fn beacon_states_are_enforced() {
                 StateContext { call: testing::context_of(minion.clone()), ..testing::state_context(test, &[]) };
             let done =
                 context.call.minion.states.call(&context, &format!("beacon.{fun}"), Args::keyword(options)).unwrap();
-            let told = (done.get("result").cloned(), done.get("comment").cloned());
-            assert_eq!(told, (Some(result.into()), Some(comment.into())), "{fun}");
+            let report = (done.get("result").cloned(), done.get("comment").cloned());
+            assert_eq!(report, (Some(result.into()), Some(comment.into())), "{fun}");
             let changed = comment.starts_with("Modifying");
             assert_eq!(done.get("changes").unwrap().is_truthy(), changed, "{fun}");
         }
     });
     called.await.unwrap();
-    let saved = std::fs::read_to_string(folder.path().join("minion.d/beacons.conf")).unwrap();
+    let saved = std::fs::read_to_string(directory.path().join("minion.d/beacons.conf")).unwrap();
     assert_eq!(
         brine_yaml::load(&saved).unwrap(),
         map! {"beacons" => map! {"memusage" => list![map! {"percent" => 5}]}}.into()

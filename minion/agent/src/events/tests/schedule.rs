@@ -8,7 +8,7 @@ use brine_value::{Map, Value, list, map};
 
 use crate::testing;
 
-fn said(result: bool, comment: impl Into<String>, changes: Map) -> Value {
+fn outcome(result: bool, comment: impl Into<String>, changes: Map) -> Value {
     map! {"comment" => comment.into(), "result" => result, "changes" => changes}.into()
 }
 fn call(context: &Context, fun: &str, keyword: Map) -> Value {
@@ -17,8 +17,8 @@ fn call(context: &Context, fun: &str, keyword: Map) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_listed_added_changed_and_deleted() {
-    let folder = tempfile::tempdir().unwrap();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let minion = testing::answering(directory.path());
     let ping = || map! {"function" => "test.ping", "seconds" => 60};
     *minion.pillar.write() = Arc::new(map! {"schedule" => map! {"p" => ping()}});
     let changed = |name: &str, to: &str| map! {name => to};
@@ -50,7 +50,7 @@ async fn jobs_are_listed_added_changed_and_deleted() {
         let context = testing::context_of(minion);
         for (fun, name, mut keyword, result, comment, changes) in steps {
             keyword.insert("name".into(), name.into());
-            assert_eq!(call(&context, fun, keyword), said(result, comment, changes), "{fun} {name}");
+            assert_eq!(call(&context, fun, keyword), outcome(result, comment, changes), "{fun} {name}");
         }
     });
     called.await.unwrap();
@@ -58,8 +58,8 @@ async fn jobs_are_listed_added_changed_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_whole_schedule_is_listed_saved_and_switched() {
-    let folder = tempfile::tempdir().unwrap();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let minion = testing::answering(directory.path());
     let called = tokio::task::spawn_blocking(move || {
         let context = testing::context_of(minion);
         let job = map! {"name" => "j", "function" => "test.arg", "job_args" => list![1], "cron" => "0 0 * * *", "persist" => false};
@@ -78,9 +78,9 @@ async fn the_whole_schedule_is_listed_saved_and_switched() {
             name: j
             saved: false
         ");
-        let told = call(&context, "modify", map! {"name" => "j", "cron" => "0 1 * * *"});
-        assert_eq!(told.get("comment"), Some(&"Modified job: j in schedule.".into()));
-        let new = told.get("changes").unwrap().get("j").unwrap().get("new").unwrap();
+        let report = call(&context, "modify", map! {"name" => "j", "cron" => "0 1 * * *"});
+        assert_eq!(report.get("comment"), Some(&"Modified job: j in schedule.".into()));
+        let new = report.get("changes").unwrap().get("j").unwrap().get("new").unwrap();
         assert_eq!(
             (new.get("cron"), new.get("function"), new.get("args")),
             (Some(&"0 1 * * *".into()), Some(&"test.arg".into()), None)
@@ -110,7 +110,7 @@ async fn the_whole_schedule_is_listed_saved_and_switched() {
         assert_eq!(next, map! {"result" => true, "next_fire_time" => Value::Nil}.into());
         assert_eq!(call(&context, "job_status", map! {"name" => "j"}).get("cron"), Some(&"0 1 * * *".into()));
         assert_eq!(call(&context, "is_enabled", map! {}), true.into());
-        let off = said(true, "Disabled schedule on minion.", map! {"schedule" => "disabled"});
+        let off = outcome(true, "Disabled schedule on minion.", map! {"schedule" => "disabled"});
         assert_eq!(call(&context, "disable", map! {}), off);
         assert_eq!(call(&context, "is_enabled", map! {}), false.into());
         assert_eq!(call(&context, "is_enabled", map! {"name" => "j"}).get("cron"), Some(&"0 1 * * *".into()));
@@ -123,8 +123,8 @@ async fn the_whole_schedule_is_listed_saved_and_switched() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn offline_only_the_file_is_changed() {
-    let folder = tempfile::tempdir().unwrap();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let minion = testing::answering(directory.path());
     let called = tokio::task::spawn_blocking(move || {
         let context = testing::context_of(minion);
         let job = |more: Map| {
@@ -139,8 +139,8 @@ async fn offline_only_the_file_is_changed() {
             ("delete", map! {}, "Deleted Job j from schedule."),
             ("delete", map! {}, "Job j does not exist."),
         ] {
-            let told = call(&context, fun, job(more));
-            assert_eq!(told.get("comment"), Some(&comment.into()), "{fun}");
+            let report = call(&context, fun, job(more));
+            assert_eq!(report.get("comment"), Some(&comment.into()), "{fun}");
             assert_eq!(call(&context, "list", map! {"return_yaml" => false}), map! {}.into());
         }
     });
@@ -149,8 +149,8 @@ async fn offline_only_the_file_is_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn schedule_states_are_enforced() {
-    let folder = tempfile::tempdir().unwrap();
-    let minion = testing::answering(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let minion = testing::answering(directory.path());
     let job = |seconds: i64| map! {"function" => "test.ping", "seconds" => seconds};
     let steps = [
         ("absent", false, map! {}, true, "Job j not present in schedule", false),
@@ -174,8 +174,8 @@ async fn schedule_states_are_enforced() {
                 StateContext { call: testing::context_of(minion.clone()), ..testing::state_context(test, &[]) };
             let done =
                 context.call.minion.states.call(&context, &format!("schedule.{fun}"), Args::keyword(options)).unwrap();
-            let told = (done.get("result").cloned(), done.get("comment").cloned());
-            assert_eq!(told, (Some(result.into()), Some(comment.into())), "{fun}");
+            let report = (done.get("result").cloned(), done.get("comment").cloned());
+            assert_eq!(report, (Some(result.into()), Some(comment.into())), "{fun}");
             assert_eq!(done.get("changes").unwrap().is_truthy(), changed, "{fun} {comment}");
         }
     });

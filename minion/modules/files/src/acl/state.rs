@@ -22,8 +22,8 @@ pub fn present(
     #[default(false)] force: bool,
 ) -> CallResult {
     let kind = acl_type.as_str();
-    let told = Labels { names: acl_name.clone(), one: acl_name.clone() };
-    granted(context, &Desired { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &told)
+    let report = Labels { names: acl_name.clone(), one: acl_name.clone() };
+    granted(context, &Desired { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &report)
 }
 
 /// Ensure that a user or group has no entry of its own for a file.
@@ -52,9 +52,9 @@ pub fn list_present(
     #[default(false)] force: bool,
 ) -> CallResult {
     let all: Value = acl_names.iter().map(String::as_str).collect();
-    let told = Labels { names: python::repr(&all), one: acl_names.join(", ") };
+    let report = Labels { names: python::repr(&all), one: acl_names.join(", ") };
     let kind = acl_type.as_str();
-    granted(context, &Desired { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &told)
+    granted(context, &Desired { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &report)
 }
 
 /// Ensure that several users or groups have no entries of their own, as `absent`.
@@ -170,7 +170,7 @@ fn no_file(name: &str) -> Option<Value> {
     (!Path::new(name).exists()).then(|| StateReturn::failed(name, format!("{name} does not exist")).into())
 }
 
-fn granted(context: &StateContext, wanted: &Desired<'_>, told: &Labels) -> Result<Value, CallError> {
+fn granted(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) -> Result<Value, CallError> {
     let name = wanted.name;
     if let Some(failed) = no_file(name) {
         return Ok(failed);
@@ -191,20 +191,20 @@ fn granted(context: &StateContext, wanted: &Desired<'_>, told: &Labels) -> Resul
         }
     }
     let perms = wanted.perms;
-    let entry = |perms: &str| map! {"acl_name" => &told.one, "acl_type" => wanted.kind, "perms" => perms};
+    let entry = |perms: &str| map! {"acl_name" => &labels.one, "acl_type" => wanted.kind, "perms" => perms};
     let mut changes = map! {"new" => entry(perms)};
     let (would, done) = match (is_new, other) {
         (false, None) => return Ok(StateReturn::ok(name, "Permissions are in the desired state").into()),
         (true, _) => (
-            format!("New permissions will be applied for {}: {perms}", told.names),
-            format!("Applied new permissions for {}", told.one),
+            format!("New permissions will be applied for {}: {perms}", labels.names),
+            format!("Applied new permissions for {}", labels.one),
         ),
         (false, Some(old)) => {
             let old = letters(old);
             changes.insert("old".into(), entry(&old).into());
             (
-                format!("Updated permissions will be applied for {}: {old} -> {perms}", told.names),
-                format!("Updated permissions for {}", told.names),
+                format!("Updated permissions will be applied for {}: {old} -> {perms}", labels.names),
+                format!("Updated permissions for {}", labels.names),
             )
         }
     };
@@ -222,7 +222,7 @@ fn granted(context: &StateContext, wanted: &Desired<'_>, told: &Labels) -> Resul
     Ok(match grant() {
         Ok(()) => StateReturn::ok(name, done).with_changes(changes).into(),
         Err(CallError::Execution(error)) => {
-            StateReturn::failed(name, format!("Error updating permissions for {}: {error}", told.names)).into()
+            StateReturn::failed(name, format!("Error updating permissions for {}: {error}", labels.names)).into()
         }
         Err(error) => return Err(error),
     })
@@ -261,8 +261,8 @@ mod tests {
 
     #[test]
     fn permissions_are_numbers_and_letters() {
-        for (perms, number, told) in [("rwx", 7, "rwx"), ("r-X", 5, "r-x"), ("", 0, "---"), ("6", 6, "rw-")] {
-            assert_eq!((octal(perms), letters(octal(perms)).as_str()), (number, told), "{perms}");
+        for (perms, number, labels) in [("rwx", 7, "rwx"), ("r-X", 5, "r-x"), ("", 0, "---"), ("6", 6, "rw-")] {
+            assert_eq!((octal(perms), letters(octal(perms)).as_str()), (number, labels), "{perms}");
         }
     }
 }

@@ -15,17 +15,17 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("alternatives", [ins
 #[function]
 pub fn install(context: &StateContext, name: String, link: String, path: String, priority: i64) -> CallResult {
     let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
-    let told = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
+    let report = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
     if module::exists(&context.call, &name, &path)? {
-        return told(StateReturn::ok(&name, format!("Alternative {path} for {name} is already registered")));
+        return report(StateReturn::ok(&name, format!("Alternative {path} for {name} is already registered")));
     }
     if context.test {
         let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
-        return told(StateReturn::would(&name, comment));
+        return report(StateReturn::would(&name, comment));
     }
     let said = module::add(&context.call, &name, &link, &path, priority)?;
     if !module::exists(&context.call, &name, &path)? {
-        return told(StateReturn::failed(&name, format!("Alternative for {name} not installed: {said}")));
+        return report(StateReturn::failed(&name, format!("Alternative for {name} not installed: {said}")));
     }
     let comment = if module::current(&name).as_ref() == Some(&path) {
         format!("Alternative for {name} set to path {path} with priority {priority}")
@@ -34,24 +34,24 @@ pub fn install(context: &StateContext, name: String, link: String, path: String,
     };
     let mut changes = map! {"name" => &name};
     changes.extend(fields.clone());
-    told(StateReturn::ok(&name, comment).with_changes(changes))
+    report(StateReturn::ok(&name, comment).with_changes(changes))
 }
 
 /// Ensure that a path is not an alternative of a name.
 #[function]
 pub fn remove(context: &StateContext, name: String, path: String) -> CallResult {
-    let told = |state| Ok(with_path(state, &path).into());
+    let report = |state| Ok(with_path(state, &path).into());
     if !module::exists(&context.call, &name, &path)? {
-        return told(match module::current(&name) {
+        return report(match module::current(&name) {
             Some(now) => StateReturn::ok(&name, format!("Alternative for {name} is set to it's default path {now}")),
             None => StateReturn::failed(&name, format!("Alternative for {name} doesn't exist")),
         });
     }
     if context.test {
-        return told(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
+        return report(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
     }
     module::change(&context.call, &["--remove", &name, &path])?;
-    told(match module::current(&name) {
+    report(match module::current(&name) {
         Some(now) => {
             let comment = format!("Alternative for {name} removed. Falling back to path {now}");
             StateReturn::ok(&name, comment).with_changes(map! {"path" => now})
@@ -77,18 +77,18 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
 /// Ensure that a path is the current alternative of a name.
 #[function]
 pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
-    let told = |state| Ok(with_path(state, &path).into());
+    let report = |state| Ok(with_path(state, &path).into());
     if module::current(&name).as_ref() == Some(&path) {
-        return told(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));
+        return report(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));
     }
     if !module::exists(&context.call, &name, &path)? {
-        return told(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
+        return report(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
     }
     if context.test {
-        return told(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
+        return report(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
     }
     module::change(&context.call, &["--set", &name, &path])?;
-    told(if module::current(&name).as_ref() == Some(&path) {
+    report(if module::current(&name).as_ref() == Some(&path) {
         let comment = format!("Alternative for {name} set to path {path}");
         StateReturn::ok(&name, comment).with_changes(map! {"path" => &path})
     } else {
@@ -110,8 +110,8 @@ mod tests {
     /// Uses the host's own program and a name that only this test uses; it is removed at the end.
     #[test]
     fn alternatives_are_added_and_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
         for name in ["one", "two"] {
             std::fs::write(path(name), "").unwrap();
         }
@@ -119,7 +119,7 @@ mod tests {
         let link = path("link");
         let install = |path: &str, priority: i64| map! {"link" => &link, "path" => path, "priority" => priority};
         let only = |path: &str| map! {"path" => path};
-        let mut told = String::new();
+        let mut report = String::new();
         for (test, function, arguments) in [
             (true, "install", install(&one, 10)),
             (false, "install", install(&one, 10)),
@@ -143,10 +143,10 @@ mod tests {
             let states = &context.call.minion.states;
             let done = states.call(&context, &format!("alternatives.{function}"), Args::keyword(keyword)).unwrap();
             let field = |field: &str| done.get(field).cloned().unwrap_or_default();
-            told += &format!("{function}: {} {} {}\n", field("result"), field("comment"), field("changes"));
+            report += &format!("{function}: {} {} {}\n", field("result"), field("comment"), field("changes"));
         }
-        let told = told.replace(&folder.path().display().to_string(), "/folder").replace(&name, "editor");
-        insta::assert_snapshot!(told, @r#"
+        let report = report.replace(&directory.path().display().to_string(), "/folder").replace(&name, "editor");
+        insta::assert_snapshot!(report, @r#"
         install: None Alternative will be set for editor to /folder/one with priority 10 {}
         install: True Alternative for editor set to path /folder/one with priority 10 {'name': 'editor', 'link': '/folder/link', 'path': '/folder/one', 'priority': 10}
         install: True Alternative /folder/one for editor is already registered {}

@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn enabled_items_have_a_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let etc = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let etc = directory.path();
         for (part, name, file) in [
             (Part::Mod, "ssl", "mods-enabled/ssl.load"),
             (Part::Site, "default", "sites-enabled/000-default.conf"),

@@ -366,8 +366,8 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
     let failed = || CallError::Execution(format!("Failed to cache {name}"));
     let Some((protocol, path)) = name.split_once("://") else {
         let missing = "[Errno 2] No such file or directory";
-        let told = || at(Path::new(name), &format!("Failed to list contents of {name}: {missing}: '{name}'"));
-        return Some(PathBuf::from(name)).filter(|path| path.is_file()).ok_or_else(told);
+        let report = || at(Path::new(name), &format!("Failed to list contents of {name}: {missing}: '{name}'"));
+        return Some(PathBuf::from(name)).filter(|path| path.is_file()).ok_or_else(report);
     };
     match protocol {
         "file" => Some(PathBuf::from(path)).filter(|path| path.is_file()).ok_or_else(failed),

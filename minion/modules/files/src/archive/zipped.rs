@@ -25,8 +25,8 @@ pub(super) fn contents(path: &Path) -> Result<Contents, zip::result::ZipError> {
             LINK => found.links.push(name),
             FOLDER => _ = dirs.insert(name),
             _ => {
-                if let Some((folder, _)) = name.rsplit_once('/') {
-                    dirs.insert(format!("{folder}/"));
+                if let Some((directory, _)) = name.rsplit_once('/') {
+                    dirs.insert(format!("{directory}/"));
                 }
                 if !name.ends_with('/') {
                     found.files.push(name);
@@ -85,10 +85,10 @@ impl Unzip<'_> {
             }
             let outside = || UnzipError::Outside(name.clone());
             let target = dest.join(member.enclosed_name().ok_or_else(outside)?);
-            let folder = target.parent().unwrap_or(&dest);
-            fs::create_dir_all(folder)?;
+            let directory = target.parent().unwrap_or(&dest);
+            fs::create_dir_all(directory)?;
             // A link that was extracted before, or that existed, may lead elsewhere.
-            if !folder.canonicalize()?.starts_with(&dest) {
+            if !directory.canonicalize()?.starts_with(&dest) {
                 return Err(outside());
             }
             let mode = member.unix_mode().unwrap_or(0);
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn zip_files_cannot_escape_the_target() {
-        let folder = tempfile::tempdir().unwrap();
-        let (archive, dest) = (folder.path().join("a.zip"), folder.path().join("dest"));
+        let directory = tempfile::tempdir().unwrap();
+        let (archive, dest) = (directory.path().join("a.zip"), directory.path().join("dest"));
         let how = Unzip { excludes: &[], password: None, keep_modes: true };
         for (name, link) in [("../out", None), ("l/out", Some(("l", ".."))), ("m", Some(("m", "../out")))] {
             let mut zip = ZipWriter::new(File::create(&archive).unwrap());
@@ -150,7 +150,7 @@ mod tests {
                 done = how.unpack(&archive, &dest);
             }
             assert!(matches!(done, Err(UnzipError::Outside(_))), "{name}: {done:?}");
-            assert!(!folder.path().join("out").exists(), "{name}");
+            assert!(!directory.path().join("out").exists(), "{name}");
         }
     }
 }

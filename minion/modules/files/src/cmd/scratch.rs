@@ -46,8 +46,8 @@ impl Scratch {
     }
 
     /// Creates a file as `new` in a directory, with a suffix.
-    pub fn within(folder: &Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
-        let path = folder.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
+    pub fn within(directory: &Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
+        let path = directory.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
         let written = processes::write_program(|| {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
             // From here on, a failed write removes the file too.

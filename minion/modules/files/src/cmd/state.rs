@@ -230,14 +230,14 @@ mod tests {
 
     fn story(states: &[(&str, Map)], test: bool) -> String {
         let context = testing::state_context(test, &[("s.sh", "echo script $*; exit 3\n")]);
-        let told = states.iter().map(|(fun, args)| {
+        let report = states.iter().map(|(fun, args)| {
             let done = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
             let mut changes = done.get("changes").and_then(Value::as_map).cloned().unwrap();
             changes.shift_remove("pid");
             let changes = brine_value::json::to_json(&changes.into());
             format!("{}: {} | {changes}", done.get("result").unwrap(), done.get("comment").unwrap())
         });
-        told.collect::<Vec<_>>().join("\n")
+        report.collect::<Vec<_>>().join("\n")
     }
 
     fn states() -> Vec<(&'static str, Map)> {

@@ -67,10 +67,10 @@ pub(super) fn last_name(url: &str) -> &str {
 
 /// Whether the directory of a file exists; `makedirs` creates it.
 pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
-    let folder = Path::new(target).parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Some(folder) = folder.filter(|folder| !folder.is_dir()) else { return Ok(true) };
+    let directory = Path::new(target).parent().filter(|directory| !directory.as_os_str().is_empty());
+    let Some(directory) = directory.filter(|directory| !directory.is_dir()) else { return Ok(true) };
     if makedirs {
-        std::fs::create_dir_all(folder).map_err(|error| file::at(&folder.display().to_string(), &error))?;
+        std::fs::create_dir_all(directory).map_err(|error| file::at(&directory.display().to_string(), &error))?;
     }
     Ok(makedirs)
 }

@@ -29,7 +29,7 @@ pub struct Remote {
 const LONGEST: usize = 255;
 
 /// Returns the cache path of a file, whether it exists or not, or `None` for a name that leads out of the cache.
-pub fn place(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
+pub fn path_of(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     match url.split_once("://") {
         Some(("salt", path)) => {
             let (path, saltenv) = in_environment(path, saltenv);
@@ -79,16 +79,16 @@ pub fn found(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
 pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Result<Option<PathBuf>, String> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme);
     let leads_out = || format!("{url} does not name a file below its root");
-    let place = || place(&context.config().cachedir, url, saltenv).ok_or_else(leads_out);
+    let path = || path_of(&context.config().cachedir, url, saltenv).ok_or_else(leads_out);
     match scheme {
         None | Some("file") => {
             let path = url.strip_prefix("file://").unwrap_or(url);
             let path = Some(PathBuf::from(path)).filter(|path| path.is_absolute());
             path.ok_or_else(|| format!("Path '{url}' is not absolute")).map(Some)
         }
-        Some("salt") => Ok(if fetch(context, url, saltenv, &place()?)? { Some(place()?) } else { None }),
+        Some("salt") => Ok(if fetch(context, url, saltenv, &path()?)? { Some(path()?) } else { None }),
         Some("http" | "https") => {
-            let place = place()?;
+            let place = path()?;
             fetch_remote(context, url, &place, remote)?;
             Ok(Some(place))
         }
@@ -117,21 +117,21 @@ pub struct Incoming<'a> {
     /// Destination of the content.
     pub file: File,
     temporary: PathBuf,
-    place: &'a Path,
+    path: &'a Path,
 }
 
 impl<'a> Incoming<'a> {
     /// Creates the file, readable by its owner alone.
-    pub fn create(place: &'a Path) -> Result<Self, FileError> {
-        let name = place.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = place.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
+    pub fn create(path: &'a Path) -> Result<Self, FileError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
-        Ok(Incoming { file: file.map_err(FileError::at("write", place))?, temporary, place })
+        Ok(Incoming { file: file.map_err(FileError::at("write", path))?, temporary, path })
     }
 
     /// Renames the file to its target. An existing target's mode and owner are kept; a new file gets this mode.
     pub fn finish_over(self, mode: u32) -> Result<(), FileError> {
-        let Ok(target) = self.place.canonicalize() else { return self.finish(mode) };
+        let Ok(target) = self.path.canonicalize() else { return self.finish(mode) };
         let status = target.metadata().map_err(FileError::at("read", &target))?;
         // Only root may change owners; other users owned the old file anyway.
         _ = chown(&self.temporary, Some(status.uid()), Some(status.gid()));
@@ -140,8 +140,8 @@ impl<'a> Incoming<'a> {
 
     /// Renames the file to its target, with this mode.
     pub fn finish(self, mode: u32) -> Result<(), FileError> {
-        let place = self.place;
-        self.rename(place, mode)
+        let path = self.path;
+        self.rename(path, mode)
     }
 
     fn rename(&self, target: &Path, mode: u32) -> Result<(), FileError> {
@@ -164,20 +164,20 @@ pub fn is_current(path: &Path, hash: &str) -> bool {
     digest(path, kind).is_ok_and(|have| have.eq_ignore_ascii_case(hex))
 }
 
-fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> Result<(), String> {
-    if remote.hash.as_ref().is_some_and(|hash| is_current(place, hash)) {
+fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> Result<(), String> {
+    if remote.hash.as_ref().is_some_and(|hash| is_current(path, hash)) {
         return Ok(());
     }
     // The ETag is stored next to the copy.
-    let mut beside = place.as_os_str().to_owned();
+    let mut beside = path.as_os_str().to_owned();
     beside.push(".etag");
     let beside = PathBuf::from(beside);
-    let known = || std::fs::read_to_string(&beside).ok().filter(|_| remote.use_etag && place.exists());
+    let known = || std::fs::read_to_string(&beside).ok().filter(|_| remote.use_etag && path.exists());
     let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
     let Some(fetched) = web::fetch_unless(context.ca_bundle(), url, remote.trust_anyone, known.as_deref())? else {
         return Ok(());
     };
-    keep(place, &fetched.body)?;
+    keep(path, &fetched.body)?;
     match fetched.etag.filter(|_| remote.use_etag) {
         Some(etag) => keep(&beside, etag.as_bytes()),
         // A stale ETag would make the next response "not modified".
@@ -192,21 +192,22 @@ fn fetch_remote(context: &Context, url: &str, place: &Path, remote: &Remote) -> 
 
 /// Writes a copy into the cache, readable by its owner alone. A directory in its place is replaced by the file, and
 /// the reverse, as in the source.
-pub fn keep(place: &Path, content: &[u8]) -> Result<(), String> {
-    make_room(place)?;
-    files::write_soon(place, content, 0o600).map_err(|error| error.to_string())
+pub fn keep(path: &Path, content: &[u8]) -> Result<(), String> {
+    make_room(path)?;
+    files::write_soon(path, content, 0o600).map_err(|error| error.to_string())
 }
 
 /// Creates the directory of a copy, and removes anything of another type at its path or at that of the directory.
-fn make_room(place: &Path) -> Result<(), String> {
-    let folder = place.parent().unwrap_or(place);
-    if folder.is_file() {
-        std::fs::remove_file(folder).map_err(|error| format!("Failed to remove {}: {error}", folder.display()))?;
+fn make_room(path: &Path) -> Result<(), String> {
+    let directory = path.parent().unwrap_or(path);
+    if directory.is_file() {
+        std::fs::remove_file(directory)
+            .map_err(|error| format!("Failed to remove {}: {error}", directory.display()))?;
     }
-    if place.is_dir() {
-        std::fs::remove_dir_all(place).map_err(|error| format!("Failed to remove {}: {error}", place.display()))?;
+    if path.is_dir() {
+        std::fs::remove_dir_all(path).map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
     }
-    files::create_private_dir(folder).map_err(|error| error.to_string())
+    files::create_private_dir(directory).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -228,7 +229,7 @@ mod tests {
             ("https://who:word@h.example:81/a?q=1#x", Some("/c/extrn_files/base/h.example81/a-q=1")),
             ("https://h.example/../../b", None),
         ] {
-            assert_eq!(place(cache, url, "base"), expected.map(PathBuf::from), "{url}");
+            assert_eq!(path_of(cache, url, "base"), expected.map(PathBuf::from), "{url}");
         }
         let long = external(cache, &format!("https://h/{}", "a".repeat(300)), "base").unwrap();
         assert_eq!(long.file_name().unwrap().len(), 64);
@@ -239,8 +240,8 @@ mod tests {
         use std::sync::Arc;
         use std::sync::atomic::{AtomicUsize, Ordering};
 
-        let folder = tempfile::tempdir().unwrap();
-        let place = folder.path().join("files/a");
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("files/a");
         let sent = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&sent);
         // A request with the ETag is answered with a status only.

@@ -19,15 +19,15 @@ use crate::file;
 #[function]
 pub fn hash_file(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
     let own = brine_fileserver::hash_kind(&context.config().opts).name();
-    let told = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
+    let report = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
     if !path.starts_with("salt://") {
         let path = Path::new(&path);
-        return if path.exists() { file::digest(path, own).map(told) } else { Ok(Value::map()) };
+        return if path.exists() { file::digest(path, own).map(report) } else { Ok(Value::map()) };
     }
     let saltenv = environment(context, saltenv);
     let (name, saltenv) = in_environment(&path, &saltenv);
     let hash = context.minion.files.hash(name, saltenv).map_err(CallError::Execution)?;
-    Ok(hash.map_or_else(|| "".into(), told))
+    Ok(hash.map_or_else(|| "".into(), report))
 }
 
 /// Return the mode of a file of the file server or of this host in octal digits; with `octal=False` as an integer
@@ -114,8 +114,8 @@ pub fn list_master_dirs(
     #[default] saltenv: Option<String>,
     #[default] prefix: String,
 ) -> CallResult {
-    let folders = context.minion.files.folders(&environment(context, saltenv)).map_err(CallError::Execution)?;
-    Ok(below(folders, &prefix))
+    let directories = context.minion.files.directories(&environment(context, saltenv)).map_err(CallError::Execution)?;
+    Ok(below(directories, &prefix))
 }
 
 /// Return the environments of the file server.

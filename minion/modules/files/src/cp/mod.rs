@@ -82,7 +82,7 @@ pub fn get_file(
     }
     match dest.filter(|dest| !dest.is_empty()) {
         Some(dest) => copied(context, name, saltenv, &dest, makedirs),
-        None => Ok(told(
+        None => Ok(path_or_empty(
             file_cache::cache(context, &format!("salt://{name}"), saltenv, &Remote::default())
                 .map_err(CallError::Execution)?,
         )),
@@ -123,7 +123,7 @@ pub fn get_dir(
         let Some(target) = target(&found) else { continue };
         made.push(copied(context, &found, saltenv, &target, true)?.to_string());
     }
-    for found in client.empty_folders(saltenv).map_err(CallError::Execution)? {
+    for found in client.empty_directories(saltenv).map_err(CallError::Execution)? {
         let Some(target) = target(&found) else { continue };
         std::fs::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
         made.push(target);
@@ -154,7 +154,9 @@ pub fn get_url(
     let dest = match &dest {
         Value::Str(dest) if !dest.is_empty() && (is_web || path.starts_with("salt://")) => dest.clone(),
         Value::Str(_) => {
-            return Ok(told(file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?));
+            return Ok(path_or_empty(
+                file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?,
+            ));
         }
         _ => return content(context, &path, &saltenv),
     };
@@ -254,7 +256,7 @@ pub fn cache_file(
     if found.is_none() {
         tracing::error!(path, saltenv, "caching a file failed: no such file");
     }
-    Ok(told(found))
+    Ok(path_or_empty(found))
 }
 
 /// Cache several files, in a list or separated by commas, as `cache_file`.
@@ -298,12 +300,13 @@ pub fn cache_dir(
     let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?.into_iter().filter(is_wanted);
     let mut kept = all_cached(context, files, saltenv)?;
     let empty = if include_empty {
-        context.minion.files.empty_folders(saltenv).map_err(CallError::Execution)?
+        context.minion.files.empty_directories(saltenv).map_err(CallError::Execution)?
     } else {
         Vec::new()
     };
-    for folder in empty.into_iter().filter(|folder| folder.starts_with(&name)) {
-        let Some(place) = file_cache::place(&context.config().cachedir, &format!("salt://{folder}"), saltenv) else {
+    for directory in empty.into_iter().filter(|directory| directory.starts_with(&name)) {
+        let Some(place) = file_cache::path_of(&context.config().cachedir, &format!("salt://{directory}"), saltenv)
+        else {
             continue;
         };
         files::create_private_dir(&place).map_err(CallError::execution)?;
@@ -334,7 +337,7 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
     if !Path::new(&path).exists() {
         return Ok("".into());
     }
-    let place = file_cache::place(&context.config().cachedir, &path, "base")
+    let place = file_cache::path_of(&context.config().cachedir, &path, "base")
         .ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
     let content = std::fs::read(&path).map_err(|error| file::at(&path, &error))?;
     file_cache::keep(&place, &content).map_err(CallError::Execution)?;
@@ -351,8 +354,8 @@ pub fn cache_dest(context: &Context, url: String, #[default] saltenv: Option<Str
     if !url.contains("://") {
         return Ok(url.into());
     }
-    let place = file_cache::place(&context.config().cachedir, &url, &environment(context, saltenv));
-    Ok(place.map_or_else(|| "Invalid path".into(), |place| place.display().to_string().into()))
+    let path = file_cache::path_of(&context.config().cachedir, &url, &environment(context, saltenv));
+    Ok(path.map_or_else(|| "Invalid path".into(), |path| path.display().to_string().into()))
 }
 
 /// Return the path of a file in the cache; an empty string if it is not cached.
@@ -376,12 +379,12 @@ pub fn is_cached(context: &Context, path: String, #[default] saltenv: Option<Str
 pub fn list_minion(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
     let cachedir = &context.config().cachedir;
     let environment = files::relative_path(&environment(context, saltenv));
-    let folders =
+    let directories =
         environment.map(|name| cachedir.join("files").join(name)).into_iter().chain([cachedir.join("localfiles")]);
     let mut found: Vec<String> = Vec::new();
-    let mut open: Vec<PathBuf> = folders.collect();
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+    let mut open: Vec<PathBuf> = directories.collect();
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             if entry.path().is_dir() { open.push(entry.path()) } else { found.push(entry.path().display().to_string()) }
         }
     }
@@ -429,14 +432,14 @@ fn rendered(
 }
 
 /// Returns the path of a file as a string, or false.
-fn told(found: Option<PathBuf>) -> Value {
+fn path_or_empty(found: Option<PathBuf>) -> Value {
     found.map_or(Value::Bool(false), |found| found.display().to_string().into())
 }
 
 fn all_cached(context: &Context, files: impl Iterator<Item = String>, saltenv: &str) -> Result<Vec<String>, CallError> {
     let cached = |file: String| file_cache::cache(context, &format!("salt://{file}"), saltenv, &Remote::default());
     let kept = files.map(cached).collect::<Result<Vec<_>, _>>().map_err(CallError::Execution)?;
-    Ok(kept.into_iter().flatten().map(|place| place.display().to_string()).collect())
+    Ok(kept.into_iter().flatten().map(|path| path.display().to_string()).collect())
 }
 
 fn below(paths: Vec<String>, prefix: &str) -> Value {

@@ -253,8 +253,8 @@ mod tests {
 
     #[test]
     fn files_are_sent_in_chunks() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
         let piece = BUFFER_SIZE as usize;
         for size in [0, 1, piece - 1, piece, piece + 1, 2 * piece] {
             let master = Arc::new(Master::default());
@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn push_follows_its_arguments() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
         let at = |name: &str| root.join(name).to_str().unwrap().to_owned();
         let relative = |name: &str| at(name).trim_start_matches('/').to_owned();
         fs::write(root.join("file"), "x").unwrap();
@@ -303,8 +303,8 @@ mod tests {
 
     #[test]
     fn push_dir_sends_the_selected_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().canonicalize().unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
         fs::create_dir(root.join("deep")).unwrap();
         for name in ["a.conf", "b.txt", "deep/c.conf"] {
             fs::write(root.join(name), "x").unwrap();
@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn push_without_a_master_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
         fs::write(&path, "x").unwrap();
         let error = testing::context(&[]).call("cp.push", Args::positional(vec![path.display().to_string().into()]));
         assert!(error.unwrap_err().to_string().contains("the command _file_recv failed: no master is configured"));

@@ -10,8 +10,8 @@ use crate::testing;
 
 #[test]
 fn files_are_listed_and_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let context = keeping(folder.path(), &[("web/init.sls", "{}"), ("web/a.txt", "hello"), ("db.sls", "{}")]);
+    let directory = tempfile::tempdir().unwrap();
+    let context = keeping(directory.path(), &[("web/init.sls", "{}"), ("web/a.txt", "hello"), ("db.sls", "{}")]);
     for (fun, args, expected) in [
         ("cp.list_states", &[][..], list!["db", "web"]),
         ("cp.list_master", &["base", "web/a"], list!["web/a.txt"]),
@@ -32,17 +32,17 @@ fn files_are_listed_and_read() {
 }
 
 /// A minion with these files and a cache in a directory.
-fn keeping(folder: &Path, files: &[(&str, &str)]) -> Context {
+fn keeping(directory: &Path, files: &[(&str, &str)]) -> Context {
     let mut minion = testing::minion(files);
     if let Some(own) = Arc::get_mut(&mut minion) {
-        own.config = Arc::new(MinionConfig { cachedir: folder.join("cache"), ..(*own.config).clone() });
+        own.config = Arc::new(MinionConfig { cachedir: directory.join("cache"), ..(*own.config).clone() });
     }
     testing::context_of(minion)
 }
 
 /// Returns the result of a call as a string, with `ROOT` for the directory.
-fn said(context: &Context, folder: &Path, call: &str) -> String {
-    let root = folder.display().to_string();
+fn answer(context: &Context, directory: &Path, call: &str) -> String {
+    let root = directory.display().to_string();
     let mut words = call.replace("ROOT", &root);
     let mut args = Args::default();
     let named = words.split_off(words.find(" --").unwrap_or(words.len()));
@@ -66,12 +66,14 @@ fn said(context: &Context, folder: &Path, call: &str) -> String {
 
 #[test]
 fn files_are_cached_and_copied_as_in_salt() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let files = [("a.txt", "hello"), ("dir/one", "1"), ("dir/sub/two.py", "2"), ("dirt", "x"), ("test-minion/f", "f")];
-    let context =
-        keeping(folder.path(), &[&files[..], &[("t", "{{ grains.id }} {{ x | default(1) }} {{ saltenv }}")]].concat());
-    std::fs::create_dir(folder.path().join("out")).unwrap();
-    std::fs::write(folder.path().join("own"), "own").unwrap();
+    let context = keeping(
+        directory.path(),
+        &[&files[..], &[("t", "{{ grains.id }} {{ x | default(1) }} {{ saltenv }}")]].concat(),
+    );
+    std::fs::create_dir(directory.path().join("out")).unwrap();
+    std::fs::write(directory.path().join("own"), "own").unwrap();
     for (call, expected) in [
         ("cp.is_cached salt://a.txt", r#""""#),
         ("cp.cache_file salt://a.txt", r#""ROOT/cache/files/base/a.txt""#),
@@ -121,19 +123,19 @@ fn files_are_cached_and_copied_as_in_salt() {
         ("cp.get_template salt://t ROOT/out/t --template=mako", r#""""#),
         ("cp.get_file_str ROOT/own", r#""own""#),
     ] {
-        assert_eq!(said(&context, folder.path(), call), expected, "{call}");
+        assert_eq!(answer(&context, directory.path(), call), expected, "{call}");
     }
     for (path, text) in [("no/a", "hello"), ("out/sub/two.py", "2"), ("out/t", "test-minion y base")] {
-        assert_eq!(std::fs::read_to_string(folder.path().join(path)).unwrap(), text, "{path}");
+        assert_eq!(std::fs::read_to_string(directory.path().join(path)).unwrap(), text, "{path}");
     }
-    assert!(!folder.path().join("out/v").exists());
+    assert!(!directory.path().join("out/v").exists());
 }
 
 #[test]
 fn files_are_fetched_from_web_servers() {
-    let folder = tempfile::tempdir().unwrap();
-    let context = keeping(folder.path(), &[]);
-    std::fs::create_dir(folder.path().join("out")).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let context = keeping(directory.path(), &[]);
+    std::fs::create_dir(directory.path().join("out")).unwrap();
     let port = brine_testing::web::server(|asked| {
         let is_there = !asked.starts_with("GET /none ");
         let (status, body) = if is_there { ("200 OK", "web") } else { ("404 Not Found", "") };
@@ -151,6 +153,6 @@ fn files_are_fetched_from_web_servers() {
     ] {
         let call = call.replace("URL", &format!("http://127.0.0.1:{port}"));
         let expected = expected.replace("PORT", &port.to_string());
-        assert_eq!(said(&context, folder.path(), &call), expected, "{call}");
+        assert_eq!(answer(&context, directory.path(), &call), expected, "{call}");
     }
 }

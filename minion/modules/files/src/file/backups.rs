@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///     salt '*' file.list_backups /foo/bar/baz.txt
 #[function]
 pub fn list_backups(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
-    Ok(told(backups(context, &expand(&path)), limit).into())
+    Ok(to_map(backups(context, &expand(&path)), limit).into())
 }
 
 /// Return the backups of all files of a directory.
@@ -30,14 +30,14 @@ pub fn list_backups(context: &Context, path: String, #[default] limit: Option<us
 #[function]
 pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
     // The name after the last slash does not matter, as for a file.
-    let folder = path.rfind('/').map_or("", |at| &path[..at]);
-    let kept = kept_in(context, &expand(folder));
+    let directory = path.rfind('/').map_or("", |at| &path[..at]);
+    let kept = kept_in(context, &expand(directory));
     let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned())).collect();
     names.sort();
     names.dedup();
-    let of = |name: String| (Value::from(&name), told(copies(&kept, &name), limit).into());
+    let of = |name: String| (Value::from(&name), to_map(copies(&kept, &name), limit).into());
     Ok(names.into_iter().map(of).collect::<Map>().into())
 }
 
@@ -95,20 +95,20 @@ const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 
 /// Copies a file to `file_backup` in the cache directory, under a name with a timestamp.
 pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
-    let folder = kept_in(context, path.parent().unwrap_or(path));
+    let directory = kept_in(context, path.parent().unwrap_or(path));
     let now = brine_clock::now();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let micros = now.subsec_nanosecond() / 1000;
-    let target = folder.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
-    brine_system::files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    let target = directory.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
+    brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
     std::fs::copy(path, &target)
         .map(|_| ())
         .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
 /// Returns the path of the backups of a directory's files.
-fn kept_in(context: &Context, folder: &Path) -> PathBuf {
-    context.config().cachedir.join("file_backup").join(folder.strip_prefix("/").unwrap_or(folder))
+fn kept_in(context: &Context, directory: &Path) -> PathBuf {
+    context.config().cachedir.join("file_backup").join(directory.strip_prefix("/").unwrap_or(directory))
 }
 
 fn backups(context: &Context, file: &Path) -> Vec<Backup> {
@@ -117,8 +117,8 @@ fn backups(context: &Context, file: &Path) -> Vec<Backup> {
 }
 
 /// Returns the backups of a file in a directory, newest first.
-fn copies(folder: &Path, name: &str) -> Vec<Backup> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
+fn copies(directory: &Path, name: &str) -> Vec<Backup> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
     let mut found: Vec<Backup> = entries
         .filter_map(|entry| {
             let stamp = entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('_')?.to_owned();
@@ -129,14 +129,14 @@ fn copies(folder: &Path, name: &str) -> Vec<Backup> {
     found
 }
 
-fn told(backups: Vec<Backup>, limit: Option<usize>) -> Map {
+fn to_map(backups: Vec<Backup>, limit: Option<usize>) -> Map {
     let one = |(number, backup): (usize, Backup)| {
-        let told = map! {
+        let report = map! {
             "Backup Time" => backup.time.strftime("%a %b %d %Y %H:%M:%S.%6f").to_string(),
             "Size" => std::fs::metadata(&backup.place).map_or(0, |status| status.len()),
             "Location" => backup.place.display().to_string(),
         };
-        (number.into(), told.into())
+        (number.into(), report.into())
     };
     backups.into_iter().take(limit.unwrap_or(usize::MAX)).enumerate().map(one).collect()
 }

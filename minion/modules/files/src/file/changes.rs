@@ -189,8 +189,8 @@ pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallR
         args.insert_after_match.is_some(),
     ];
     if places.iter().filter(|wanted| **wanted).count() > 1 {
-        let told = "Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted";
-        return Err(invalid("blockreplace", told));
+        let message = "Only one of append_if_not_found, prepend_if_not_found, insert_before_match, and insert_after_match is permitted";
+        return Err(invalid("blockreplace", message));
     }
     let file = expand(&args.path);
     let before = read(&file, "blockreplace")?;
@@ -205,7 +205,7 @@ pub fn blockreplace(_context: &Context, #[args] args: BlockreplaceArgs) -> CallR
         insert_before_match: args.insert_before_match,
         insert_after_match: args.insert_after_match,
     };
-    let after = edit::with_block(&before, &block).map_err(|told| CallError::Execution(told.into()))?;
+    let after = edit::with_block(&before, &block).map_err(|message| CallError::Execution(message.into()))?;
     if !args.dry_run {
         Text { before: &before, after: &after, backup: &args.backup }.write(&file)?;
     }
@@ -248,8 +248,8 @@ pub struct LineArgs {
 pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     let file = Text::real(&args.path);
     if !file.is_file() {
-        let told = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
-        return if args.quiet { Ok(false.into()) } else { Err(told()) };
+        let missing = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
+        return if args.quiet { Ok(false.into()) } else { Err(missing()) };
     }
     let Some(mode) = args.position.mode.map(|mode| mode.to_lowercase()) else {
         return Err(CallError::Execution("Mode was not defined. How to process the file?".into()));

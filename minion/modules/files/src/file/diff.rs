@@ -56,8 +56,8 @@ fn range(from: usize, to: usize) -> String {
 /// Returns all ranges, in order.
 fn steps(a: &[&str], b: &[&str]) -> Vec<Step> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (place, line) in b.iter().enumerate() {
-        places.entry(line).or_default().push(place);
+    for (index, line) in b.iter().enumerate() {
+        places.entry(line).or_default().push(index);
     }
     if b.len() >= POPULAR_FROM {
         places.retain(|_, places| places.len() <= b.len() / 100 + 1);
@@ -169,9 +169,9 @@ mod tests {
             assert_eq!(unified(before, after), diff);
         }
         let (before, after) = (numbers(0..20), numbers(0..20).replace("3\n", "x\n"));
-        let told = unified(&before, &after);
+        let report = unified(&before, &after);
         assert_eq!(
-            told.lines().filter(|line| line.starts_with("@@")).collect::<Vec<_>>(),
+            report.lines().filter(|line| line.starts_with("@@")).collect::<Vec<_>>(),
             ["@@ -1,7 +1,7 @@", "@@ -11,7 +11,7 @@"]
         );
     }

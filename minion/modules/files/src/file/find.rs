@@ -120,7 +120,7 @@ struct Desired {
     actions: Vec<Action>,
     least: usize,
     most: usize,
-    only_told: bool,
+    only_reported: bool,
 }
 
 impl Desired {
@@ -131,7 +131,7 @@ impl Desired {
             actions: Vec::new(),
             least: depth("mindepth").unwrap_or(0),
             most: depth("maxdepth").unwrap_or(usize::MAX),
-            only_told: given.get("test").is_some_and(Value::is_truthy),
+            only_reported: given.get("test").is_some_and(Value::is_truthy),
         };
         for (key, value) in given {
             let key = key.to_string();
@@ -186,7 +186,7 @@ impl Desired {
             let status = std::fs::metadata(&path).unwrap_or_else(|_| own.clone());
             if depth >= self.least && self.criteria.iter().all(|criterion| criterion.fits(&path, &status)) {
                 for action in &self.actions {
-                    found.extend(action.done(context, &path, &status, self.only_told)?);
+                    found.extend(action.done(context, &path, &status, self.only_reported)?);
                 }
             }
             // The root of the search may be a link.
@@ -223,16 +223,16 @@ impl Action {
         context: &Context,
         path: &Path,
         status: &Metadata,
-        only_told: bool,
+        only_reported: bool,
     ) -> Result<Option<Value>, CallError> {
         let full = path.display().to_string();
         match self {
             Action::Print(fields) => {
-                let mut told =
+                let mut report =
                     fields.iter().filter_map(|field| field_of(field, path, status)).collect::<Result<Vec<_>, _>>()?;
-                Ok(Some(if told.len() == 1 { told.remove(0) } else { told.into() }))
+                Ok(Some(if report.len() == 1 { report.remove(0) } else { report.into() }))
             }
-            Action::Delete if only_told => Ok(Some(full.into())),
+            Action::Delete if only_reported => Ok(Some(full.into())),
             Action::Delete => {
                 let is_folder = status.is_dir() && !path.is_symlink();
                 let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
@@ -378,10 +378,10 @@ fn changed(text: &str) -> Result<Criterion, String> {
         let count: f64 = rest[..end].parse().map_err(|_| wrong())?;
         let after = rest[end..].trim_start();
         let unit = after.chars().next().ok_or_else(wrong)?.to_ascii_lowercase();
-        let place = units.iter().position(|(letter, _)| *letter == unit).ok_or_else(wrong)?;
-        seconds += count * units[place].1 as f64;
-        smallest = Some(units[place].1);
-        (units, rest) = (&units[place + 1..], after[1..].trim_start());
+        let index = units.iter().position(|(letter, _)| *letter == unit).ok_or_else(wrong)?;
+        seconds += count * units[index].1 as f64;
+        smallest = Some(units[index].1);
+        (units, rest) = (&units[index + 1..], after[1..].trim_start());
     }
     let smallest = smallest.ok_or_else(wrong)?;
     let before = Duration::from_secs(((seconds / smallest as f64) as u64).saturating_mul(smallest));

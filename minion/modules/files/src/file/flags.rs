@@ -82,7 +82,7 @@ impl Change {
     }
 
     /// Returns the change as reported by states.
-    pub fn told(&self) -> Map {
+    pub fn to_map(&self) -> Map {
         map! {"old" => &self.old, "new" => &self.wanted}
     }
 
@@ -94,8 +94,8 @@ impl Change {
             }
             let output = run(context, &["chattr".into(), format!("{sign}{flags}"), path.display().to_string()], &[])?;
             if output.retcode != 0 {
-                let told = format!("Failed to change attributes to {}: {}", self.wanted, output.stderr.trim());
-                return Err(CallError::Execution(told));
+                let message = format!("Failed to change attributes to {}: {}", self.wanted, output.stderr.trim());
+                return Err(CallError::Execution(message));
             }
         }
         Ok(())

@@ -85,7 +85,7 @@ fn with_indent(content: &str, beside: &str, indent: bool) -> String {
 }
 
 /// Returns the only line that matches a pattern.
-fn place(lines: &[String], pattern: &str, what: &str) -> Result<Option<usize>, String> {
+fn position(lines: &[String], pattern: &str, what: &str) -> Result<Option<usize>, String> {
     let is_match = matcher(pattern)?;
     let mut found = lines.iter().enumerate().filter(|(_, line)| is_match(line)).map(|(at, _)| at);
     let first = found.next();
@@ -110,7 +110,7 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
     match (&wanted.before, &wanted.after, wanted.location.as_deref()) {
         (Some(before), Some(after), _) => {
             let no_place = || "Cannot find location to insert the line".to_owned();
-            let after = place(lines, after, "after")?.ok_or_else(no_place)?;
+            let after = position(lines, after, "after")?.ok_or_else(no_place)?;
             let is_before = matcher(before)?;
             let before = (after + 1..lines.len()).find(|at| is_before(&lines[*at])).ok_or_else(no_place)?;
             if !lines[after + 1..before].iter().any(|line| line.trim() == content.trim()) {
@@ -119,7 +119,7 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
             }
         }
         (Some(before), None, _) => {
-            if let Some(at) = place(lines, before, "before")?
+            if let Some(at) = position(lines, before, "before")?
                 && at.checked_sub(1).is_none_or(|above| lines[above].trim() != content.trim())
             {
                 let line = with_indent(content, &lines[at], wanted.indent);
@@ -127,7 +127,7 @@ fn insert(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
             }
         }
         (None, Some(after), _) => {
-            if let Some(at) = place(lines, after, "after")?
+            if let Some(at) = position(lines, after, "after")?
                 && lines.get(at + 1).is_none_or(|below| below.trim() != content.trim())
             {
                 let line = with_indent(content, &lines[at], wanted.indent);
@@ -176,14 +176,14 @@ fn ensure(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
             }
         }
         (Some(before), None) => {
-            let at = place(lines, before, "before")?.ok_or_else(no_place)?;
+            let at = position(lines, before, "before")?.ok_or_else(no_place)?;
             if !at.checked_sub(1).is_some_and(|above| same(&lines[above])) {
                 let line = with_indent(content, &lines[at], wanted.indent);
                 put(lines, at, line);
             }
         }
         (None, Some(after)) => {
-            let at = place(lines, after, "after")?.ok_or_else(no_place)?;
+            let at = position(lines, after, "after")?.ok_or_else(no_place)?;
             if lines.get(at + 1).is_none_or(|below| !same(below)) {
                 let line = with_indent(content, &lines[at], wanted.indent);
                 put(lines, at + 1, line);
@@ -198,7 +198,7 @@ fn ensure(lines: &mut Vec<String>, content: &str, wanted: &Line) -> Result<(), S
 mod tests {
     use super::*;
 
-    fn wanted(content: &str) -> Line {
+    fn desired(content: &str) -> Line {
         Line {
             content: Some(content.to_owned()),
             matching: None,
@@ -215,14 +215,14 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         let text = "[a]\n  x = 1\n[b]\n";
         for (mode, change, after) in [
-            ("ensure", Line { after: some(r"\[a\]"), ..wanted("y") }, Some("[a]\ny\n  x = 1\n[b]\n")),
-            ("ensure", Line { before: some(r"\[b\]"), ..wanted("x = 1") }, Some(text)),
-            ("ensure", Line { after: some("nope"), ..wanted("y") }, None),
-            ("insert", Line { after: some("x = 1"), ..wanted("y") }, Some("[a]\n  x = 1\n  y\n[b]\n")),
-            ("insert", Line { location: some("start"), ..wanted("y") }, Some("y\n[a]\n  x = 1\n[b]\n")),
-            ("replace", Line { matching: some("x = "), ..wanted("x = 2") }, Some("[a]\n  x = 2\n[b]\n")),
-            ("delete", Line { matching: some("^.b"), ..wanted("") }, Some("[a]\n  x = 1\n")),
-            ("other", wanted("y"), None),
+            ("ensure", Line { after: some(r"\[a\]"), ..desired("y") }, Some("[a]\ny\n  x = 1\n[b]\n")),
+            ("ensure", Line { before: some(r"\[b\]"), ..desired("x = 1") }, Some(text)),
+            ("ensure", Line { after: some("nope"), ..desired("y") }, None),
+            ("insert", Line { after: some("x = 1"), ..desired("y") }, Some("[a]\n  x = 1\n  y\n[b]\n")),
+            ("insert", Line { location: some("start"), ..desired("y") }, Some("y\n[a]\n  x = 1\n[b]\n")),
+            ("replace", Line { matching: some("x = "), ..desired("x = 2") }, Some("[a]\n  x = 2\n[b]\n")),
+            ("delete", Line { matching: some("^.b"), ..desired("") }, Some("[a]\n  x = 1\n")),
+            ("other", desired("y"), None),
         ] {
             assert_eq!(edited(text, mode, &change).ok().as_deref(), after, "{mode}");
         }

@@ -337,8 +337,8 @@ fn errno(error: &std::io::Error) -> String {
 }
 
 /// Returns the entries of a directory whose names are integers.
-fn numbered(folder: &Path) -> Vec<(u64, PathBuf)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn numbered(directory: &Path) -> Vec<(u64, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 

@@ -54,9 +54,9 @@ pub fn mkdir(
     #[default] group: Value,
     #[default] mode: Value,
 ) -> CallResult {
-    let folder = normal(&expand(&dir_path));
-    if !folder.is_dir() {
-        make_directories(context, &folder, &user, &group, &mode)?;
+    let directory = normal(&expand(&dir_path));
+    if !directory.is_dir() {
+        make_directories(context, &directory, &user, &group, &mode)?;
     }
     Ok(true.into())
 }
@@ -75,15 +75,15 @@ pub fn makedirs(
     #[default] mode: Value,
 ) -> CallResult {
     let whole = expand(&path);
-    let folder = if path.ends_with('/') { whole } else { whole.parent().unwrap_or(Path::new("/")).to_owned() };
-    let folder = normal(&folder);
-    if folder.is_dir() {
-        return Ok(format!("Directory '{}' already exists", folder.display()).into());
+    let directory = if path.ends_with('/') { whole } else { whole.parent().unwrap_or(Path::new("/")).to_owned() };
+    let directory = normal(&directory);
+    if directory.is_dir() {
+        return Ok(format!("Directory '{}' already exists", directory.display()).into());
     }
-    if folder.exists() {
-        return Ok(format!("The path '{}' already exists and is not a directory", folder.display()).into());
+    if directory.exists() {
+        return Ok(format!("The path '{}' already exists and is not a directory", directory.display()).into());
     }
-    make_directories(context, &folder, &user, &group, &mode)?;
+    make_directories(context, &directory, &user, &group, &mode)?;
     Ok(Value::Nil)
 }
 
@@ -100,11 +100,11 @@ pub fn makedirs_perms(
     #[default] group: Value,
     #[default("0755".into())] mode: Value,
 ) -> CallResult {
-    let folder = expand(&name);
-    if folder.exists() {
+    let directory = expand(&name);
+    if directory.exists() {
         return Err(CallError::Execution(format!("{name} already exists")));
     }
-    make_directories(context, &folder, &user, &group, &mode)?;
+    make_directories(context, &directory, &user, &group, &mode)?;
     Ok(Value::Nil)
 }
 
@@ -142,28 +142,28 @@ pub fn rmdir(
     #[default(false)] verbose: bool,
     #[default] older_than: Option<u64>,
 ) -> CallResult {
-    let folder = expand(&path);
-    if !folder.is_absolute() {
+    let directory = expand(&path);
+    if !directory.is_absolute() {
         return Err(invalid("rmdir", "File path must be absolute."));
     }
-    if !folder.is_dir() {
+    if !directory.is_dir() {
         return Err(invalid("rmdir", &format!("A valid directory was not specified: {path}")));
     }
-    let mut folders = if recurse { directories_below(&folder) } else { Vec::new() };
-    folders.push(folder);
+    let mut directories = if recurse { directories_below(&directory) } else { Vec::new() };
+    directories.push(directory);
     let (mut deleted, mut errors) = (Vec::new(), Vec::new());
     let age = older_than.filter(|days| *days > 0).map(|days| Duration::from_secs(days * 86400));
-    let is_old = |folder: &Path| {
-        let changed = std::fs::metadata(folder).and_then(|status| status.modified()).ok();
+    let is_old = |directory: &Path| {
+        let changed = std::fs::metadata(directory).and_then(|status| status.modified()).ok();
         age.is_none_or(|age| changed.and_then(|changed| changed.elapsed().ok()).is_some_and(|passed| passed > age))
     };
-    for folder in folders.iter().filter(|folder| is_old(folder)) {
-        let name = folder.display().to_string();
-        match std::fs::remove_dir(folder) {
+    for directory in directories.iter().filter(|directory| is_old(directory)) {
+        let name = directory.display().to_string();
+        match std::fs::remove_dir(directory) {
             Ok(()) => deleted.push(name),
             Err(error) => {
-                let told = format!("{}: '{name}'", errno(&error));
-                errors.push(list![name, told]);
+                let message = format!("{}: '{name}'", errno(&error));
+                errors.push(list![name, message]);
             }
         }
     }
@@ -381,16 +381,16 @@ pub fn touch(
 /// Creates a directory and its parents; new ones get this owner and mode.
 fn make_directories(
     context: &Context,
-    folder: &Path,
+    directory: &Path,
     user: &Value,
     group: &Value,
     mode: &Value,
 ) -> Result<(), CallError> {
-    let mut new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-    std::fs::create_dir_all(folder).map_err(|error| at(&folder.display().to_string(), &error))?;
+    let mut new: Vec<&Path> = directory.ancestors().take_while(|directory| !directory.exists()).collect();
+    std::fs::create_dir_all(directory).map_err(|error| at(&directory.display().to_string(), &error))?;
     new.reverse();
-    for folder in new {
-        let name = folder.display().to_string();
+    for directory in new {
+        let name = directory.display().to_string();
         let or = |given: &Value, own: Result<Value, CallError>| if given.is_truthy() { Ok(given.clone()) } else { own };
         let user = or(user, get_user(context, name.clone(), true))?;
         let group = or(group, get_group(context, name.clone(), true))?;
@@ -401,13 +401,13 @@ fn make_directories(
 }
 
 /// Returns the subdirectories of a directory, deepest first.
-fn directories_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> =
+fn directories_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut directories: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect();
-    folders.sort();
-    let below: Vec<PathBuf> = folders.iter().flat_map(|folder| directories_below(folder)).collect();
-    below.into_iter().chain(folders).collect()
+    directories.sort();
+    let below: Vec<PathBuf> = directories.iter().flat_map(|directory| directories_below(directory)).collect();
+    below.into_iter().chain(directories).collect()
 }
 
 /// Normalizes a path: removes `.`, `..` with the preceding name, and repeated slashes.

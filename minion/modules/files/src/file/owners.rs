@@ -227,7 +227,7 @@ pub fn check_perms(
         result =
             map! {"name" => file.display().to_string(), "changes" => Map::new(), "comment" => "", "result" => true};
     }
-    let (mut changes, mut told, mut had) = (Map::new(), Vec::<String>::new(), had);
+    let (mut changes, mut report, mut had) = (Map::new(), Vec::<String>::new(), had);
     let new_user = user.is_truthy() && uid_of(&user) != Some(before.uid());
     let new_group = group.is_truthy() && gid_of(&group) != Some(before.gid());
     let differing: Vec<_> = [(new_user, "user", &user), (new_group, "group", &group)]
@@ -252,10 +252,10 @@ pub fn check_perms(
     for (_, key, value) in differing {
         match &given {
             Ok(()) => _ = changes.insert(key.into(), value.clone()),
-            Err(_) => told.push(format!("Failed to change {key} to {value}")),
+            Err(_) => report.push(format!("Failed to change {key} to {value}")),
         }
     }
-    told.splice(0..0, given.err());
+    report.splice(0..0, given.err());
     if !mode.is_nil() && !is_link {
         let digits = format!("{:0>4}", mode.to_string().trim_start_matches("0o"));
         if digits != mode_text(&before) {
@@ -266,7 +266,7 @@ pub fn check_perms(
                 }
                 changes.insert("mode".into(), digits.into());
             } else {
-                told.push(format!("Failed to change mode to {digits}"));
+                report.push(format!("Failed to change mode to {digits}"));
             }
         }
     }
@@ -276,15 +276,15 @@ pub fn check_perms(
         if !test {
             change.make(context, &file)?;
         }
-        changes.insert("attrs".into(), change.told().into());
+        changes.insert("attrs".into(), change.to_map().into());
     }
-    if !told.is_empty() {
+    if !report.is_empty() {
         result.insert("result".into(), false.into());
     } else if test && !changes.is_empty() {
         result.insert("result".into(), Value::Nil);
     }
-    let told: Vec<String> = told_before.into_iter().filter(|text| !text.is_empty()).chain(told).collect();
-    result.insert("comment".into(), told.join("; ").into());
+    let report: Vec<String> = told_before.into_iter().filter(|text| !text.is_empty()).chain(report).collect();
+    result.insert("comment".into(), report.join("; ").into());
     let mut all = result.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
     all.extend(changes);
     result.insert("changes".into(), all.into());
@@ -408,13 +408,13 @@ fn gid_of(group: &Value) -> Option<u32> {
 
 /// Returns the UID and GID of an owner; unset ones are left unchanged. The error names the missing user or group.
 fn owner(user: &Value, group: &Value) -> Result<(Option<u32>, Option<u32>), String> {
-    let said = |value: &Value| value.is_truthy() || value.as_i64().is_some();
-    let (uid, gid) = (uid_of(user).filter(|_| said(user)), gid_of(group).filter(|_| said(group)));
+    let is_given = |value: &Value| value.is_truthy() || value.as_i64().is_some();
+    let (uid, gid) = (uid_of(user).filter(|_| is_given(user)), gid_of(group).filter(|_| is_given(group)));
     let mut missing = String::new();
-    if uid.is_none() && said(user) {
+    if uid.is_none() && is_given(user) {
         missing.push_str("User does not exist\n");
     }
-    if gid.is_none() && said(group) {
+    if gid.is_none() && is_given(group) {
         missing.push_str("Group does not exist\n");
     }
     if missing.is_empty() { Ok((uid, gid)) } else { Err(missing) }

@@ -111,10 +111,10 @@ pub fn get_diff(
         (true, false) => "Replace binary file with text file".into(),
         (false, true) => "Replace text file with binary file".into(),
         (false, false) => {
-            let told = unified(&String::from_utf8_lossy(&old), &String::from_utf8_lossy(&new));
-            match told.strip_prefix("--- \n+++ \n") {
+            let report = unified(&String::from_utf8_lossy(&old), &String::from_utf8_lossy(&new));
+            match report.strip_prefix("--- \n+++ \n") {
                 Some(rest) if show_filenames => format!("--- {file1}\n+++ {file2}\n{rest}"),
-                _ => told,
+                _ => report,
             }
         }
     }

@@ -8,8 +8,8 @@ use crate::testing;
 
 #[test]
 fn files_are_queried_and_changed() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display().to_string();
     let context = testing::context(&[]);
     let call = |fun: &str, args: &[&str]| {
         let args = args.iter().map(|arg| Value::from(arg.replace('F', &root)));
@@ -89,17 +89,17 @@ fn paths_are_split_and_joined_as_in_python() {
 
 #[test]
 fn find_matches_all_criteria() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for (name, text) in [("a.sh", "one"), ("B.SH", ""), ("sub/c.sh", "two\n"), ("sub/d.txt", &"x".repeat(2048))] {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    std::fs::File::open(folder.path().join("a.sh")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-    std::os::unix::fs::symlink("sub", folder.path().join("to-sub")).unwrap();
-    std::os::unix::fs::symlink("none", folder.path().join("to-none")).unwrap();
+    std::fs::File::open(directory.path().join("a.sh")).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    std::os::unix::fs::symlink("sub", directory.path().join("to-sub")).unwrap();
+    std::os::unix::fs::symlink("none", directory.path().join("to-none")).unwrap();
     let context = testing::context(&[]);
-    let start = folder.path().display().to_string();
+    let start = directory.path().display().to_string();
     let find = |criteria: &str, print: &str| {
         let mut args = Args::positional([start.clone().into()]);
         for (name, value) in criteria.split_whitespace().map(|word| word.split_once('=').unwrap()) {
@@ -144,18 +144,18 @@ fn find_matches_all_criteria() {
         ("delete=a mindepth=1 name=sub", "", r#"["F/sub"]"#),
         ("mindepth=1", "name", r#"["B.SH", "to-none", "to-sub"]"#),
     ] {
-        let told = find(criteria, print).replace(", 420,", ", MODE,").replace(", 384,", ", MODE,");
-        assert_eq!(told, found, "{criteria} {print}");
+        let report = find(criteria, print).replace(", 420,", ", MODE,").replace(", 384,", ", MODE,");
+        assert_eq!(report, found, "{criteria} {print}");
     }
 }
 
 #[test]
 fn find_reports_output_of_commands() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().display().to_string();
-    std::fs::create_dir(folder.path().join("sub")).unwrap();
-    std::fs::write(folder.path().join("a"), "one\n").unwrap();
-    std::fs::write(folder.path().join("with space"), "x").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display().to_string();
+    std::fs::create_dir(directory.path().join("sub")).unwrap();
+    std::fs::write(directory.path().join("a"), "one\n").unwrap();
+    std::fs::write(directory.path().join("with space"), "x").unwrap();
     let context = testing::context(&[]);
     for (name, command, told) in [
         ("a", "cat {}", "cat F/a:\none\n\n"),

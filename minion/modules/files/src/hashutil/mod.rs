@@ -237,8 +237,8 @@ mod tests {
     #[test]
     fn signatures_and_files_match_salts() {
         let context = testing::context(&[]);
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("data").display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("data").display().to_string();
         for (fun, args, expected) in [
             (
                 "hmac_compute",

@@ -177,15 +177,15 @@ impl Hosts {
     }
 
     fn describe(&self) -> Map {
-        let told = |(address, entry): (&String, &Entry)| {
-            let told = match &entry.comment {
+        let report = |(address, entry): (&String, &Entry)| {
+            let report = match &entry.comment {
                 Some(comment) if entry.line => Value::from(vec![comment.clone()]),
                 Some(comment) => map! {"aliases" => entry.aliases.clone(), "comment" => comment}.into(),
                 None => map! {"aliases" => entry.aliases.clone()}.into(),
             };
-            (address.as_str().into(), told)
+            (address.as_str().into(), report)
         };
-        self.addresses.iter().map(told).collect()
+        self.addresses.iter().map(report).collect()
     }
 
     /// Returns the host names of an address.

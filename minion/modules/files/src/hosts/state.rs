@@ -77,7 +77,7 @@ struct Plan {
     add: Vec<String>,
     comment: Vec<String>,
     remove: Vec<String>,
-    told: Vec<String>,
+    comments: Vec<String>,
     warnings: Vec<String>,
     failed: bool,
 }
@@ -98,13 +98,13 @@ impl Plan {
                 )),
                 (false, false) => {}
                 (true, true) if comment.is_empty() || entry.comment.as_deref() == Some(comment) => {
-                    plan.told.push(format!("Host {name} ({address}) already present"));
+                    plan.comments.push(format!("Host {name} ({address}) already present"));
                 }
                 (true, true) => plan.comment.push(address.clone()),
                 (true, false) if address.parse::<IpAddr>().is_ok() => plan.add(address, comment),
                 (true, false) => {
                     plan.failed = true;
-                    plan.told.push(format!("Invalid IP Address for {name} ({address})"));
+                    plan.comments.push(format!("Invalid IP Address for {name} ({address})"));
                 }
             }
         }
@@ -117,7 +117,7 @@ impl Plan {
     }
 
     fn carry_out(self, context: &StateContext, name: &str, comment: &str) -> Result<StateReturn, CallError> {
-        let Plan { mut told, mut failed, .. } = self;
+        let Plan { mut comments, mut failed, .. } = self;
         let mut changes = Map::new();
         let would = context.test && !(self.add.is_empty() && self.remove.is_empty());
         let steps = [
@@ -129,7 +129,7 @@ impl Plan {
             let mut changed = Map::new();
             for address in addresses {
                 let done = context.test || call(context, function, address, with)?;
-                told.push(match (key, context.test, done) {
+                comments.push(match (key, context.test, done) {
                     ("added", true, _) => format!("Host {name} ({address}) would be added"),
                     ("added", _, true) => format!("Added host {name} ({address})"),
                     ("added", _, false) => format!("Failed to add host {name} ({address})"),
@@ -150,7 +150,7 @@ impl Plan {
             }
         }
         let result = if would { None } else { Some(!failed) };
-        let mut done = StateReturn { result, changes, ..StateReturn::ok(name, told.join("\n")) };
+        let mut done = StateReturn { result, changes, ..StateReturn::ok(name, comments.join("\n")) };
         if !self.warnings.is_empty() {
             done.more.insert("warnings".into(), Value::from(self.warnings));
         }

@@ -155,11 +155,11 @@ impl<'f> File<'f> {
     pub fn edit<T>(&self, change: impl FnOnce(&mut Ini, &Form) -> T) -> Result<T, CallError> {
         let have = files::read_if_exists(self.path).map_err(CallError::execution)?;
         let mut ini = Ini::parse(have.as_deref().unwrap_or_default(), &self.form);
-        let told = change(&mut ini, &self.form);
+        let report = change(&mut ini, &self.form);
         let text = ini.render(&self.form);
         if have.unwrap_or_default() != text {
             files::rewrite(self.path, text.as_bytes(), 0o644).map_err(CallError::execution)?;
         }
-        Ok(told)
+        Ok(report)
     }
 }

@@ -31,7 +31,7 @@ pub fn options_present(
                 merge(&mut changes, ini.set(&sections, form));
                 changes
             })?;
-            told(&name, changes)
+            report(&name, changes)
         }
     };
     Ok(done.into())
@@ -68,7 +68,7 @@ pub fn options_absent(
             }
             changes
         })?;
-        return Ok(told(&name, changes).into());
+        return Ok(report(&name, changes).into());
     }
     let ini = file.read()?;
     let mut plan = Plan::default();
@@ -84,7 +84,7 @@ pub fn options_absent(
             plan.remove(have, &format!("Key {key}{within}"), &format!("key {key}{within}"));
         }
     }
-    Ok(plan.told(&name, "No changes detected.").into())
+    Ok(plan.report(&name, "No changes detected.").into())
 }
 
 /// Ensure that sections are present.
@@ -100,7 +100,7 @@ pub fn sections_present(
     let wanted = keys_of(&sections).unwrap_or_default();
     if !context.test {
         let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
-        return Ok(told(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
+        return Ok(report(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
     }
     let ini = file.read()?;
     let mut plan = Plan::default();
@@ -109,7 +109,7 @@ pub fn sections_present(
         let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
         plan.say(!have, &line);
     }
-    Ok(plan.told(&name, "No changes detected.").into())
+    Ok(plan.report(&name, "No changes detected.").into())
 }
 
 /// Ensure that sections are absent.
@@ -130,18 +130,18 @@ pub fn sections_absent(
             let have = ini.sections.get(&section).map(|_| "there");
             plan.remove(have, &format!("Section {section}"), &format!("section {section}"));
         }
-        return Ok(plan.told(&name, "No changes detected.").into());
+        return Ok(plan.report(&name, "No changes detected.").into());
     }
     // A missing file has no sections, and is not created.
     if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
-        return Ok(told(&name, Map::new()).into());
+        return Ok(report(&name, Map::new()).into());
     }
     let remove = |ini: &mut crate::ini::Ini| {
         let gone =
             |section: String| ini.sections.shift_remove(&section).map(|gone| (section.into(), gone.describe().into()));
         unwanted.into_iter().filter_map(gone).collect()
     };
-    Ok(told(&name, file.edit(|ini, _| remove(ini))?).into())
+    Ok(report(&name, file.edit(|ini, _| remove(ini))?).into())
 }
 
 /// Returns the names in a list or mapping; `None` for other types.
@@ -199,7 +199,7 @@ fn others(section: &Section, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, S
     others.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-fn told(name: &str, changes: Map) -> StateReturn {
+fn report(name: &str, changes: Map) -> StateReturn {
     let comment = if changes.is_empty() { "No anomaly detected" } else { "Changes take effect" };
     StateReturn::ok(name, comment).with_changes(changes)
 }
@@ -224,7 +224,7 @@ impl Plan {
         }
     }
 
-    fn told(self, name: &str, nothing: &str) -> StateReturn {
+    fn report(self, name: &str, nothing: &str) -> StateReturn {
         let comment = if self.lines.is_empty() { nothing } else { &self.lines };
         if self.changes { StateReturn::would(name, comment) } else { StateReturn::ok(name, comment) }
     }
@@ -264,7 +264,7 @@ fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<Stat
             set(&mut plan, have.get(&option.to_string()), option, value, &within);
         }
     }
-    Ok(plan.told(name, ""))
+    Ok(plan.report(name, ""))
 }
 
 #[cfg(test)]
@@ -277,8 +277,8 @@ mod tests {
 
     #[test]
     fn sections_are_created_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.ini").display().to_string();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ini").display().to_string();
         std::fs::write(&path, "[one]\na = 1\n").unwrap();
         let call = |test| {
             let context = testing::state_context(test, &[]);

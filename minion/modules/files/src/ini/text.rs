@@ -115,11 +115,11 @@ impl Section {
             let option = form.option(line.trim_start_matches('#'));
             comment.starts_with("#comment") && option.is_some_and(|(_, found, _)| found == name)
         };
-        let place = self.lines.iter().position(is_it);
-        if let Some(place) = place {
-            self.lines.shift_remove_index(place);
+        let index = self.lines.iter().position(is_it);
+        if let Some(index) = index {
+            self.lines.shift_remove_index(index);
         }
-        self.lines.shift_insert(place.unwrap_or(self.lines.len()), name.to_owned(), value.to_owned());
+        self.lines.shift_insert(index.unwrap_or(self.lines.len()), name.to_owned(), value.to_owned());
         Some(change(Value::Nil, value))
     }
 
@@ -175,9 +175,9 @@ impl Ini {
 
     /// Returns the whole file, in Salt's form.
     pub fn describe(&self) -> Map {
-        let mut told = self.top.describe();
-        told.extend(self.sections.iter().map(|(name, section)| (name.as_str().into(), section.describe().into())));
-        told
+        let mut report = self.top.describe();
+        report.extend(self.sections.iter().map(|(name, section)| (name.as_str().into(), section.describe().into())));
+        report
     }
 
     /// Sets options, those above all sections by name, those in sections as mappings, and returns the changes.

@@ -110,46 +110,46 @@ impl Conf {
     }
 
     fn describe_within(&self, depth: usize) -> Map {
-        let mut told = self.commands.clone();
-        if let Some(folder) = self.included().filter(|_| depth > 0) {
+        let mut report = self.commands.clone();
+        if let Some(directory) = self.included().filter(|_| depth > 0) {
             let mut files_told = Map::new();
-            for (name, conf) in included(folder) {
+            for (name, conf) in included(directory) {
                 let more = conf.describe_within(depth - 1);
                 files_told.insert(name.into(), more.keys().cloned().collect());
-                told.extend(more);
+                report.extend(more);
             }
-            told.insert("include files".into(), files_told.into());
+            report.insert("include files".into(), files_told.into());
         }
         for block in &self.blocks {
-            told.extend(block.names.iter().map(|name| (name.as_str().into(), block.commands.clone().into())));
+            report.extend(block.names.iter().map(|name| (name.as_str().into(), block.commands.clone().into())));
         }
-        told
+        report
     }
 
     /// Returns the file that has a log's block or a directive: an included one, or this one by default.
     pub fn file_of(&self, own: &str, key: &str) -> String {
-        let Some(folder) = self.included().filter(|_| self.block(key).is_none()) else { return own.to_owned() };
+        let Some(directory) = self.included().filter(|_| self.block(key).is_none()) else { return own.to_owned() };
         let has = |(_, conf): &(String, Conf)| conf.block(key).is_some() || conf.commands.contains_key(key);
-        let found = included(folder).into_iter().find(has);
-        found.map_or_else(|| own.to_owned(), |(name, _)| place_of(folder, &name))
+        let found = included(directory).into_iter().find(has);
+        found.map_or_else(|| own.to_owned(), |(name, _)| path_of(directory, &name))
     }
 }
 
-fn place_of(folder: &str, name: &str) -> String {
-    let folder = Path::new(folder);
-    if folder.is_dir() { folder.join(name) } else { folder.to_owned() }.display().to_string()
+fn path_of(directory: &str, name: &str) -> String {
+    let directory = Path::new(directory);
+    if directory.is_dir() { directory.join(name) } else { directory.to_owned() }.display().to_string()
 }
 
 /// Reads the files of a directory, or a file, by name.
-fn included(folder: &str) -> Vec<(String, Conf)> {
-    let path = Path::new(folder);
+fn included(directory: &str) -> Vec<(String, Conf)> {
+    let path = Path::new(directory);
     let mut names: Vec<String> = match std::fs::read_dir(path) {
         Ok(entries) => entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect(),
         Err(_) => path.file_name().map(|name| name.to_string_lossy().into_owned()).into_iter().collect(),
     };
     names.sort();
     let read = |name: String| {
-        let text = files::read_to_string(place_of(folder, &name)).ok()?;
+        let text = files::read_to_string(path_of(directory, &name)).ok()?;
         Some((name, Conf::parse(&text)))
     };
     names.into_iter().filter_map(read).collect()

@@ -120,7 +120,7 @@ pub fn config_unset(
     let mut words = strings(&["config", what, place, &key]);
     words.extend(value_regex.clone());
     let output = git.output(&words, false)?;
-    let told = match output.retcode {
+    let report = match output.retcode {
         0 => return Ok(true.into()),
         1 => "Section or key is invalid".to_owned(),
         5 if config_get(context, key.clone(), cwd, kwargs)?.is_nil() => format!("Key '{key}' does not exist"),
@@ -131,7 +131,7 @@ pub fn config_unset(
         6 => "The value_regex is invalid".to_owned(),
         other => format!("Failed to unset key '{key}', git config returned exit code {other}; {}", output.stderr),
     };
-    Err(CallError::Execution(told))
+    Err(CallError::Execution(report))
 }
 
 fn config_place<'c>(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Result<Git<'c>, CallError> {

@@ -119,7 +119,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     let url = with_login(&url, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?;
     let git = Git::new(context, Some(&args.cwd), &args.kwargs);
     let whole = git.cwd.clone().unwrap_or_default();
-    let (folder, target) = match args.name {
+    let (directory, target) = match args.name {
         Some(name) => {
             std::fs::create_dir_all(&whole).map_err(CallError::execution)?;
             (whole.display().to_string(), name)
@@ -129,7 +129,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     command(&args.options.git_opts, &["clone"])?
         .words(options(&args.options.opts)?)
         .words(["--".into(), url, target])
-        .run(context, &folder, &args.kwargs)?;
+        .run(context, &directory, &args.kwargs)?;
     Ok(true.into())
 }
 
@@ -284,8 +284,8 @@ pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
     };
     let command = command(&args.options.git_opts, &["init"])?
         .words(args.bare.then(|| "--bare".to_owned()))
-        .words(args.layout.template.map(|folder| format!("--template={folder}")))
-        .words(args.layout.separate_git_dir.map(|folder| format!("--separate-git-dir={folder}")))
+        .words(args.layout.template.map(|directory| format!("--template={directory}")))
+        .words(args.layout.separate_git_dir.map(|directory| format!("--separate-git-dir={directory}")))
         .words(shared)
         .words(options(&args.options.opts)?)
         .words([target]);
@@ -463,8 +463,8 @@ pub fn symbolic_ref(
 ///     salt '*' git.version
 #[function]
 pub fn version(context: &Context, #[default(false)] versioninfo: bool) -> CallResult {
-    let told = Git::new(context, None, &Map::new()).plain(&["--version"])?;
-    let version = told.split('(').next().and_then(|told| told.split_whitespace().last()).unwrap_or("unknown");
+    let report = Git::new(context, None, &Map::new()).plain(&["--version"])?;
+    let version = report.split('(').next().and_then(|report| report.split_whitespace().last()).unwrap_or("unknown");
     if !versioninfo {
         return Ok(version.into());
     }

@@ -122,7 +122,7 @@ pub fn remote_get(
             git.cwd.as_deref().unwrap_or(Path::new("")).display()
         ))
     };
-    git.remotes()?.shift_remove(&remote).map(|found| place(found, redact_auth)).ok_or_else(missing)
+    git.remotes()?.shift_remove(&remote).map(|found| urls(found, redact_auth)).ok_or_else(missing)
 }
 
 /// Return the references of the repository at a URL.
@@ -205,14 +205,14 @@ pub fn remotes(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let found = Git::new(context, Some(&cwd), &kwargs).remotes()?;
-    Ok(found.into_iter().map(|(name, remote)| (name.into(), place(remote, redact_auth))).collect::<Map>().into())
+    Ok(found.into_iter().map(|(name, remote)| (name.into(), urls(remote, redact_auth))).collect::<Map>().into())
 }
 
 fn texts(map: IndexMap<String, String>) -> Value {
     map.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<Map>().into()
 }
 
-fn place(remote: Remote, redact: bool) -> Value {
+fn urls(remote: Remote, redact: bool) -> Value {
     let shown = |url: String| if redact { redacted(&url) } else { url };
     remote.into_iter().map(|(action, url)| (action.into(), shown(url).into())).collect::<Map>().into()
 }

@@ -21,15 +21,15 @@ pub struct GitError {
     /// The command, without passwords; `None` if it was not run.
     pub command: Option<String>,
     /// The output, without passwords.
-    pub told: String,
+    pub message: String,
 }
 
 impl std::fmt::Display for GitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.command {
-            Some(command) if self.told.is_empty() => write!(f, "Command '{command}' failed"),
-            Some(command) => write!(f, "Command '{command}' failed: {}", self.told),
-            None => f.write_str(&self.told),
+            Some(command) if self.message.is_empty() => write!(f, "Command '{command}' failed"),
+            Some(command) => write!(f, "Command '{command}' failed: {}", self.message),
+            None => f.write_str(&self.message),
         }
     }
 }
@@ -42,13 +42,13 @@ impl From<GitError> for CallError {
 
 impl GitError {
     /// Returns an error that occurred before git was run.
-    pub fn new(told: impl Into<String>) -> Self {
-        GitError { command: None, told: told.into() }
+    pub fn new(message: impl Into<String>) -> Self {
+        GitError { command: None, message: message.into() }
     }
 
     /// Returns the message for states: git's output, or the command if there is none.
     pub fn bare(&self) -> String {
-        if self.told.is_empty() { self.to_string() } else { self.told.clone() }
+        if self.message.is_empty() { self.to_string() } else { self.message.clone() }
     }
 }
 
@@ -114,7 +114,7 @@ impl<'c> Git<'c> {
 
     fn run(&self, words: &[String], merge: bool) -> Result<(String, Output), GitError> {
         let all = || std::iter::once("git").chain(words.iter().map(String::as_str));
-        let told = redacted(&all().collect::<Vec<_>>().join(" "));
+        let report = redacted(&all().collect::<Vec<_>>().join(" "));
         let mut env = Vec::new();
         let keys = self.keys()?;
         if !keys.is_empty() {
@@ -135,7 +135,7 @@ impl<'c> Git<'c> {
         if output.retcode != 0 && !self.ignore_retcode {
             self.context.set_retcode(output.retcode);
         }
-        Ok((told, output))
+        Ok((report, output))
     }
 
     /// Returns the SSH keys; those under `salt://` are copied to files that only the user can read.
@@ -165,8 +165,8 @@ impl<'c> Git<'c> {
         if output.retcode == 0 {
             return Ok(output.stdout);
         }
-        let told = if merge { &output.stdout } else { &output.stderr };
-        Err(GitError { command: Some(command), told: redacted(told) })
+        let report = if merge { &output.stdout } else { &output.stderr };
+        Err(GitError { command: Some(command), message: redacted(report) })
     }
 
     /// Runs git and returns its standard output.
@@ -351,8 +351,8 @@ mod tests {
     #[test]
     fn output_of_fetch_is_parsed() {
         let text = "From /x\n * [new branch]      a/b -> origin/a/b\n * [new tag]   v1 -> v1\n   1234567..89abcde  main -> origin/main\n   * branch main -> FETCH_HEAD";
-        let told = brine_value::json::to_json(&Fetched::read(text).into());
-        insta::assert_snapshot!(told, @r#"{"new branches": ["a/b"], "new tags": ["v1"], "updated branches": {"main": {"old": "1234567", "new": "89abcde"}}}"#);
+        let report = brine_value::json::to_json(&Fetched::read(text).into());
+        insta::assert_snapshot!(report, @r#"{"new branches": ["a/b"], "new tags": ["v1"], "updated branches": {"main": {"old": "1234567", "new": "89abcde"}}}"#);
     }
 
     #[test]

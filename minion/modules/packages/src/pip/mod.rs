@@ -253,9 +253,9 @@ pub fn list_all_versions(
     let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
     let unwanted = [(include_alpha, "a"), (include_beta, "b"), (include_rc, "rc")];
     let is_wanted = |version: &&str| !unwanted.iter().any(|(include, mark)| !include && version.contains(mark));
-    let told = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
+    let report = output.stdout.lines().find_map(|line| line.trim().strip_prefix("Available versions: "));
     let mut found: Vec<&str> =
-        told.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
+        report.unwrap_or_default().split(", ").filter(|version| !version.is_empty()).filter(is_wanted).collect();
     found.sort_by(|a, b| compare(a, b));
     let found: Vec<String> = found.into_iter().map(str::to_owned).collect();
     Ok(if found.is_empty() { Value::Nil } else { found.into() })
@@ -287,30 +287,30 @@ pub fn normalized(name: &str) -> String {
 /// Returns the arguments that start pip.
 pub fn program(bin_env: Option<&str>) -> Result<Vec<String>, CallError> {
     let module = |python: String| vec![python, "-m".to_owned(), "pip".to_owned()];
-    let Some(place) = bin_env.filter(|place| !place.is_empty()) else {
+    let Some(index) = bin_env.filter(|index| !index.is_empty()) else {
         let python = find_program("python3").or_else(|| find_program("python"));
         let missing = || CallError::Execution("Could not find a `pip` binary".into());
         return python.map(|python| module(python.display().to_string())).ok_or_else(missing);
     };
-    let path = Path::new(place);
+    let path = Path::new(index);
     if path.is_dir() {
         let inside = ["python", "bin/python", "bin/python3"].map(|name| path.join(name));
         let found = inside.iter().find_map(|python| find_program(&python.display().to_string()));
-        let missing = || CallError::Execution(format!("Could not find a pip binary in virtualenv {place}"));
+        let missing = || CallError::Execution(format!("Could not find a pip binary in virtualenv {index}"));
         return found.map(|python| module(python.display().to_string())).ok_or_else(missing);
     }
     if find_program(&path.display().to_string()).is_none() {
-        return Err(CallError::Execution(format!("Access denied to {place}, could not find a pip binary")));
+        return Err(CallError::Execution(format!("Access denied to {index}, could not find a pip binary")));
     }
     let is_python = path.file_name().is_some_and(|name| name.to_string_lossy().contains("python"));
-    Ok(if is_python { module(place.to_owned()) } else { vec![place.to_owned()] })
+    Ok(if is_python { module(index.to_owned()) } else { vec![index.to_owned()] })
 }
 
 fn run(context: &Context, bin_env: Option<&str>, words: &[String], kwargs: &Map) -> Result<Output, CallError> {
     let command: Vec<String> = program(bin_env)?.iter().chain(words).map(|word| quote(word)).collect();
     let mut env = kwargs.get("env_vars").and_then(Value::as_map).cloned().unwrap_or_default();
-    if let Some(folder) = bin_env.filter(|place| Path::new(place).is_dir()) {
-        env.insert("VIRTUAL_ENV".into(), folder.into());
+    if let Some(directory) = bin_env.filter(|place| Path::new(place).is_dir()) {
+        env.insert("VIRTUAL_ENV".into(), directory.into());
     }
     let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).cloned().unwrap_or_default();
     let kwargs = map! {"python_shell" => false, "runas" => text("user"), "cwd" => text("cwd"), "env" => env};

@@ -30,12 +30,12 @@ pub fn installed(
         Value::List(pkgs) => pkgs.iter().map(ToString::to_string).collect(),
         _ => return Ok(StateReturn::failed(&name, "pkgs argument must be formatted as a list").into()),
     };
-    let wanted = Installed { told: pkgs.join(";"), pkgs, kwargs };
+    let wanted = Installed { label: pkgs.join(";"), pkgs, kwargs };
     match wanted.state(context) {
         Ok(done) => Ok(done.into()),
         Err(CallError::Execution(error)) => {
             let comment = format!("Error installing '{name}': {error}");
-            Ok(StateReturn::failed(&wanted.told, comment).into())
+            Ok(StateReturn::failed(&wanted.label, comment).into())
         }
         Err(error) => Err(error),
     }
@@ -103,7 +103,7 @@ fn call(context: &StateContext, function: &str, kwargs: &Map, more: Map) -> Resu
 
 /// The desired packages.
 struct Installed {
-    told: String,
+    label: String,
     pkgs: Vec<String>,
     kwargs: Map,
 }
@@ -121,7 +121,7 @@ impl Installed {
     }
 
     fn state(&self, context: &StateContext) -> Result<StateReturn, CallError> {
-        let failed = |comment: String| Ok(StateReturn::failed(&self.told, comment));
+        let failed = |comment: String| Ok(StateReturn::failed(&self.label, comment));
         let place = self.given("bin_env").cloned().unwrap_or_default();
         call(context, "pip.version", &map! {"bin_env" => place}, Map::new())?;
         let (requirements, editable) = (self.given("requirements"), self.given("editable"));
@@ -161,13 +161,13 @@ impl Installed {
                     [one] => format!("Python package {one} is set to be installed"),
                     several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
                 };
-                return Ok(StateReturn::would(&self.told, comment));
+                return Ok(StateReturn::would(&self.label, comment));
             }
         }
         if targets.is_empty() {
             let newest = if self.given("upgrade").is_some() { " and up-to-date" } else { "" };
             there.push(format!("All specified packages are already installed{newest}"));
-            return Ok(StateReturn::ok(&self.told, there.join("\n")));
+            return Ok(StateReturn::ok(&self.label, there.join("\n")));
         }
         let names: Vec<String> = targets.iter().map(|package| package.written.replace(',', ";")).collect();
         let done = self.install(context, map! {"pkgs" => names.join(",")})?;
@@ -201,7 +201,7 @@ impl Installed {
             there.push("All packages were successfully installed".into());
         }
         there.extend(unseen);
-        Ok(StateReturn::ok(&self.told, there.join("\n")).with_changes(changes))
+        Ok(StateReturn::ok(&self.label, there.join("\n")).with_changes(changes))
     }
 
     /// Returns the comment if a package is installed as desired.
@@ -255,7 +255,7 @@ impl Installed {
             comments.extend(editable.map(|source| {
                 format!("Package will be installed in editable mode (i.e. setuptools \"develop mode\") from {source}.")
             }));
-            return Ok(StateReturn::would(&self.told, comments.join(" ")));
+            return Ok(StateReturn::would(&self.label, comments.join(" ")));
         }
         let done = self.install(context, map! {"pkgs" => ""})?;
         let text = |key: &str| done.get(key).map(ToString::to_string).unwrap_or_default();
@@ -266,7 +266,7 @@ impl Installed {
                 Some(stdout) => format!("Error: {stdout} {}", text("stderr")),
                 None => format!("Error: {}", text("comment")),
             });
-            return Ok(StateReturn::failed(&self.told, comments.join(" ")));
+            return Ok(StateReturn::failed(&self.label, comments.join(" ")));
         }
         let mut changes = Map::new();
         if let Some(files) = requirements {
@@ -292,7 +292,7 @@ impl Installed {
             changes.insert("editable".into(), true.into());
             comments.push(format!("Package successfully installed from VCS checkout {source}."));
         }
-        Ok(StateReturn::ok(&self.told, comments.join(" ")).with_changes(changes))
+        Ok(StateReturn::ok(&self.label, comments.join(" ")).with_changes(changes))
     }
 }
 

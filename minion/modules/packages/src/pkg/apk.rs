@@ -30,8 +30,8 @@ fn complaints(output: &Output) -> Vec<String> {
         return Vec::new();
     }
     // Some of its errors are written to the standard output.
-    let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-    vec![said.clone()]
+    let message = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+    vec![message.clone()]
 }
 
 /// Splits `brine-one-1.0-r0` into name and version: a version has a release, and no other `-`.
@@ -86,13 +86,13 @@ impl Packages for Apk {
         // Repositories may list an older version first.
         let mut sorted: Vec<String> = Vec::new();
         for version in versions.drain(..) {
-            let mut place = 0;
-            while let Some(other) = sorted.get(place)
+            let mut index = 0;
+            while let Some(other) = sorted.get(index)
                 && self.compare(context, &version, other)? != Ordering::Greater
             {
-                place += 1;
+                index += 1;
             }
-            sorted.insert(place, version);
+            sorted.insert(index, version);
         }
         Ok(sorted)
     }
@@ -125,8 +125,8 @@ impl Packages for Apk {
             let mut fields = output.stdout.lines().filter_map(|line| line.split_once(" = "));
             fields.find_map(|(key, value)| (key == name).then(|| value.trim().to_owned()))
         };
-        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
-        field("pkgname").zip(field("pkgver")).ok_or_else(told)
+        let message = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
+        field("pkgname").zip(field("pkgver")).ok_or_else(message)
     }
 
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {

@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 use super::apt::selections;
 use super::manager::{Locks, Packages, packages};
 use super::options::Options;
-use super::wanted;
+use super::requested;
 
 /// Execution functions of `pkg`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, list_holds, hold, unhold]);
@@ -42,7 +42,7 @@ pub fn get_selections(
 #[function]
 pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kwargs: Map) -> CallResult {
     let packages = packages(context)?;
-    Ok(locks(packages, "pkg.list_holds")?.told(context, full, &Options::read(&kwargs))?.into())
+    Ok(locks(packages, "pkg.list_holds")?.list_holds(context, full, &Options::read(&kwargs))?.into())
 }
 
 /// Hold packages at their current versions.
@@ -83,7 +83,7 @@ fn locks<'p>(packages: &'p dyn Packages, function: &str) -> Result<&'p dyn Locks
 fn set(context: &Context, name: Option<&str>, pkgs: &Value, hold: bool, kwargs: &Map) -> Result<Value, CallError> {
     let packages = packages(context)?;
     let locks = locks(packages, if hold { "pkg.hold" } else { "pkg.unhold" })?;
-    let wanted = wanted(name, pkgs, None)?;
+    let wanted = requested(name, pkgs, None)?;
     if wanted.is_empty() {
         return Err(CallError::Execution("One of name, pkgs, or sources must be specified.".into()));
     }

@@ -35,8 +35,8 @@ pub fn upgrade_all(
     if refresh.unwrap_or_else(|| packages.refreshes()) {
         packages.refresh(context, &options)?;
     }
-    let names: Vec<String> = wanted(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
-    told(context, packages, Operation::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
+    let names: Vec<String> = requested(name.as_deref(), &pkgs, None)?.into_iter().map(|(name, _)| name).collect();
+    report(context, packages, Operation::Upgrading, upgrade(context, packages, &names, dist_upgrade, &options)?)
 }
 
 /// Refresh the repositories. Returns the result by repository for apt and zypper, for dnf whether there are
@@ -82,7 +82,7 @@ pub fn install_some(
         install_files(context, packages, &files, &options)?
     } else {
         let normal = kwargs.get("normalize").is_none_or(is_true);
-        let mut wanted = wanted(name.as_deref(), &pkgs, version.as_deref())?;
+        let mut wanted = requested(name.as_deref(), &pkgs, version.as_deref())?;
         for (name, version) in &mut wanted {
             if normal {
                 *name = packages.normal_name(context, name);
@@ -92,7 +92,7 @@ pub fn install_some(
         }
         install(context, packages, &wanted, &options)?
     };
-    told(context, packages, doing, done)
+    report(context, packages, doing, done)
 }
 
 /// Remove a package, or several with `pkgs`.
@@ -108,7 +108,7 @@ pub fn remove_some(
     #[default] version: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
+    without(context, &requested(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
 }
 
 /// Remove a package, or several with `pkgs`, with their configuration; with pacman also their dependencies.
@@ -124,7 +124,7 @@ pub fn purge(
     #[default] version: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    without(context, &wanted(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
+    without(context, &requested(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
 }
 
 /// Changes, and error messages of the package manager.
@@ -232,11 +232,11 @@ pub fn remove(
 
 fn without(context: &Context, wanted: &[Desired], purge: bool, kwargs: &Map) -> Result<Value, CallError> {
     let packages = packages(context)?;
-    told(context, packages, Operation::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
+    report(context, packages, Operation::Removing, remove(context, packages, wanted, purge, &Options::read(kwargs))?)
 }
 
 /// Returns the changes, or the errors of the package manager.
-fn told(context: &Context, packages: &dyn Packages, doing: Operation, done: Outcome) -> Result<Value, CallError> {
+fn report(context: &Context, packages: &dyn Packages, doing: Operation, done: Outcome) -> Result<Value, CallError> {
     if done.errors.is_empty() {
         return Ok(done.changes.into());
     }
@@ -278,7 +278,7 @@ fn indented(map: &Map, indent: usize) -> String {
 }
 
 /// Returns the requested packages with their versions.
-pub fn wanted(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Desired>, CallError> {
+pub fn requested(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Result<Vec<Desired>, CallError> {
     let items = match pkgs {
         Value::List(items) => items.clone(),
         nothing if !nothing.is_truthy() => {
@@ -381,10 +381,10 @@ mod tests {
             (Some("x"), list!["a", map! {"b" => "2"}], None, vec![one("a", None), one("b", Some("2"))]),
             (None, list![], None, vec![]),
         ] {
-            assert_eq!(wanted(name, &pkgs, version), Ok(expected), "{name:?} {pkgs}");
+            assert_eq!(requested(name, &pkgs, version), Ok(expected), "{name:?} {pkgs}");
         }
-        assert!(wanted(Some("--force"), &Value::Nil, None).is_err());
-        assert!(wanted(Some("x"), &list!["a", Value::Nil], None).is_err());
+        assert!(requested(Some("--force"), &Value::Nil, None).is_err());
+        assert!(requested(Some("x"), &list!["a", Value::Nil], None).is_err());
     }
 
     #[test]
@@ -392,19 +392,19 @@ mod tests {
         let of = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Versions>()
         };
-        let told = changes(&of(&[("a", "1"), ("b", "1"), ("c", "1")]), &of(&[("a", "1"), ("b", "2"), ("d", "1")]));
+        let report = changes(&of(&[("a", "1"), ("b", "1"), ("c", "1")]), &of(&[("a", "1"), ("b", "2"), ("d", "1")]));
         let expected = map! {
             "b" => map! {"old" => "1", "new" => "2"},
             "c" => map! {"old" => "1", "new" => ""},
             "d" => map! {"old" => "", "new" => "1"},
         };
-        assert_eq!(told, expected);
+        assert_eq!(report, expected);
     }
 
     #[test]
     fn errors_of_several_lines_are_one_item() {
-        let told = trouble(&super::super::apt::Apt, Operation::Installing, &["one\ntwo".into(), "three".into()]);
-        insta::assert_snapshot!(told, @r"
+        let report = trouble(&super::super::apt::Apt, Operation::Installing, &["one\ntwo".into(), "three".into()]);
+        insta::assert_snapshot!(report, @r"
         Problem encountered installing package(s). Additional info follows:
 
         errors:

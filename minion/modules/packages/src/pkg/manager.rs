@@ -219,7 +219,7 @@ pub trait Locks {
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError>;
 
     /// Returns the held packages as in `pkg.list_holds`.
-    fn told(&self, _context: &Context, _full: bool, _options: &Options) -> Result<Vec<String>, CallError> {
+    fn list_holds(&self, _context: &Context, _full: bool, _options: &Options) -> Result<Vec<String>, CallError> {
         Err(CallError::NotAvailable("pkg.list_holds".into()))
     }
 

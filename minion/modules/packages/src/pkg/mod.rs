@@ -22,7 +22,9 @@ use brine_context::Room;
 
 #[cfg(test)]
 pub use holds::HoldResult;
-pub use install::{full_trouble, install, install_files, named_files, package_files, remove, trouble, upgrade, wanted};
+pub use install::{
+    full_trouble, install, install_files, named_files, package_files, remove, requested, trouble, upgrade,
+};
 pub use manager::{Desired, Locks, Operation, Packages, Repositories, Versions, packages};
 #[cfg(test)]
 pub use manager::{Files, Listed};

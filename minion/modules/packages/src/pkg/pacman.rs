@@ -49,7 +49,7 @@ fn pairs(text: &str) -> Versions {
 /// Returns the databases that were refreshed, and whether each was updated.
 fn refreshed(text: &str) -> Map {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("::"));
-    let told = lines.filter_map(|line| {
+    let report = lines.filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = match words[..] {
             ["downloading", name, ..] | [name, ..] => name.split('.').next()?,
@@ -58,7 +58,7 @@ fn refreshed(text: &str) -> Map {
         let is_new = line.contains("downloading");
         (is_new || line.contains("is up to date")).then(|| (name.into(), is_new.into()))
     });
-    told.collect()
+    report.collect()
 }
 
 /// Returns the versions of a package in lines such as `core bash 5.2-1 [installed]`.
@@ -122,8 +122,8 @@ impl Packages for Pacman {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = pacman(context, &["-Qp"], std::slice::from_ref(&path), &Options::default())?;
-        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
-        pairs(&output.stdout).pop_first().ok_or_else(told)
+        let message = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
+        pairs(&output.stdout).pop_first().ok_or_else(message)
     }
 
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
@@ -135,8 +135,8 @@ impl Packages for Pacman {
     fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
         let output = pacman(context, &["-S", "-p", "-u", "--print-format", "%n %v"], &[], options)?;
         if output.retcode != 0 {
-            let said = format!("{}{}", output.stderr, output.stdout);
-            return Err(CallError::Execution(format!("Error listing upgrades: {said}")));
+            let message = format!("{}{}", output.stderr, output.stdout);
+            return Err(CallError::Execution(format!("Error listing upgrades: {message}")));
         }
         let installed = self.installed(context, options)?;
         let mut newer = pairs(&output.stdout);

@@ -42,17 +42,17 @@ pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
     if !args.iter().any(|name| name.to_string().contains('*')) {
         return Ok(by_name(&args, |name| installed.get(name).cloned().unwrap_or_default()));
     }
-    let mut told = Map::new();
+    let mut report = Map::new();
     for name in args.iter().map(ToString::to_string) {
         if name.contains('*') {
             let fitting = installed.iter().filter(|(package, _)| fnmatch(&name, package));
-            told.extend(fitting.map(|(package, version)| (package.into(), version.into())));
+            report.extend(fitting.map(|(package, version)| (package.into(), version.into())));
         } else {
             let version = installed.get(&name).cloned().unwrap_or_default();
-            told.insert(name.into(), version.into());
+            report.insert(name.into(), version.into());
         }
     }
-    Ok(told.into())
+    Ok(report.into())
 }
 
 /// Return the version that an installation would bring, an empty string if that is the installed one. The
@@ -137,11 +137,11 @@ pub fn list_pkgs(
     if let Some(attr) = kwargs.get("attr").filter(|attr| attr.is_truthy()) {
         return Ok(with_details(listed, &names(attr)).into());
     }
-    let told = listed.into_iter().map(|(name, versions)| {
+    let report = listed.into_iter().map(|(name, versions)| {
         let versions: Vec<String> = versions.into_iter().map(|installed| installed.version).collect();
         (name.into(), if versions_as_list { versions.into() } else { versions.join(",").into() })
     });
-    Ok(Value::Map(told.collect()))
+    Ok(Value::Map(report.collect()))
 }
 
 /// Return all versions of packages in the repositories, newest first.
@@ -152,14 +152,14 @@ pub fn list_pkgs(
 #[function]
 pub fn list_repo_pkgs(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let (packages, options) = (packages(context)?, Options::read(&kwargs));
-    let mut told = Map::new();
+    let mut report = Map::new();
     for name in args.iter().map(ToString::to_string) {
         let versions = packages.available(context, &name, &options)?;
         if !versions.is_empty() {
-            told.insert(name.into(), versions.into());
+            report.insert(name.into(), versions.into());
         }
     }
-    Ok(told.into())
+    Ok(report.into())
 }
 
 /// Compare two versions, and return -1, 0 or 1.
@@ -228,17 +228,17 @@ fn by_name(args: &[Value], value: impl Fn(&str) -> String) -> Value {
 /// Returns the packages with the requested attributes of each version; the version and architecture are always
 /// included.
 fn with_details(listed: Listed, attr: &[String]) -> Map {
-    let mut told = Map::new();
+    let mut report = Map::new();
     for (name, versions) in listed {
         // The architecture is an attribute, so the name is reported without it.
         let bare = split_arch(&name).map_or(name.as_str(), |(bare, _)| bare).to_owned();
         let mut all: Vec<Value> = versions.into_iter().map(|installed| attributes(installed, attr).into()).collect();
-        match told.get_mut(&Value::from(bare.as_str())) {
+        match report.get_mut(&Value::from(bare.as_str())) {
             Some(Value::List(have)) => have.append(&mut all),
-            _ => _ = told.insert(bare.into(), all.into()),
+            _ => _ = report.insert(bare.into(), all.into()),
         }
     }
-    told
+    report
 }
 
 fn attributes(installed: Installed, attr: &[String]) -> Map {

@@ -232,15 +232,15 @@ mod tests {
             ("1.0-1,1.2-1", ">1.0-1, <1.2", None, false),
             ("1.5-1", ">=1.2, <2, !=1.4", None, true),
         ] {
-            let told = satisfies(&context, &Dnf, installed, wanted, ignore_epoch);
-            assert_eq!(told, Ok(expected), "{installed} {wanted} {ignore_epoch:?}");
+            let report = satisfies(&context, &Dnf, installed, wanted, ignore_epoch);
+            assert_eq!(report, Ok(expected), "{installed} {wanted} {ignore_epoch:?}");
         }
     }
 
     #[test]
     fn a_single_version_is_not_resolved() {
         let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("== 1.0".to_owned()))];
-        let told = resolve(&testing::context(&[]), &Apk, &wanted, &Options::default());
-        assert_eq!(told, Ok((vec![("a".into(), None), ("b".into(), Some("1.0".into()))], vec![])));
+        let report = resolve(&testing::context(&[]), &Apk, &wanted, &Options::default());
+        assert_eq!(report, Ok((vec![("a".into(), None), ("b".into(), Some("1.0".into()))], vec![])));
     }
 }

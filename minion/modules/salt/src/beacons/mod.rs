@@ -63,17 +63,17 @@ pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[k
 #[function]
 pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
     if listed(context, true, true, &kwargs)?.is_some_and(|beacons| beacons.contains_key(name.as_str())) {
-        return Ok(said(true, format!("Beacon {name} is already configured.")).into());
+        return Ok(outcome(true, format!("Beacon {name} is already configured.")).into());
     }
     let module = options(&beacon_data).get("beacon_module").map_or_else(|| name.clone(), ToString::to_string);
     if !available(context, &kwargs)?.contains(&module) {
-        return Ok(said(false, format!("Beacon \"{module}\" is not available.")).into());
+        return Ok(outcome(false, format!("Beacon \"{module}\" is not available.")).into());
     }
     if is_test(&kwargs) {
-        return Ok(said(true, format!("Beacon: {name} would be added.")).into());
+        return Ok(outcome(true, format!("Beacon: {name} would be added.")).into());
     }
     if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
-        return Ok(said(false, format!("Beacon {name} configuration invalid, not adding.\n{error}")).into());
+        return Ok(outcome(false, format!("Beacon {name} configuration invalid, not adding.\n{error}")).into());
     }
     let question = map! {"func" => "add", "name" => &name, "beacon_data" => beacon_data};
     let answer = ask(context, question, "beacon_add", &kwargs)?;
@@ -89,23 +89,23 @@ pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwar
 pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] kwargs: Map) -> CallResult {
     let Some(current) = listed(context, true, true, &kwargs)?.and_then(|mut all| all.shift_remove(name.as_str()))
     else {
-        return Ok(said(true, format!("Beacon {name} is not configured.")).into());
+        return Ok(outcome(true, format!("Beacon {name} is not configured.")).into());
     };
     if is_test(&kwargs) {
-        return Ok(said(true, format!("Beacon: {name} would be modified.")).into());
+        return Ok(outcome(true, format!("Beacon: {name} would be modified.")).into());
     }
     if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
-        return Ok(said(false, format!("Beacon {name} configuration invalid, not modifying.\n{error}")).into());
+        return Ok(outcome(false, format!("Beacon {name} configuration invalid, not modifying.\n{error}")).into());
     }
     if current == beacon_data {
-        return Ok(said(true, format!("Job {name} in correct state")).into());
+        return Ok(outcome(true, format!("Job {name} in correct state")).into());
     }
     let diff = difference(&current, &beacon_data);
     let question = map! {"func" => "modify", "name" => &name, "beacon_data" => beacon_data};
     let answer = ask(context, question, "beacon_modify", &kwargs)?;
-    let mut told = done(answer, "modify", &kwargs, || format!("Modified beacon: {name}."));
-    told.insert("changes".into(), map! {"diff" => diff}.into());
-    Ok(told.into())
+    let mut report = done(answer, "modify", &kwargs, || format!("Modified beacon: {name}."));
+    report.insert("changes".into(), map! {"diff" => diff}.into());
+    Ok(report.into())
 }
 
 /// Delete a beacon, until the minion ends or `beacons.save` stores it.
@@ -116,7 +116,7 @@ pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] k
 #[function]
 pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
     if is_test(&kwargs) {
-        return Ok(said(true, format!("Beacon: {name} would be deleted.")).into());
+        return Ok(outcome(true, format!("Beacon: {name} would be deleted.")).into());
     }
     let answer = ask(context, map! {"func" => "delete", "name" => &name}, "beacon_delete", &kwargs)?;
     Ok(done(answer, "delete", &kwargs, || format!("Deleted beacon: {name}.")).into())
@@ -136,13 +136,13 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     } else {
         brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK)
     };
-    let folder = path.parent().unwrap_or(&path);
-    let made = std::fs::create_dir_all(folder).is_ok();
+    let directory = path.parent().unwrap_or(&path);
+    let made = std::fs::create_dir_all(directory).is_ok();
     match files::write_atomic(&path, text.as_bytes(), 0o644) {
-        Ok(()) if made => Ok(said(true, format!("Beacons saved to {}.", path.display())).into()),
+        Ok(()) if made => Ok(outcome(true, format!("Beacons saved to {}.", path.display())).into()),
         _ => {
             let comment = format!("Unable to write to beacons file at {}. Check permissions.", path.display());
-            Ok(said(false, comment).into())
+            Ok(outcome(false, comment).into())
         }
     }
 }
@@ -195,7 +195,7 @@ pub fn disable_beacon(context: &Context, name: String, #[keywords] kwargs: Map) 
 #[function]
 pub fn reset(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     if is_test(&kwargs) {
-        return Ok(said(true, "Beacons would be reset.").into());
+        return Ok(outcome(true, "Beacons would be reset.").into());
     }
     let answer = ask(context, map! {"func" => "reset"}, "beacon_reset", &kwargs)?;
     Ok(done(answer, "reset", &kwargs, || "Beacon configuration reset.".into()).into())
@@ -209,7 +209,7 @@ fn timeout(kwargs: &Map) -> u64 {
     kwargs.get("timeout").and_then(u64::from_value).unwrap_or(TIMEOUT)
 }
 
-fn said(result: bool, comment: impl Into<String>) -> Map {
+fn outcome(result: bool, comment: impl Into<String>) -> Map {
     map! {"comment" => comment.into(), "result" => result}
 }
 
@@ -227,11 +227,11 @@ fn ask(context: &Context, question: Map, answer: &str, kwargs: &Map) -> Result<O
 /// Returns the message on a change, from its reply.
 fn done(answer: Option<Map>, verb: &str, kwargs: &Map, comment: impl FnOnce() -> String) -> Map {
     match answer {
-        Some(answer) if answer.get("complete").is_some_and(Value::is_truthy) => said(true, comment()),
-        Some(answer) => said(false, answer.get("comment").map(ToString::to_string).unwrap_or_default()),
+        Some(answer) if answer.get("complete").is_some_and(Value::is_truthy) => outcome(true, comment()),
+        Some(answer) => outcome(false, answer.get("comment").map(ToString::to_string).unwrap_or_default()),
         None => {
             let seconds = timeout(kwargs);
-            said(false, format!("Did not receive the beacon {verb} complete event before the timeout of {seconds}s"))
+            outcome(false, format!("Did not receive the beacon {verb} complete event before the timeout of {seconds}s"))
         }
     }
 }
@@ -281,7 +281,7 @@ fn difference(old: &Value, new: &Value) -> String {
 fn switch_all(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
     let (word, func) = if enabled { ("enabled", "enable") } else { ("disabled", "disable") };
     if is_test(kwargs) {
-        return Ok(said(true, format!("Beacons would be {word}.")).into());
+        return Ok(outcome(true, format!("Beacons would be {word}.")).into());
     }
     let answer = ask(context, map! {"func" => func}, &format!("beacons_{word}"), kwargs)?;
     let title = if enabled { "Enabled" } else { "Disabled" };
@@ -291,15 +291,15 @@ fn switch_all(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, C
 fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
     let (word, func) = if enabled { ("enabled", "enable_beacon") } else { ("disabled", "disable_beacon") };
     if name.is_empty() {
-        return Ok(said(false, "Beacon name is required.").into());
+        return Ok(outcome(false, "Beacon name is required.").into());
     }
     if is_test(kwargs) {
         // Salt's message on one beacon is the same as on all.
         let which = if enabled { format!("Beacon {name}") } else { "Beacons".into() };
-        return Ok(said(true, format!("{which} would be {word}.")).into());
+        return Ok(outcome(true, format!("{which} would be {word}.")).into());
     }
     if !listed(context, true, true, kwargs)?.is_some_and(|beacons| beacons.contains_key(name)) {
-        return Ok(said(false, format!("Beacon {name} is not currently configured.")).into());
+        return Ok(outcome(false, format!("Beacon {name} is not currently configured.")).into());
     }
     let answer = ask(context, map! {"func" => func, "name" => name}, &format!("beacon_{word}"), kwargs)?;
     let title = if enabled { "Enabled" } else { "Disabled" };
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn missing_minion_is_reported() {
-        let told = testing::context(&[]).call("beacons.list", Args::default()).unwrap_err().to_string();
-        assert!(told.contains("is salt-minion running?"), "{told}");
+        let report = testing::context(&[]).call("beacons.list", Args::default()).unwrap_err().to_string();
+        assert!(report.contains("is salt-minion running?"), "{report}");
     }
 }

@@ -21,11 +21,11 @@ pub fn present(
     match current(context)?.get(name.as_str()) {
         Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
         Some(_) => {
-            let told = call(context, "modify", arguments())?;
-            if let Some(Value::Map(changes)) = told.get("changes") {
+            let report = call(context, "modify", arguments())?;
+            if let Some(Value::Map(changes)) = report.get("changes") {
                 done.0.changes.clone_from(changes);
             }
-            done.take(context, &told, format!("Modifying {name} in beacons"));
+            done.take(context, &report, format!("Modifying {name} in beacons"));
         }
         None => done.take(context, &call(context, "add", arguments())?, format!("Adding {name} to beacons")),
     }
@@ -42,8 +42,8 @@ pub fn absent(
 ) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
-        let told = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &told, format!("Removed {name} from beacons"));
+        let report = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &report, format!("Removed {name} from beacons"));
     } else {
         done.say(format!("{name} not configured in beacons"));
     }
@@ -55,8 +55,8 @@ pub fn absent(
 pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
-        let told = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &told, format!("Enabled {name} from beacons"));
+        let report = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &report, format!("Enabled {name} from beacons"));
     } else {
         done.say(format!("{name} not a configured beacon"));
     }
@@ -68,8 +68,8 @@ pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -
 pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     let mut done = Report::new(&name);
     if current(context)?.contains_key(name.as_str()) {
-        let told = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
-        done.take(context, &told, format!("Disabled beacon {name}."));
+        let report = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
+        done.take(context, &report, format!("Disabled beacon {name}."));
     } else {
         done.say(format!("Job {name} is not configured."));
     }
@@ -101,10 +101,10 @@ impl Report {
     }
 
     /// Takes over the result of the execution function: its comment if it failed or this is test mode.
-    fn take(&mut self, context: &StateContext, told: &Value, done: String) {
-        let result = told.get("result").is_some_and(Value::is_truthy);
+    fn take(&mut self, context: &StateContext, answer: &Value, done: String) {
+        let result = answer.get("result").is_some_and(Value::is_truthy);
         self.0.result = Some(result);
-        let comment = || told.get("comment").map(ToString::to_string).unwrap_or_default();
+        let comment = || answer.get("comment").map(ToString::to_string).unwrap_or_default();
         self.say(if context.test || !result { comment() } else { done });
     }
 
@@ -114,8 +114,8 @@ impl Report {
             if context.test {
                 self.say(format!("Beacon {name} would be saved"));
             } else {
-                let told = call(context, "save", Map::new())?;
-                self.take(context, &told, format!("Beacon {name} saved"));
+                let report = call(context, "save", Map::new())?;
+                self.take(context, &report, format!("Beacon {name} saved"));
             }
         }
         Ok(self.0.into())

@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn stored_values_are_read_back() {
-        let folder = tempfile::tempdir().unwrap();
-        let config = MinionConfig { cachedir: folder.path().to_owned(), ..MinionConfig::default() };
+        let directory = tempfile::tempdir().unwrap();
+        let config = MinionConfig { cachedir: directory.path().to_owned(), ..MinionConfig::default() };
         let minion = Arc::into_inner(testing::minion(&[])).unwrap();
         let context = testing::context_of(Arc::new(brine_context::Minion { config: Arc::new(config), ..minion }));
         for (fun, args, expected) in [

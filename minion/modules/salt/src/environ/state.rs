@@ -23,7 +23,7 @@ pub fn setenv(
     #[default(false)] permanent: bool,
 ) -> CallResult {
     _ = (update_minion, permanent);
-    let wanted = match wanted(&name, &value, false_unsets) {
+    let wanted = match desired_variables(&name, &value, false_unsets) {
         Ok(wanted) => wanted,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
@@ -48,13 +48,17 @@ pub fn setenv(
         (false, true) => "Environ values will be changed",
         (false, false) => "Environ values were set",
     };
-    let told: Map =
+    let report: Map =
         changes.into_iter().map(|(name, value)| (name.into(), value.map_or(Value::Nil, Value::from))).collect();
-    Ok(StateReturn::ok(&name, comment).with_changes(told).into())
+    Ok(StateReturn::ok(&name, comment).with_changes(report).into())
 }
 
 /// Returns the variables of the state, `None` for those to unset.
-fn wanted(name: &str, value: &Value, false_unsets: bool) -> Result<BTreeMap<String, Option<String>>, &'static str> {
+fn desired_variables(
+    name: &str,
+    value: &Value,
+    false_unsets: bool,
+) -> Result<BTreeMap<String, Option<String>>, &'static str> {
     let single = |value: &Value| match value {
         Value::Str(text) => Ok(Some(text.clone())),
         Value::Bool(false) => Ok((!false_unsets).then(String::new)),

@@ -217,10 +217,10 @@ fn set(
     force: bool,
 ) -> Result<StateReturn, CallError> {
     let args = map! {"key" => name, "val" => value, "destructive" => destructive, "force" => force};
-    let told = context.call.call("grains.set", Args::keyword(args))?;
+    let report = context.call.call("grains.set", Args::keyword(args))?;
     Ok(StateReturn {
-        result: told.get("result").and_then(Value::as_bool),
-        changes: told.get("changes").and_then(Value::as_map).cloned().unwrap_or_default(),
-        ..StateReturn::ok(name, told.get("comment").map(ToString::to_string).unwrap_or_default())
+        result: report.get("result").and_then(Value::as_bool),
+        changes: report.get("changes").and_then(Value::as_map).cloned().unwrap_or_default(),
+        ..StateReturn::ok(name, report.get("comment").map(ToString::to_string).unwrap_or_default())
     })
 }

@@ -126,14 +126,14 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
             if flag("status") {
                 answer.insert("status".into(), 0.into());
             }
-            answer.insert("error".into(), web::told(&error).into());
+            answer.insert("error".into(), web::error_message(&error).into());
             return Ok(answer);
         }
     };
     let content = match response.body_mut().with_config().limit(web::MAX_BODY).read_to_vec() {
         Ok(content) => content,
         Err(error) => {
-            answer.insert("error".into(), web::told(&error).into());
+            answer.insert("error".into(), web::error_message(&error).into());
             return Ok(answer);
         }
     };
@@ -230,12 +230,12 @@ mod tests {
             ("/none", map! {"raise_error" => false, "status" => true}, r#"{"body": "nothing", "status": 404}"#),
             ("/none", map! {"test" => true}, "{}"),
         ] {
-            let told = ask(&context, &url(path), &kwargs).unwrap();
-            assert_eq!(brine_value::json::to_json(&told.into()), wanted, "{path}");
+            let report = ask(&context, &url(path), &kwargs).unwrap();
+            assert_eq!(brine_value::json::to_json(&report.into()), wanted, "{path}");
         }
         let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let told = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();
+        let report = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();
         let wanted = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
-        assert_eq!(told, wanted);
+        assert_eq!(report, wanted);
     }
 }

@@ -80,8 +80,8 @@ impl Desired {
         args.insert("url".into(), name.into());
         let data = context.call.call(function, Args::keyword(args))?;
         let (mut good, mut comments) = (None, Vec::new());
-        self.look_at_text(&data, &mut good, &mut comments)?;
-        self.look_at_status(&data, &mut good, &mut comments)?;
+        self.check_text(&data, &mut good, &mut comments)?;
+        self.check_status(&data, &mut good, &mut comments)?;
         let mut comment = comments.join(" ");
         if context.test {
             good = None;
@@ -94,7 +94,7 @@ impl Desired {
         Ok(done.into())
     }
 
-    fn look_at_text(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
+    fn check_text(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
         if self.text.is_nil() {
             return Ok(());
         }
@@ -110,12 +110,7 @@ impl Desired {
         Ok(())
     }
 
-    fn look_at_status(
-        &self,
-        data: &Value,
-        good: &mut Option<bool>,
-        comments: &mut Vec<String>,
-    ) -> Result<(), CallError> {
+    fn check_status(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
         if self.status.is_nil() {
             return Ok(());
         }
@@ -164,26 +159,26 @@ mod tests {
             }
         });
         let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
-        let told = |path: &str, test: bool, mut args: Map| {
+        let report = |path: &str, test: bool, mut args: Map| {
             let context = testing::state_context(test, &[]);
             args.insert("name".into(), url(path).into());
             let done = context.call.minion.states.call(&context, "http.query", Args::keyword(args)).unwrap();
             format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap())
         };
         let story = [
-            told("good", false, Map::new()),
-            told("good", false, map! {"match" => "well", "status" => 200}),
-            told(
+            report("good", false, Map::new()),
+            report("good", false, map! {"match" => "well", "status" => 200}),
+            report(
                 "good",
                 false,
                 map! {"match" => "^all.*l$", "match_type" => "pcre", "status" => list![200, 201], "status_type" => "list"},
             ),
-            told("good", false, map! {"match" => "ill", "status" => "20.", "status_type" => "pcre"}),
-            told("bad", false, map! {"status" => 200}),
-            told("bad", false, map! {"status" => list![200], "status_type" => "list"}),
-            told("bad", false, map! {"status" => 503}),
-            told("good", true, map! {"status" => 200}),
-            told("bad", true, map! {"status" => 200, "test_url" => url("good")}).replace(&port.to_string(), "PORT"),
+            report("good", false, map! {"match" => "ill", "status" => "20.", "status_type" => "pcre"}),
+            report("bad", false, map! {"status" => 200}),
+            report("bad", false, map! {"status" => list![200], "status_type" => "list"}),
+            report("bad", false, map! {"status" => 503}),
+            report("good", true, map! {"status" => 200}),
+            report("bad", true, map! {"status" => 200, "test_url" => url("good")}).replace(&port.to_string(), "PORT"),
         ];
         insta::assert_snapshot!(story.join("\n"), @r#"
         False:  Either match text (match) or a status code (status) is required.

@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn fingerprints_are_those_of_the_key_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let key = PrivateKey::load_or_generate(folder.path(), "minion", 2048).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let key = PrivateKey::load_or_generate(directory.path(), "minion", 2048).unwrap();
         let mut context = testing::context(&[]);
-        let config = MinionConfig { pki_dir: folder.path().to_owned(), ..Default::default() };
+        let config = MinionConfig { pki_dir: directory.path().to_owned(), ..Default::default() };
         Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
         let call = |fun: &str, args: &[&str]| {
             let args = Args::positional(args.iter().map(|arg| Value::from(*arg)));
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(call("key.finger", &[]), Ok(key.public().fingerprint()));
         assert_eq!(call("key.finger", &["md5"]).unwrap().len(), 16 * 3 - 1);
         assert_eq!(call("key.finger_master", &[]), Ok(String::new()));
-        std::fs::copy(folder.path().join("minion.pub"), folder.path().join(MASTER_KEY)).unwrap();
+        std::fs::copy(directory.path().join("minion.pub"), directory.path().join(MASTER_KEY)).unwrap();
         assert_eq!(call("key.finger_master", &["sha256"]), Ok(key.public().fingerprint()));
         assert!(call("key.finger", &["crc"]).is_err());
     }

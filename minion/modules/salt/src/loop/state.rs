@@ -38,10 +38,10 @@ pub fn until(
     let attempts = Attempts::new(context, &name, Args { positional: m_args, keyword: m_kwargs }, period, timeout);
     for given in attempts {
         let variables = map! {"m_ret" => given?};
-        let told = source
+        let report = source
             .render_template("condition", &text, &variables, &context.saltenv)
             .map_err(|error| CallError::Execution(format!("condition {condition} is invalid: {error}")))?;
-        if told == "met" {
+        if report == "met" {
             return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
         }
     }
@@ -80,24 +80,24 @@ pub fn until_no_eval(
         let given = match given {
             Ok(given) => given,
             Err(error) => {
-                let told = format!("Exception occurred while executing {name}: {error}");
-                return Ok(StateReturn::failed(&name, told).into());
+                let message = format!("Exception occurred while executing {name}: {error}");
+                return Ok(StateReturn::failed(&name, message).into());
             }
         };
         if operator.fits(context, given, &expected)? {
-            let told = format!("Call provided the expected results in {} attempts", attempts.count);
-            return Ok(StateReturn::ok(&name, told).into());
+            let message = format!("Call provided the expected results in {} attempts", attempts.count);
+            return Ok(StateReturn::ok(&name, message).into());
         }
     }
-    let told = format!("Call did not produce the expected result after {} attempts", attempts.count);
-    Ok(StateReturn::failed(&name, told).into())
+    let message = format!("Call did not produce the expected result after {} attempts", attempts.count);
+    Ok(StateReturn::failed(&name, message).into())
 }
 
 /// Returns the result without any call: the prediction of test mode, or the error of the arguments.
 fn not_begun(context: &StateContext, name: &str, wrong: String, expected: &Value) -> Value {
     if context.test {
-        let told = format!("Would have waited for \"{name}\" to produce \"{expected}\".");
-        return StateReturn::would(name, told).into();
+        let message = format!("Would have waited for \"{name}\" to produce \"{expected}\".");
+        return StateReturn::would(name, message).into();
     }
     StateReturn::failed(name, wrong).into()
 }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    fn told(fun: &str, test: bool, args: Map) -> String {
+    fn report(fun: &str, test: bool, args: Map) -> String {
         let context = testing::state_context(test, &[]);
         let mut all = map! {"period" => 0.001, "timeout" => 0.02};
         all.extend(args);
@@ -223,9 +223,9 @@ mod tests {
             (map! {"name" => "test.ping"}, "False: An exit condition must be specified"),
             (map! {"name" => "no.such", "condition" => "m_ret"}, "False: Cannot find module no.such"),
         ] {
-            assert_eq!(told("until", false, args), expected);
+            assert_eq!(report("until", false, args), expected);
         }
-        assert_eq!(told("until", true, echo("m_ret")), "None: The execution module test.echo will be run");
+        assert_eq!(report("until", true, echo("m_ret")), "None: The execution module test.echo will be run");
     }
 
     #[test]
@@ -245,7 +245,7 @@ mod tests {
             ("fine".into(), "test.arg", "x".into(), met),
         ] {
             let args = map! {"name" => "test.echo", "args" => list![given], "compare_operator" => operator, "expected" => expected};
-            assert_eq!(told("until_no_eval", false, args), outcome, "{operator}");
+            assert_eq!(report("until_no_eval", false, args), outcome, "{operator}");
         }
         let unordered = map! {"name" => "test.echo", "args" => list!["x"], "compare_operator" => "lt", "expected" => 1};
         let context = testing::state_context(false, &[]);

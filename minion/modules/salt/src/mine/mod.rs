@@ -22,7 +22,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, ge
 #[function]
 pub fn send(context: &Context, name: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     match entry(context, &name, args, kwargs) {
-        Some(value) => tell(context, map! {name => value}, false),
+        Some(value) => publish(context, map! {name => value}, false),
         None => Ok(Value::Bool(false)),
     }
 }
@@ -47,7 +47,7 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
             data.insert(name.into(), value);
         }
     }
-    if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { tell(context, data, clear) }
+    if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { publish(context, data, clear) }
 }
 
 /// Return mine data of minions: by minion, or by function and minion if several functions are given.
@@ -144,7 +144,7 @@ fn definitions(functions: Value) -> Vec<(String, Value)> {
     }
 }
 
-fn tell(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
+fn publish(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
     let load = map! {"cmd" => "_mine", "data" => data, "clear" => clear};
     context.minion.upstream.ask(load).map_err(CallError::execution)
 }

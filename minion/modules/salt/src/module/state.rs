@@ -94,7 +94,7 @@ fn is_failure(value: &Value) -> bool {
 }
 
 /// Returns the message of an error, without the prefix of the command line.
-fn told(error: CallError) -> String {
+fn error_message(error: CallError) -> String {
     match error {
         CallError::Arguments { message, .. }
         | CallError::Invocation { message, .. }
@@ -147,7 +147,7 @@ fn by_keys(context: &StateContext, name: &str, calls: Vec<Call>) -> Value {
                 done.push(format!("{key}: {shown}"));
                 changes.insert(key.into(), value);
             }
-            Err(error) => failed.push(format!("'{key}' failed: {}", told(error))),
+            Err(error) => failed.push(format!("'{key}' failed: {}", error_message(error))),
         }
     }
     let succeeded = failed.is_empty();
@@ -224,7 +224,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
             done.with_changes(map! {"ret" => value})
         }
         Err(error) => {
-            let comment = format!("Module function {name} threw an exception. Exception: {}", told(error));
+            let comment = format!("Module function {name} threw an exception. Exception: {}", error_message(error));
             StateReturn::failed(name, comment)
         }
     }

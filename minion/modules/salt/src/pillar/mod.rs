@@ -177,8 +177,8 @@ pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<S
     let roots = brine_config::opts::shared::pillar_roots(&opts);
     let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
     let found = wanted
-        .flat_map(|(_, folders)| folders)
-        .any(|folder| path_within(folder, &path).is_some_and(|path| path.is_file()));
+        .flat_map(|(_, directories)| directories)
+        .any(|directory| path_within(directory, &path).is_some_and(|path| path.is_file()));
     Ok(found.into())
 }
 

@@ -32,7 +32,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///     salt '*' saltutil.running
 #[function]
 pub fn running(context: &Context) -> CallResult {
-    Ok(others(context).into_iter().map(|job| job.told).collect())
+    Ok(others(context).into_iter().map(|job| job.fields).collect())
 }
 
 /// Return the running jobs whose function matches a glob.
@@ -43,7 +43,7 @@ pub fn running(context: &Context) -> CallResult {
 #[function]
 pub fn is_running(context: &Context, fun: String) -> CallResult {
     let matching = others(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
-    Ok(matching.map(|job| job.told).collect())
+    Ok(matching.map(|job| job.fields).collect())
 }
 
 /// Return a job, if it is running.
@@ -55,7 +55,7 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
 pub fn find_job(context: &Context, jid: Value) -> CallResult {
     let jid = jid.to_string();
     let found = jobs::running(&context.minion).into_iter().find(|job| job.jid == jid);
-    Ok(found.map(|job| job.told).unwrap_or_default().into())
+    Ok(found.map(|job| job.fields).unwrap_or_default().into())
 }
 
 /// Return the return of a job, if it is in this minion's job cache.

@@ -178,24 +178,24 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
     let failed = || format!("Failed to delete job {name} from schedule.");
     if is(&kwargs, "test") {
-        return Ok(said(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
+        return Ok(outcome(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
     }
     let comment = format!("Deleted Job {name} from schedule.");
     let changes = map! {name.as_str() => "removed"};
     if is(&kwargs, "offline") {
         let mut schedule = current(context, Some("opts"), &kwargs)?;
         if schedule.shift_remove(name.as_str()).is_none() {
-            return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+            return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
         }
         return Ok(kept(context, &schedule, comment, changes));
     }
     let Some(mut question) = question(context, "delete", &name, &kwargs)? else {
-        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+        return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
     };
     question.insert("name".into(), name.as_str().into());
     let left = ask(context, question, "delete_complete", "schedule")?;
     let gone = left.is_some_and(|left| left.get(&name).is_none());
-    Ok(if gone { said(true, comment, changes) } else { said(false, failed(), Map::new()) })
+    Ok(if gone { outcome(true, comment, changes) } else { outcome(false, failed(), Map::new()) })
 }
 
 /// Return a job in the format of the schedule, from the options of `schedule.add`.
@@ -219,20 +219,20 @@ pub fn build_schedule_item(_context: &Context, name: String, #[keywords] kwargs:
 pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut schedule = current(context, None, &kwargs)?;
     if schedule.contains_key(name.as_str()) {
-        return Ok(said(false, format!("Job {name} already exists in schedule."), Map::new()));
+        return Ok(outcome(false, format!("Job {name} already exists in schedule."), Map::new()));
     }
     if name.is_empty() {
-        return Ok(said(false, "Job name is required.", Map::new()));
+        return Ok(outcome(false, "Job name is required.", Map::new()));
     }
     if let Some(comment) = conflict(&kwargs, "Error: ", " or \"cron\" options.") {
-        return Ok(said(false, comment, Map::new()));
+        return Ok(outcome(false, comment, Map::new()));
     }
     let job = match build(&name, &kwargs) {
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
     if is(&kwargs, "test") {
-        return Ok(said(true, format!("Job: {name} would be added to schedule."), Map::new()));
+        return Ok(outcome(true, format!("Job: {name} would be added to schedule."), Map::new()));
     }
     let (comment, changes) = (format!("Added job: {name} to schedule."), map! {name.as_str() => "added"});
     if is(&kwargs, "offline") {
@@ -241,8 +241,8 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
     }
     let question = map! {"func" => "add", "name" => &name, "schedule" => map! {name.as_str() => job}, "persist" => persist(&kwargs)};
     let added = ask(context, question, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
-    let failed = || said(false, format!("Failed to add job {name} to schedule."), Map::new());
-    Ok(if added { said(true, comment, changes) } else { failed() })
+    let failed = || outcome(false, format!("Failed to add job {name} to schedule."), Map::new());
+    Ok(if added { outcome(true, comment, changes) } else { failed() })
 }
 
 /// Replace a job.
@@ -254,11 +254,11 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
 pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
     if let Some(comment) = conflict(&kwargs, "Error: ", " option.") {
-        return Ok(said(false, comment, Map::new()));
+        return Ok(outcome(false, comment, Map::new()));
     }
     let mut schedule = current(context, None, &kwargs)?;
     let Some(old) = schedule.get(name.as_str()).and_then(Value::as_map).cloned() else {
-        return Ok(said(false, format!("Job {name} does not exist in schedule."), Map::new()));
+        return Ok(outcome(false, format!("Job {name} does not exist in schedule."), Map::new()));
     };
     if let Some(function) = old.get("function") {
         kwargs.entry("function".into()).or_insert(function.clone());
@@ -268,11 +268,11 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
     if new == old {
-        return Ok(said(true, format!("Job {name} in correct state"), Map::new()));
+        return Ok(outcome(true, format!("Job {name} in correct state"), Map::new()));
     }
     let changes = map! {name.as_str() => map! {"old" => old, "new" => new.clone()}};
     if is(&kwargs, "test") {
-        return Ok(said(true, format!("Job: {name} would be modified in schedule."), changes));
+        return Ok(outcome(true, format!("Job: {name} would be modified in schedule."), changes));
     }
     let comment = format!("Modified job: {name} in schedule.");
     if is(&kwargs, "offline") {
@@ -284,8 +284,8 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
         ask(context, question, "delete_complete", "schedule")
     });
     let modified = question.transpose()?.flatten().is_some();
-    let failed = || said(false, format!("Failed to modify job {name} in schedule."), Map::new());
-    Ok(if modified { said(true, comment, changes) } else { failed() })
+    let failed = || outcome(false, format!("Failed to modify job {name} in schedule."), Map::new());
+    Ok(if modified { outcome(true, comment, changes) } else { failed() })
 }
 
 /// Run a job now; with `force` also a disabled one.
@@ -314,15 +314,19 @@ pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -
 ///     salt '*' schedule.save
 #[function]
 pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    let said = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
+    let result_of = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
     if is(&kwargs, "test") {
-        return said(true, "Schedule would be saved.");
+        return result_of(true, "Schedule would be saved.");
     }
     let question = map! {"func" => "save_schedule"};
     let answer = context.minion.local.ask("manage_schedule", question, "/salt/minion/minion_schedule_saved", TIMEOUT);
     let answer = answer.map_err(CallError::execution)?;
     let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
-    if is_saved { said(true, "Schedule (non-pillar items) saved.") } else { said(false, "Failed to save schedule.") }
+    if is_saved {
+        result_of(true, "Schedule (non-pillar items) saved.")
+    } else {
+        result_of(false, "Failed to save schedule.")
+    }
 }
 
 /// Reload the jobs of the pillar and of `minion.d/schedule.conf`.
@@ -391,7 +395,7 @@ fn persist(kwargs: &Map) -> bool {
     kwargs.get("persist").is_none_or(Value::is_truthy)
 }
 
-fn said(result: bool, comment: impl Into<String>, changes: Map) -> Value {
+fn outcome(result: bool, comment: impl Into<String>, changes: Map) -> Value {
     map! {"comment" => comment.into(), "result" => result, "changes" => changes}.into()
 }
 
@@ -425,8 +429,8 @@ fn saved(context: &Context) -> Result<Map, CallError> {
 /// Saves a schedule for the next start only.
 fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
     match own::write(&context.minion, schedule) {
-        Ok(()) => said(true, comment, changes),
-        Err(error) => said(false, error, Map::new()),
+        Ok(()) => outcome(true, comment, changes),
+        Err(error) => outcome(false, error, Map::new()),
     }
 }
 

@@ -13,8 +13,8 @@ pub fn present(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
     let mut arguments = kwargs.clone();
     arguments.insert("name".into(), name.as_str().into());
     let Some(current) = current(context, &kwargs)?.shift_remove(name.as_str()) else {
-        let told = call(context, "add", arguments)?;
-        return Ok(done(context, &name, &told, format!("Adding new job {name} to schedule"), Some("added")).into());
+        let report = call(context, "add", arguments)?;
+        return Ok(done(context, &name, &report, format!("Adding new job {name} to schedule"), Some("added")).into());
     };
     let item = call(context, "build_schedule_item", arguments.clone())?;
     if item.get("result").is_some_and(|result| !result.is_truthy()) {
@@ -23,8 +23,8 @@ pub fn present(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
     if item == current {
         return Ok(StateReturn::ok(&name, format!("Job {name} in correct state")).into());
     }
-    let told = call(context, "modify", arguments)?;
-    Ok(done(context, &name, &told, format!("Modifying job {name} in schedule"), None).into())
+    let report = call(context, "modify", arguments)?;
+    Ok(done(context, &name, &report, format!("Modifying job {name} in schedule"), None).into())
 }
 
 /// Ensure that a job is not in the schedule.
@@ -59,20 +59,20 @@ fn current(context: &StateContext, kwargs: &Map) -> Result<Map, CallError> {
     Ok(listed.as_map().cloned().unwrap_or_default())
 }
 
-fn comment(told: &Value) -> String {
-    told.get("comment").map(ToString::to_string).unwrap_or_default()
+fn comment(answer: &Value) -> String {
+    answer.get("comment").map(ToString::to_string).unwrap_or_default()
 }
 
 /// Returns the result of a state for the result of the execution function: its comment is used if it failed or in
 /// test mode.
-fn done(context: &StateContext, name: &str, told: &Value, words: String, would: Option<&str>) -> StateReturn {
-    let changes = || told.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
-    if !told.get("result").is_some_and(Value::is_truthy) {
-        return StateReturn::failed(name, comment(told));
+fn done(context: &StateContext, name: &str, answer: &Value, words: String, would: Option<&str>) -> StateReturn {
+    let changes = || answer.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
+    if !answer.get("result").is_some_and(Value::is_truthy) {
+        return StateReturn::failed(name, comment(answer));
     }
     if context.test {
         let changes = would.map_or_else(changes, |would| map! {name => would});
-        return StateReturn::ok(name, comment(told)).with_changes(changes);
+        return StateReturn::ok(name, comment(answer)).with_changes(changes);
     }
     StateReturn::ok(name, words).with_changes(changes())
 }
@@ -83,8 +83,8 @@ fn change(context: &StateContext, name: &str, function: &str, kwargs: Map, words
     }
     let mut arguments = kwargs;
     arguments.insert("name".into(), name.into());
-    let told = call(context, function, arguments)?;
-    let mut done = done(context, name, &told, words, None);
+    let report = call(context, function, arguments)?;
+    let mut done = done(context, name, &report, words, None);
     if function != "delete" {
         // Salt reports no changes for these.
         done.changes = Map::new();

@@ -5,7 +5,7 @@ use brine_function::{CallError, CallResult, function};
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
-use super::{ask, is, persist, question, said};
+use super::{ask, is, outcome, persist, question};
 
 /// Default format of times.
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
@@ -88,10 +88,10 @@ fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Res
     let (func, word, title) =
         if enabled { ("enable_job", "enabled", "Enabled") } else { ("disable_job", "disabled", "Disabled") };
     if is(kwargs, "test") {
-        return Ok(said(true, format!("Job: {name} would be {word} in schedule."), Map::new()));
+        return Ok(outcome(true, format!("Job: {name} would be {word} in schedule."), Map::new()));
     }
     let Some(question) = question(context, func, name, kwargs)? else {
-        return Ok(said(false, format!("Job {name} does not exist."), Map::new()));
+        return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
     };
     let schedule = ask(context, question, &format!("{word}_job_complete"), "schedule")?;
     let is_so = schedule.is_some_and(|all| {
@@ -99,10 +99,10 @@ fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Res
         is == enabled
     });
     Ok(if is_so {
-        said(true, format!("{title} Job {name} in schedule."), map! {name => word})
+        outcome(true, format!("{title} Job {name} in schedule."), map! {name => word})
     } else {
         let verb = if enabled { "enable" } else { "disable" };
-        said(false, format!("Failed to {verb} job {name} in schedule."), Map::new())
+        outcome(false, format!("Failed to {verb} job {name} in schedule."), Map::new())
     })
 }
 
@@ -110,15 +110,15 @@ fn switch(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallE
     let (func, word, title) =
         if enabled { ("enable", "enabled", "Enabled") } else { ("disable", "disabled", "Disabled") };
     if is(kwargs, "test") {
-        return Ok(said(true, format!("Schedule would be {word}."), Map::new()));
+        return Ok(outcome(true, format!("Schedule would be {word}."), Map::new()));
     }
     let question = map! {"func" => func, "persist" => persist(kwargs)};
     let schedule = ask(context, question, &format!("{word}_complete"), "schedule")?;
     let is_so = schedule.is_some_and(|all| all.get("enabled") == Some(&enabled.into()));
     Ok(if is_so {
-        said(true, format!("{title} schedule on minion."), map! {"schedule" => word})
+        outcome(true, format!("{title} schedule on minion."), map! {"schedule" => word})
     } else {
-        said(false, format!("Failed to {func} schedule on minion."), Map::new())
+        outcome(false, format!("Failed to {func} schedule on minion."), Map::new())
     })
 }
 
@@ -131,23 +131,23 @@ fn except(
     mut fields: Map,
     (func, word, done, verb): (&str, &str, &str, &str),
 ) -> Result<Value, CallError> {
-    let said = |result: bool, comment: String| Ok(map! {"comment" => comment, "result" => result}.into());
+    let outcome = |result: bool, comment: String| Ok(map! {"comment" => comment, "result" => result}.into());
     if times.iter().any(|time| DateTime::strptime(form, time).is_err()) {
-        return said(false, "Date string could not be parsed.".into());
+        return outcome(false, "Date string could not be parsed.".into());
     }
     if context.config().test {
-        return said(true, format!("Job: {name} would be {word} in schedule."));
+        return outcome(true, format!("Job: {name} would be {word} in schedule."));
     }
     let Some(question) = question(context, func, name, &Map::new())? else {
-        return said(false, format!("Job {name} does not exist."));
+        return outcome(false, format!("Job {name} does not exist."));
     };
     fields.extend(question);
     fields.insert("time_fmt".into(), form.into());
     let schedule = ask(context, fields, &format!("{func}_complete"), "schedule")?;
     let job = schedule.and_then(|all| all.get(name).cloned());
     if job.is_some_and(|job| job.get("skip_explicit").is_some() && job.get("enabled").is_none_or(Value::is_truthy)) {
-        said(true, format!("{done} {name} in schedule."))
+        outcome(true, format!("{done} {name} in schedule."))
     } else {
-        said(false, format!("Failed to {verb} job {name} in schedule."))
+        outcome(false, format!("Failed to {verb} job {name} in schedule."))
     }
 }

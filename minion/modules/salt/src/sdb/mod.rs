@@ -191,15 +191,15 @@ mod tests {
 
     #[test]
     fn values_come_from_the_driver_of_the_profile() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
-            std::fs::write(folder.path().join(name), text).unwrap();
-            folder.path().join(name)
+            std::fs::write(directory.path().join(name), text).unwrap();
+            directory.path().join(name)
         };
         let files = list![
             write("a.yaml", "db: {user: me, hosts: [a]}\n"),
             write("b.yaml", "db: {password: xyzzy, hosts: [b]}\n"),
-            folder.path().join("none.yaml")
+            directory.path().join("none.yaml")
         ];
         let context = context(map! {
             "osenv" => map! {"driver" => "env"},

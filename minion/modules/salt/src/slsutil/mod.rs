@@ -159,7 +159,7 @@ pub fn deserialize(
 ///     salt '*' slsutil.boolstr '{{ salt.pillar.get("x") }}' true=enabled false=disabled
 #[function]
 pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let named = |name: &str, place: usize| kwargs.get(name).or_else(|| args.get(place)).cloned();
+    let named = |name: &str, index: usize| kwargs.get(name).or_else(|| args.get(index)).cloned();
     let chosen = if value.is_truthy() { named("true", 0) } else { named("false", 1) };
     Ok(chosen.unwrap_or_else(|| if value.is_truthy() { "true" } else { "false" }.into()))
 }
@@ -181,7 +181,7 @@ pub fn file_exists(context: &Context, path: String, #[default("base".into())] sa
 ///     salt '*' slsutil.dir_exists nginx/files
 #[function]
 pub fn dir_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
-    Ok(places(context, &saltenv)?.folders.contains(&below(&path)).into())
+    Ok(places(context, &saltenv)?.directories.contains(&below(&path)).into())
 }
 
 /// Return whether a file or a directory exists at a path under `salt://`.
@@ -215,18 +215,18 @@ pub fn findup(
     };
     let place = places(context, &saltenv)?;
     let start = startpath.unwrap_or_default();
-    let mut folder: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    if !folder.is_empty() && !place.has(&folder.join("/")) {
-        return Err(invocation(format!("Starting path not found in the state tree: {}", folder.join("/"))));
+    let mut directory: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    if !directory.is_empty() && !place.has(&directory.join("/")) {
+        return Err(invocation(format!("Starting path not found in the state tree: {}", directory.join("/"))));
     }
     loop {
-        let paths = names
-            .iter()
-            .map(|name| folder.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/"));
+        let paths = names.iter().map(|name| {
+            directory.iter().map(ToString::to_string).chain([name.to_string()]).collect::<Vec<_>>().join("/")
+        });
         if let Some(found) = { paths }.find(|path| place.has(path)) {
             return Ok(found.into());
         }
-        if folder.pop().is_none() {
+        if directory.pop().is_none() {
             return Err(CallError::Execution("File pattern(s) not found in path ancestry".into()));
         }
     }
@@ -323,19 +323,19 @@ pub fn renderer(
 /// Paths under `salt://`.
 struct Places {
     files: Vec<String>,
-    folders: Vec<String>,
+    directories: Vec<String>,
 }
 
 impl Places {
     fn has(&self, path: &str) -> bool {
-        [&self.files, &self.folders].iter().any(|all| all.iter().any(|have| have == path))
+        [&self.files, &self.directories].iter().any(|all| all.iter().any(|have| have == path))
     }
 }
 
 fn places(context: &Context, saltenv: &str) -> Result<Places, CallError> {
     let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
-    let folders = context.minion.files.folders(saltenv).map_err(CallError::Execution)?;
-    Ok(Places { files, folders })
+    let directories = context.minion.files.directories(saltenv).map_err(CallError::Execution)?;
+    Ok(Places { files, directories })
 }
 
 /// Returns a path relative to `salt://`.

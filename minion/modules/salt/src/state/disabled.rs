@@ -45,12 +45,12 @@ pub fn list_disabled(context: &Context) -> CallResult {
 fn change(context: &Context, states: &Value, disable: bool) -> Result<Value, CallError> {
     let mut disabled = disabled(context);
     let word = if disable { "disabled" } else { "enabled" };
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     for state in names(states) {
-        let place = disabled.iter().position(|have| *have == state);
-        told.push(match place {
-            Some(place) if !disable => {
-                disabled.remove(place);
+        let index = disabled.iter().position(|have| *have == state);
+        report.push(match index {
+            Some(index) if !disable => {
+                disabled.remove(index);
                 format!("Info: {state} state {word}.")
             }
             None if disable => {
@@ -61,7 +61,7 @@ fn change(context: &Context, states: &Value, disable: bool) -> Result<Value, Cal
         });
     }
     context.call("grains.setval", Args::positional([GRAIN.into(), disabled.into()]))?;
-    Ok(map! {"res" => true, "msg" => told.join("\n")}.into())
+    Ok(map! {"res" => true, "msg" => report.join("\n")}.into())
 }
 
 fn disabled(context: &Context) -> Vec<String> {
@@ -73,20 +73,20 @@ fn disabled(context: &Context) -> Vec<String> {
 /// Returns Salt's messages on disabled SLS files, one line each.
 pub(super) fn refusals(context: &Context, wanted: &[String]) -> Vec<String> {
     let disabled = disabled(context);
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     for state in wanted {
         for entry in &disabled {
             let by = match entry.split_once(".*") {
-                Some((folder, _)) if state.starts_with(&format!("{folder}.")) => format!(" by \"{entry}\""),
+                Some((directory, _)) if state.starts_with(&format!("{directory}.")) => format!(" by \"{entry}\""),
                 None if entry == state => String::new(),
                 _ => continue,
             };
-            told.push(format!(
+            report.push(format!(
                 "The state file \"{state}\" is currently disabled{by}, to re-enable, run state.enable {entry}."
             ));
         }
     }
-    told
+    report
 }
 
 /// Returns the result of a disabled highstate, if it is disabled.
@@ -115,9 +115,9 @@ mod tests {
         let context = testing::context(&[]);
         let grains = map! {GRAIN => list!["a", "web.*"]};
         *context.minion.grains.write() = Arc::new(grains);
-        let told = refusals(&context, &["a", "web.nginx", "web", "b"].map(str::to_owned));
+        let report = refusals(&context, &["a", "web.nginx", "web", "b"].map(str::to_owned));
         assert_eq!(
-            told,
+            report,
             [
                 "The state file \"a\" is currently disabled, to re-enable, run state.enable a.",
                 "The state file \"web.nginx\" is currently disabled by \"web.*\", to re-enable, run state.enable web.*.",

@@ -248,8 +248,8 @@ pub fn sls_id(
 ///     salt '*' state.running
 #[function]
 pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
-    let told = brine_state::only_run(context, &Options { concurrent, ..Options::default() });
-    Ok(told.err().unwrap_or_default().into())
+    let report = brine_state::only_run(context, &Options { concurrent, ..Options::default() });
+    Ok(report.err().unwrap_or_default().into())
 }
 
 /// Returns keyword arguments merged with positional ones.

@@ -55,16 +55,16 @@ fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError
     Ok(Value::map())
 }
 
-fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError> {
+fn run(context: &Context, directory: &Path, kwargs: Map) -> Result<Value, CallError> {
     let mut options = options(kwargs)?;
     if let Err(refusal) = brine_state::only_run(context, &options) {
         return brine_state::errors(context, refusal);
     }
-    let low = read(folder, "lowstate.json")?
+    let low = read(directory, "lowstate.json")?
         .ok_or_else(|| CallError::Execution("the package has no lowstate.json".into()))?;
-    let pillar = mapping(folder, "pillar.json")?.unwrap_or_default();
-    let own_grains = mapping(folder, "roster_grains.json")?.map(Arc::new);
-    let minion = masterless::with_roots(&context.minion, environments(folder)?).map_err(CallError::execution)?;
+    let pillar = mapping(directory, "pillar.json")?.unwrap_or_default();
+    let own_grains = mapping(directory, "roster_grains.json")?.map(Arc::new);
+    let minion = masterless::with_roots(&context.minion, environments(directory)?).map_err(CallError::execution)?;
     let context = &Context { minion, own_grains: own_grains.or_else(|| context.own_grains.clone()), ..context.clone() };
     options.pillar = Map::new();
     let run = StateRun::with_pillar(context, options, Arc::new(pillar));
@@ -83,15 +83,15 @@ fn run(context: &Context, folder: &Path, kwargs: Map) -> Result<Value, CallError
     }
 }
 
-fn read(folder: &Path, name: &str) -> Result<Option<Value>, CallError> {
-    let Some(text) = brine_system::files::read_if_exists(folder.join(name)).map_err(CallError::execution)? else {
+fn read(directory: &Path, name: &str) -> Result<Option<Value>, CallError> {
+    let Some(text) = brine_system::files::read_if_exists(directory.join(name)).map_err(CallError::execution)? else {
         return Ok(None);
     };
     json::from_json(&text).map(Some).map_err(|error| CallError::Execution(format!("{name} of the package: {error}")))
 }
 
-fn mapping(folder: &Path, name: &str) -> Result<Option<Map>, CallError> {
-    match read(folder, name)? {
+fn mapping(directory: &Path, name: &str) -> Result<Option<Map>, CallError> {
+    match read(directory, name)? {
         None | Some(Value::Nil) => Ok(None),
         Some(Value::Map(map)) => Ok(Some(map)),
         Some(other) => {
@@ -101,9 +101,9 @@ fn mapping(folder: &Path, name: &str) -> Result<Option<Map>, CallError> {
 }
 
 /// Returns the directories of the package: each is an environment.
-fn environments(folder: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallError> {
+fn environments(directory: &Path) -> Result<IndexMap<String, Vec<PathBuf>>, CallError> {
     let mut found = IndexMap::new();
-    for entry in fs::read_dir(folder).map_err(CallError::execution)? {
+    for entry in fs::read_dir(directory).map_err(CallError::execution)? {
         let entry = entry.map_err(CallError::execution)?;
         // Links to directories are not part of the package.
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -122,14 +122,14 @@ fn archive(path: &Path) -> Result<Vec<String>, CallError> {
 fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallError> {
     let mut command = Command::new("tar");
     command.args(words).arg("--file").arg(path).stdin(Stdio::null()).env("LC_ALL", "C");
-    if let Some(folder) = into {
-        command.arg("--directory").arg(folder);
+    if let Some(directory) = into {
+        command.arg("--directory").arg(directory);
     }
     let output = processes::output(&mut command)
         .map_err(|error| CallError::Execution(format!("running tar failed: {error}")))?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
-        return Err(CallError::Execution(format!("unpacking {} failed: {}", path.display(), told.trim())));
+        let report = String::from_utf8_lossy(&output.stderr);
+        return Err(CallError::Execution(format!("unpacking {} failed: {}", path.display(), report.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -139,9 +139,9 @@ struct Unpacked(PathBuf);
 
 impl Unpacked {
     fn of(archive: &Path) -> Result<Self, CallError> {
-        let folder = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
-        brine_system::files::create_private_dir(&folder).map_err(CallError::execution)?;
-        let unpacked = Unpacked(folder);
+        let directory = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
+        brine_system::files::create_private_dir(&directory).map_err(CallError::execution)?;
+        let unpacked = Unpacked(directory);
         tar(&["--extract", "--gzip", "--no-same-owner"], archive, Some(&unpacked.0))?;
         Ok(unpacked)
     }

@@ -135,14 +135,14 @@ pub fn show_state_usage(context: &Context, #[keywords] kwargs: Map) -> CallResul
             let (used, unused): (Vec<String>, Vec<String>) =
                 available.into_iter().partition(|sls| assigned.contains(sls));
             let (count_used, count_unused) = (used.len(), unused.len());
-            let told = map! {
+            let report = map! {
                 "used" => used,
                 "unused" => unused,
                 "count_all" => count_used + count_unused,
                 "count_used" => count_used,
                 "count_unused" => count_unused,
             };
-            usage.insert(saltenv.into(), told.into());
+            usage.insert(saltenv.into(), report.into());
         }
         Ok(usage.into())
     })

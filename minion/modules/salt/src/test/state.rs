@@ -188,13 +188,13 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
         .iter()
         .filter(|one| one.get("changes").is_some_and(Value::is_truthy));
     let text = |one: &Value, key: &str| one.get(key).map(ToString::to_string).unwrap_or_default();
-    let told: Value =
+    let report: Value =
         changed.map(|one| Value::from(format!("{}: {}", text(one, "state"), text(one, "__id__")))).collect();
     let mut done = map! {
         "name" => name,
         "result" => true,
         "comment" => "Watch statement fired.",
-        "changes" => map! {"Requisites with changes" => told},
+        "changes" => map! {"Requisites with changes" => report},
     };
     for (key, value) in
         kwargs.into_iter().filter(|(key, _)| matches!(key.as_str(), Some("result" | "comment" | "changes")))

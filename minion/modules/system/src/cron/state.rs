@@ -64,7 +64,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         commented: args.commented,
     };
     if !context.test {
-        return Ok(told(
+        return Ok(report(
             name,
             &format!("Cron {name}"),
             &args.user,
@@ -102,7 +102,7 @@ pub fn absent(
         Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
         None => cron::remove_job(&context.call, &user, name, [None; 5], identifier.as_deref())?,
     };
-    Ok(told(name, &format!("Cron {name}"), &user, done).into())
+    Ok(report(name, &format!("Cron {name}"), &user, done).into())
 }
 
 /// The arguments of `cron.file`.
@@ -156,7 +156,7 @@ pub fn env_present(
         let have = cron::read(&context.call, &user)?.has_variable(&name, &value);
         return Ok(would_set(&name, &what, have).into());
     }
-    Ok(told(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
+    Ok(report(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
 }
 
 /// Ensure that a variable is not set in a user's crontab.
@@ -168,7 +168,7 @@ pub fn env_absent(context: &StateContext, name: String, #[default("root".into())
         let have = cron::read(&context.call, &user)?.has_variable(name, "").is_some();
         return Ok(would_remove(name, &what, have).into());
     }
-    Ok(told(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
+    Ok(report(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
 }
 
 /// Returns the identifier: by default the job's command, unless it is explicitly none.
@@ -202,7 +202,7 @@ fn set(done: Outcome) -> Outcome {
     if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
 }
 
-fn told(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
+fn report(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
     let comment = match &done {
         Outcome::New => format!("{what} added to {user}'s crontab"),
         Outcome::Updated => format!("{what} updated"),

@@ -144,19 +144,19 @@ impl Job {
 
     /// Returns the job as in `cron.list_tab`.
     pub fn describe(&self) -> Map {
-        let mut told = match &self.when {
+        let mut report = match &self.when {
             When::Times(times) => {
                 FIELDS.into_iter().zip(times).map(|(name, time)| (name.into(), time.into())).collect()
             }
             When::Special(word) => map! {"spec" => word},
         };
-        told.extend(map! {
+        report.extend(map! {
             "identifier" => self.identifier.as_deref(),
             "cmd" => &self.command,
             "comment" => self.comment.as_deref(),
             "commented" => self.commented,
         });
-        told
+        report
     }
 
     fn render(&self) -> String {
@@ -189,14 +189,14 @@ impl Tab {
         let (mut comment, mut identifier) = (None::<String>, None);
         for line in lines.filter(|line| *line != MARK) {
             let (line, commented) = line.strip_prefix(DISABLED).map_or((line, false), |line| (line, true));
-            if let Some(told) = line.strip_prefix('#') {
-                let mut told = told.trim_start_matches(['#', ' ']);
-                if let Some((before, after)) = told.split_once(IDENTIFIER) {
-                    told = before.trim_end();
+            if let Some(report) = line.strip_prefix('#') {
+                let mut report = report.trim_start_matches(['#', ' ']);
+                if let Some((before, after)) = report.split_once(IDENTIFIER) {
+                    report = before.trim_end();
                     let own = after.strip_prefix(':').unwrap_or(after);
                     identifier = (!own.is_empty()).then(|| own.to_owned()).or(identifier);
                 }
-                comment = Some(comment.map_or_else(|| told.to_owned(), |before| format!("{before}\n{told}")));
+                comment = Some(comment.map_or_else(|| report.to_owned(), |before| format!("{before}\n{report}")));
             } else if let Some((name, value)) = variable(line) {
                 tab.env.push((name.to_owned(), value.to_owned()));
             } else if let Some((when, command)) = job(line) {
@@ -307,7 +307,7 @@ mod tests {
     const TEXT: &str = "# of others\n\n# Lines below here are managed by Salt, do not edit\nA=b c\n\
         # why\n# so SALT_CRON_IDENTIFIER:x\n#DISABLED#1 2 3 4 5 run a=b\n0 * * * * plain\n# SALT_CRON_IDENTIFIER:d\n@daily two  words\n";
 
-    fn wanted<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Desired<'w> {
+    fn desired<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Desired<'w> {
         let fields: Vec<String> = when.split(' ').map(str::to_owned).collect();
         let when = <[String; 5]>::try_from(fields).map_or_else(|_| When::Special(when.to_owned()), When::Times);
         Desired { when, command, identifier, comment: None, commented: false }
@@ -325,15 +325,15 @@ mod tests {
     #[test]
     fn jobs_are_found_by_identifier_and_by_command() {
         for (wanted, done) in [
-            (wanted("0 * * * *", "plain", None), None),
-            (wanted("random * * * *", "plain", None), None),
-            (wanted("@daily", "two words", Some("d")), None),
-            (wanted("0 * * * *", "plain", Some("mine")), Some(true)),
-            (wanted("@weekly", "two words", Some("d")), Some(true)),
-            (wanted("0 1 * * *", "two words", Some("d")), Some(true)),
-            (wanted("1 2 3 4 5", "other", Some("x")), Some(true)),
-            (wanted("1 2 3 4 5", "run a=b", Some("y")), Some(false)),
-            (wanted("1 2 3 4 5", "run a=b", None), Some(false)),
+            (desired("0 * * * *", "plain", None), None),
+            (desired("random * * * *", "plain", None), None),
+            (desired("@daily", "two words", Some("d")), None),
+            (desired("0 * * * *", "plain", Some("mine")), Some(true)),
+            (desired("@weekly", "two words", Some("d")), Some(true)),
+            (desired("0 1 * * *", "two words", Some("d")), Some(true)),
+            (desired("1 2 3 4 5", "other", Some("x")), Some(true)),
+            (desired("1 2 3 4 5", "run a=b", Some("y")), Some(false)),
+            (desired("1 2 3 4 5", "run a=b", None), Some(false)),
         ] {
             let mut tab = Tab::parse(TEXT);
             assert_eq!(tab.set(&wanted), done, "{wanted:?}");
@@ -344,7 +344,7 @@ mod tests {
     #[test]
     fn unset_fields_are_kept_and_random_ones_chosen() {
         let mut tab = Tab::parse(TEXT);
-        tab.set(&wanted("random random random 2 9:8", "other", Some("x")));
+        tab.set(&desired("random random random 2 9:8", "other", Some("x")));
         let Some(Job { when: When::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };
         assert_eq!(comment.as_deref(), Some("why\nso"));
         assert_eq!(times[..4], ["1", "2", "3", "2"]);

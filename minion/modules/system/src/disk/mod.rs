@@ -19,15 +19,15 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("disk", [usage, inodeusag
 #[function]
 pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
     let rows = table(context, "usage", "-P", args.as_deref())?;
-    let told = rows.into_iter().map(|row| {
+    let report = rows.into_iter().map(|row| {
         let [blocks, used, available] = row.amounts;
-        let told = map! {
+        let report = map! {
             "filesystem" => row.filesystem, "1K-blocks" => blocks, "used" => used, "available" => available,
             "capacity" => row.percent,
         };
-        (row.place.into(), told.into())
+        (row.place.into(), report.into())
     });
-    Ok(told.collect::<Map>().into())
+    Ok(report.collect::<Map>().into())
 }
 
 /// Return the inode usage of the mounted file systems, as reported by `df`; `args` are additional flags of `df`.
@@ -38,14 +38,14 @@ pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
 #[function]
 pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallResult {
     let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
-    let told = rows.into_iter().map(|row| {
+    let report = rows.into_iter().map(|row| {
         let [inodes, used, free] = row.amounts;
-        let told = map! {
+        let report = map! {
             "inodes" => inodes, "used" => used, "free" => free, "use" => row.percent, "filesystem" => row.filesystem,
         };
-        (row.place.into(), told.into())
+        (row.place.into(), report.into())
     });
-    Ok(told.collect::<Map>().into())
+    Ok(report.collect::<Map>().into())
 }
 
 /// Return the usage of the mounted file systems in percent, or of the one with this mount point.
@@ -129,13 +129,13 @@ fn row(line: &str) -> Option<Row> {
 /// Parses `/dev/sda1: LABEL="a b" TYPE="ext4"`.
 fn attributes(line: &str) -> Option<(Value, Value)> {
     let (device, mut rest) = line.split_once(':')?;
-    let mut told = Map::new();
+    let mut report = Map::new();
     while let Some((name, after)) = rest.split_once("=\"") {
         let (value, after) = after.split_once('"')?;
-        told.insert(name.trim().into(), value.into());
+        report.insert(name.trim().into(), value.into());
         rest = after;
     }
-    Some((device.into(), told.into()))
+    Some((device.into(), report.into()))
 }
 
 #[cfg(test)]

@@ -224,7 +224,7 @@ mod tests {
         let context = testing::state_context(true, &[]);
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let some = |names: &[&str]| Some(list(names));
-        let mut told = String::new();
+        let mut report = String::new();
         for (name, wanted) in [
             ("adm", Desired::default()),
             ("adm", Desired { gid: 4.into(), members: Some(list(&["ann", "fred"])), ..Desired::default() }),
@@ -236,9 +236,9 @@ mod tests {
             ("new", Desired::default()),
         ] {
             let done = present_state(&context, name, &wanted, &accounts).unwrap();
-            told = format!("{told}{}: {}\n", Value::from(done.result), done.comment);
+            report = format!("{report}{}: {}\n", Value::from(done.result), done.comment);
         }
-        insta::assert_snapshot!(told, @r#"
+        insta::assert_snapshot!(report, @r#"
         True: Group adm is present and up to date
         True: Group adm is present and up to date
         None: The following group attributes are set to be changed:

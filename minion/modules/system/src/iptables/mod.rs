@@ -46,8 +46,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///     salt '*' iptables.version family=ipv6
 #[function]
 pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> CallResult {
-    let told = Tables::new(context, &family)?.run("--version")?.stdout;
-    Ok(told.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
+    let report = Tables::new(context, &family)?.run("--version")?.stdout;
+    Ok(report.split_whitespace().nth(1).map_or(Value::Nil, Value::from))
 }
 
 /// Build a rule from options with iptables' long names; `connstate` is its `state`. With `full`, return the whole
@@ -168,13 +168,13 @@ pub fn save(
 ) -> CallResult {
     let file = file_of(context, filename, &family)?;
     let text = Tables::new(context, &family)?.saved()?;
-    if let Some(folder) = Path::new(&file).parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| CallError::Execution(format!("{}: {error}", folder.display())))?;
+    if let Some(directory) = Path::new(&file).parent() {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| CallError::Execution(format!("{}: {error}", directory.display())))?;
     }
-    let told =
+    let report =
         context.call("config.option", Args::positional(["iptables.save_filters".into(), Value::List(Vec::new())]))?;
-    let filters: Vec<Regex> = Vec::<String>::from_value(&told)
+    let filters: Vec<Regex> = Vec::<String>::from_value(&report)
         .unwrap_or_default()
         .iter()
         .filter_map(|filter| {

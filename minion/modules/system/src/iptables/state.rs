@@ -47,19 +47,19 @@ pub fn chain_absent(
     let place = Place { table, family, chain: name.clone() };
     let Place { table, family, .. } = &place;
     if !place.ask(context, "check_chain", map! {})?.is_truthy() {
-        let told = format!("iptables {name} chain is already absent in {table} table for {family}");
-        return Ok(StateReturn::ok(&name, told).into());
+        let message = format!("iptables {name} chain is already absent in {table} table for {family}");
+        return Ok(StateReturn::ok(&name, message).into());
     }
     if context.test {
-        let told = format!("iptables {name} chain in {table} table needs to be removed {family}");
-        return Ok(StateReturn::would(&name, told).into());
+        let message = format!("iptables {name} chain in {table} table needs to be removed {family}");
+        return Ok(StateReturn::would(&name, message).into());
     }
     for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
         let refused = place.ask(context, function, map! {})?;
         if refused.is_truthy() && refused != true.into() {
             let refused = trimmed(&refused);
-            let told = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
-            return Ok(StateReturn::failed(&name, told).into());
+            let message = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
+            return Ok(StateReturn::failed(&name, message).into());
         }
     }
     Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
@@ -81,18 +81,18 @@ pub fn append(
     let rule = Rule::new(context, Place { table, family, chain }, "A", Value::Nil, save, kwargs)?;
     let (family, command) = (&rule.place.family, rule.command.trim());
     if rule.is_there(context)? {
-        let told = format!("iptables rule for {name} already set ({command}) for {family}");
-        return rule.report_existing(context, &name, told);
+        let message = format!("iptables rule for {name} already set ({command}) for {family}");
+        return rule.report_existing(context, &name, message);
     }
     if context.test {
-        let told = format!("iptables rule for {name} needs to be set ({command}) for {family}");
-        return Ok(StateReturn::would(&name, told).into());
+        let message = format!("iptables rule for {name} needs to be set ({command}) for {family}");
+        return Ok(StateReturn::would(&name, message).into());
     }
     if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
         return rule.report_set(context, &name);
     }
-    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
-    Ok(StateReturn::failed(&name, told).into())
+    let message = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
+    Ok(StateReturn::failed(&name, message).into())
 }
 
 /// Ensure that a rule is in a chain, as `append`; a missing one is inserted at a position.
@@ -110,18 +110,18 @@ pub fn insert(
     let rule = Rule::new(context, Place { table, family, chain }, "I", position.into(), save, kwargs)?;
     let (family, command) = (&rule.place.family, rule.command.trim());
     if rule.is_there(context)? {
-        let told = format!("iptables rule for {name} already set for {family} ({command})");
-        return rule.report_existing(context, &name, told);
+        let message = format!("iptables rule for {name} already set for {family} ({command})");
+        return rule.report_existing(context, &name, message);
     }
     if context.test {
-        let told = format!("iptables rule for {name} needs to be set for {family} ({command})");
-        return Ok(StateReturn::would(&name, told).into());
+        let message = format!("iptables rule for {name} needs to be set for {family} ({command})");
+        return Ok(StateReturn::would(&name, message).into());
     }
     if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
         return rule.report_set(context, &name);
     }
-    let told = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
-    Ok(StateReturn::failed(&name, told).into())
+    let message = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
+    Ok(StateReturn::failed(&name, message).into())
 }
 
 /// Ensure that a rule, given by its options or position, is not in a chain.
@@ -140,23 +140,23 @@ pub fn delete(
     let rule = Rule::new(context, Place { table, family, chain }, "D", at, save, kwargs)?;
     let (family, command) = (&rule.place.family, rule.command.trim());
     if position.is_none() && !rule.is_there(context)? {
-        let told = format!("iptables rule for {name} already absent for {family} ({command})");
-        return Ok(StateReturn::ok(&name, told).into());
+        let message = format!("iptables rule for {name} already absent for {family} ({command})");
+        return Ok(StateReturn::ok(&name, message).into());
     }
     if context.test {
-        let told = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
-        return Ok(StateReturn::would(&name, told).into());
+        let message = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
+        return Ok(StateReturn::would(&name, message).into());
     }
     let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
     if rule.place.ask(context, "delete", which)?.is_truthy() {
-        let told = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
-        return Ok(StateReturn::failed(&name, told).into());
+        let message = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
+        return Ok(StateReturn::failed(&name, message).into());
     }
-    let told = match rule.saved(context)? {
+    let message = match rule.saved(context)? {
         Some(saved) => format!("Deleted and saved iptables rule {name} for {family}\n{command}\n{saved}"),
         None => format!("Delete iptables rule for {name} {command}"),
     };
-    Ok(done(&name, told).into())
+    Ok(done(&name, message).into())
 }
 
 /// Ensure that a chain has this policy.
@@ -174,15 +174,15 @@ pub fn set_policy(
     let place = Place { table, family, chain };
     let Place { table, family, chain } = &place;
     if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
-        let told =
+        let message =
             format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
-        return Ok(StateReturn::ok(&name, told).into());
+        return Ok(StateReturn::ok(&name, message).into());
     }
     if context.test {
-        let told = format!(
+        let message = format!(
             "iptables default policy for chain {chain} on table {table} for {family} needs to be set to {policy}"
         );
-        return Ok(StateReturn::would(&name, told).into());
+        return Ok(StateReturn::would(&name, message).into());
     }
     if place.ask(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
@@ -204,8 +204,8 @@ pub fn flush(
     let place = Place { table, family, chain };
     let Place { table, family, chain } = &place;
     if context.test {
-        let told = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
-        return Ok(StateReturn::would(&name, told).into());
+        let message = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
+        return Ok(StateReturn::would(&name, message).into());
     }
     if place.ask(context, "flush", map! {})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
@@ -271,22 +271,22 @@ impl Rule {
 
     fn report_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {
         let (family, command) = (&self.place.family, self.command.trim());
-        let told = match self.saved(context)? {
+        let report = match self.saved(context)? {
             Some(saved) => format!("Set and saved iptables rule {name} for {family}\n{command}\n{saved}"),
             None => format!("Set iptables rule for {name} to: {command} for {family}"),
         };
-        Ok(done(name, told).into())
+        Ok(done(name, report).into())
     }
 
     /// Returns the result for an existing rule, which is saved if the file differs from the current rules.
-    fn report_existing(&self, context: &StateContext, name: &str, mut told: String) -> Result<Value, CallError> {
+    fn report_existing(&self, context: &StateContext, name: &str, mut message: String) -> Result<Value, CallError> {
         if !context.test && self.save.is_truthy() && !self.is_saved(context)? {
             let (family, command) = (&self.place.family, self.command.trim());
             if let Some(saved) = self.saved(context)? {
-                told = format!("{told}\nSaved iptables rule {name} for {family}\n{command}\n{saved}");
+                message = format!("{message}\nSaved iptables rule {name} for {family}\n{command}\n{saved}");
             }
         }
-        Ok(StateReturn::ok(name, told).into())
+        Ok(StateReturn::ok(name, message).into())
     }
 
     fn is_saved(&self, context: &StateContext) -> Result<bool, CallError> {
@@ -324,8 +324,8 @@ fn save_to(context: &StateContext, save: &Value, family: &str) -> Result<Option<
     context.call.call("iptables.save", Args::keyword(args)).map(Some)
 }
 
-fn done(name: &str, told: String) -> StateReturn {
-    StateReturn::ok(name, told).with_changes(map! {"locale" => name})
+fn done(name: &str, message: String) -> StateReturn {
+    StateReturn::ok(name, message).with_changes(map! {"locale" => name})
 }
 
 fn trimmed(complaint: &Value) -> String {

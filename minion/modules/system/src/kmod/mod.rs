@@ -50,8 +50,8 @@ pub fn lsmod(context: &Context) -> CallResult {
         let mut words = line.split_whitespace();
         let (module, size, count) = (words.next()?, words.next()?, words.next()?);
         let needed_by: Value = words.next().into_iter().flat_map(|list| list.split(',')).collect();
-        let told = map! {"size" => size, "module" => module, "depcount" => count, "deps" => needed_by};
-        (module != "Module").then(|| Value::Map(told))
+        let report = map! {"size" => size, "module" => module, "depcount" => count, "deps" => needed_by};
+        (module != "Module").then(|| Value::Map(report))
     };
     Ok(output.stdout.lines().filter_map(entry).collect())
 }
@@ -144,8 +144,8 @@ pub fn loadable() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let Ok(release) = files::read_to_string("/proc/sys/kernel/osrelease") else { return found };
     let mut open = vec![Path::new("/lib/modules").join(release.trim())];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(entry.path());

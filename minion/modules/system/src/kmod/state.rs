@@ -24,22 +24,22 @@ pub fn present(
         have.retain(|module| kept.contains(module));
     }
     let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
-    let mut told = Vec::new();
-    told.extend(listed(&there, "is already present", "are already present"));
+    let mut sentences = Vec::new();
+    sentences.extend(listed(&there, "is already present", "are already present"));
     if missing.is_empty() {
-        return Ok(StateReturn::ok(&name, told.join("\n")).into());
+        return Ok(StateReturn::ok(&name, sentences.join("\n")).into());
     }
     if context.test {
-        told.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
-        return Ok(StateReturn::would(&name, told.join("\n")).into());
+        sentences.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
+        return Ok(StateReturn::would(&name, sentences.join("\n")).into());
     }
     let loadable = kmod::loadable();
     let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
-    told.extend(listed(&cannot, "is unavailable", "are unavailable"));
+    sentences.extend(listed(&cannot, "is unavailable", "are unavailable"));
     let work = Work::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
-    told.extend(work.told("Loaded", "load"));
+    sentences.extend(work.report("Loaded", "load"));
     let result = cannot.is_empty() && work.failed.is_empty();
-    let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, told.join("\n")) };
+    let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, sentences.join("\n")) };
     Ok(done.with_changes(work.changes).into())
 }
 
@@ -59,17 +59,17 @@ pub fn absent(
     }
     let there: Vec<String> = mods.iter().filter(|module| have.contains(*module)).cloned().collect();
     if there.is_empty() {
-        let told = listed(&mods, "is already removed", "are already removed").unwrap_or_default();
-        return Ok(StateReturn::ok(&name, told).into());
+        let sentences = listed(&mods, "is already removed", "are already removed").unwrap_or_default();
+        return Ok(StateReturn::ok(&name, sentences).into());
     }
     if context.test {
-        let told = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
-        return Ok(StateReturn::would(&name, told).into());
+        let sentences = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
+        return Ok(StateReturn::would(&name, sentences).into());
     }
     let how = map! {"persist" => persist, "comment" => comment};
     let work = Work::of(context, &there, "kmod.remove", how, "removed")?;
-    let told = work.told("Removed", "remove").join("\n");
-    let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, told) };
+    let sentences = work.report("Removed", "remove").join("\n");
+    let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, sentences) };
     Ok(done.with_changes(work.changes).into())
 }
 
@@ -125,19 +125,19 @@ impl Work {
         Ok(work)
     }
 
-    fn told(&self, done: &str, verb: &str) -> Vec<String> {
+    fn report(&self, done: &str, verb: &str) -> Vec<String> {
         let names = |modules: &[String]| {
             let plural = if modules.len() == 1 { "" } else { "s" };
             (!modules.is_empty()).then(|| format!("kernel module{plural} {}", modules.join(", ")))
         };
         let silent: Vec<String> =
             self.failed.iter().filter(|(_, why)| why.is_none()).map(|(module, _)| module.clone()).collect();
-        let mut told = Vec::new();
-        told.extend(names(&self.done).map(|names| format!("{done} {names}")));
-        told.extend(names(&silent).map(|names| format!("Failed to {verb} {names}")));
+        let mut sentences = Vec::new();
+        sentences.extend(names(&self.done).map(|names| format!("{done} {names}")));
+        sentences.extend(names(&silent).map(|names| format!("Failed to {verb} {names}")));
         for (module, why) in &self.failed {
-            told.extend(why.iter().map(|why| format!("Failed to {verb} kernel module {module}: {why}")));
+            sentences.extend(why.iter().map(|why| format!("Failed to {verb} kernel module {module}: {why}")));
         }
-        told
+        sentences
     }
 }

@@ -111,11 +111,11 @@ pub fn gen_locale(
         let known = files::read_to_string("/usr/share/i18n/SUPPORTED").map_err(CallError::execution)?;
         known.lines().any(|line| line == whole)
     } else {
-        let folder = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
-        if !Path::new(folder).is_dir() {
+        let directory = if context.os_family() == "Suse" { "/usr/share/locale" } else { "/usr/share/i18n/locales" };
+        if !Path::new(directory).is_dir() {
             return Err(CallError::Execution(format!("Locale \"{whole}\" is not available.")));
         }
-        Path::new(folder).join(&place).exists()
+        Path::new(directory).join(&place).exists()
     };
     if !is_known {
         tracing::error!(jid = context.job.jid, locale = whole, "unknown locale");
@@ -260,9 +260,9 @@ mod tests {
 
     #[test]
     fn output_of_localectl_is_parsed() {
-        let told = "   System Locale: LANG=de_DE.UTF-8\n                  LC_TIME=C\n       VC Keymap: n/a\n      X11 Layout: us=x\n";
+        let message = "   System Locale: LANG=de_DE.UTF-8\n                  LC_TIME=C\n       VC Keymap: n/a\n      X11 Layout: us=x\n";
         let expected = [("LANG", "de_DE.UTF-8"), ("LC_TIME", "C")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(parse_localectl(told), expected);
+        assert_eq!(parse_localectl(message), expected);
         let list = "# all\n# de_DE.UTF-8 UTF-8\nC.UTF-8 UTF-8\n";
         assert_eq!(with_locale(list, "de_DE.UTF-8 UTF-8").unwrap(), "# all\nde_DE.UTF-8 UTF-8\nC.UTF-8 UTF-8\n");
         assert_eq!(with_locale(list, "fr_FR ISO").unwrap(), format!("{list}fr_FR ISO\n"));

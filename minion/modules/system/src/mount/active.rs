@@ -30,7 +30,7 @@ pub struct Mount {
 impl Mount {
     /// Returns the mount as in `mount.active`.
     pub fn describe(&self, extended: bool) -> Map {
-        let mut told = map! {
+        let mut report = map! {
             "device" => &self.device,
             "alt_device" => self.alt_device.as_deref(),
             "fstype" => &self.fstype,
@@ -38,7 +38,7 @@ impl Mount {
         };
         if extended {
             let [mount, parent, major, minor] = &self.numbers;
-            told.extend(map! {
+            report.extend(map! {
                 "mountid" => mount,
                 "parentid" => parent,
                 "major" => major,
@@ -49,9 +49,9 @@ impl Mount {
                 "device_label" => by("label", &self.device),
             });
         } else {
-            told.insert("opts".into(), self.all_opts().into());
+            report.insert("opts".into(), self.all_opts().into());
         }
-        told
+        report
     }
 
     /// Returns the options of mount and file system together, as in `/proc/self/mounts`.
@@ -129,8 +129,8 @@ pub fn named(token: &str) -> Option<String> {
 
 /// Returns mounts as in `mount.active`.
 pub fn describe(mounts: &IndexMap<String, Mount>, extended: bool) -> Value {
-    let told = mounts.iter().map(|(name, mount)| (name.as_str().into(), mount.describe(extended).into()));
-    Value::Map(told.collect())
+    let report = mounts.iter().map(|(name, mount)| (name.as_str().into(), mount.describe(extended).into()));
+    Value::Map(report.collect())
 }
 
 #[cfg(test)]

@@ -394,8 +394,8 @@ fn read_cache(context: &Context) -> Result<Map, CallError> {
 
 fn write_cache(context: &Context, mounts: Map) -> Result<(), CallError> {
     let path = cache_file(context);
-    if let Some(folder) = path.parent() {
-        files::create_private_dir(folder).map_err(CallError::execution)?;
+    if let Some(directory) = path.parent() {
+        files::create_private_dir(directory).map_err(CallError::execution)?;
     }
     let text = brine_yaml::dump(&map! {"mounts" => mounts}.into(), Style::BLOCK);
     files::write_atomic(&path, text.as_bytes(), 0o600).map_err(CallError::execution)
@@ -404,8 +404,8 @@ fn write_cache(context: &Context, mounts: Map) -> Result<(), CallError> {
 fn mount_of(context: &Context, path: &str) -> Result<(String, Option<String>), CallError> {
     let mut mounts = active::read(context)?;
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    for folder in path.ancestors() {
-        let name = folder.display().to_string();
+    for directory in path.ancestors() {
+        let name = directory.display().to_string();
         if let Some(mount) = mounts.shift_remove(&name.replace(' ', "\\040")) {
             return Ok((name, Some(mount.device)));
         }

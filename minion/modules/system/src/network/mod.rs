@@ -112,7 +112,7 @@ pub fn ipaddrs6(_context: &Context, #[args] args: AddressArgs) -> CallResult {
 ///     salt '*' network.interfaces
 #[function]
 pub fn interfaces(_context: &Context) -> CallResult {
-    Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.told().into())).collect()))
+    Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.to_map().into())).collect()))
 }
 
 /// Return the hardware address of an interface.
@@ -143,7 +143,7 @@ pub fn hwaddr(_context: &Context, iface: String) -> CallResult {
 #[function]
 pub fn interface(_context: &Context, iface: String) -> CallResult {
     Ok(match interfaces_of_host().remove(&iface) {
-        Some(own) => own.told().get("inet").cloned().unwrap_or_else(|| "".into()),
+        Some(own) => own.to_map().get("inet").cloned().unwrap_or_else(|| "".into()),
         None => no_interface(&iface),
     })
 }
@@ -299,10 +299,10 @@ struct Interface {
 }
 
 impl Interface {
-    fn told(&self) -> Map {
-        let mut told = map! {"up" => self.up};
+    fn to_map(&self) -> Map {
+        let mut report = map! {"up" => self.up};
         if let Some(hardware) = &self.hardware {
-            told.insert("hwaddr".into(), hardware.as_str().into());
+            report.insert("hwaddr".into(), hardware.as_str().into());
         }
         let v4 = self.v4.iter().map(|address| {
             Value::Map(map! {
@@ -324,10 +324,10 @@ impl Interface {
         });
         for (name, addresses) in [("inet", v4.collect::<Vec<_>>()), ("inet6", v6.collect())] {
             if !addresses.is_empty() {
-                told.insert(name.into(), addresses.into());
+                report.insert(name.into(), addresses.into());
             }
         }
-        told
+        report
     }
 }
 
@@ -418,7 +418,7 @@ mod tests {
         let loopback = interfaces_of_host().into_iter().find(|(name, _)| name == "lo");
         // Skipped on a host without a loopback interface.
         if let Some((_, loopback)) = loopback {
-            assert_eq!(loopback.told().get("hwaddr"), Some(&"00:00:00:00:00:00".into()));
+            assert_eq!(loopback.to_map().get("hwaddr"), Some(&"00:00:00:00:00:00".into()));
         }
         let every = AddressArgs { interface: Value::Nil, include_loopback: false, cidr: None };
         let all = addresses(IpAddr::is_ipv4, &every, None).unwrap();

@@ -116,12 +116,12 @@ fn describe_networks(networks: &BTreeMap<String, Subnet>, verbose: bool) -> Valu
     if !verbose {
         return networks.keys().map(|name| Value::from(name.as_str())).collect();
     }
-    let told = networks.iter().map(|(name, network)| {
-        let told = map! {
+    let report = networks.iter().map(|(name, network)| {
+        let report = map! {
             "address" => network.first().to_string(), "netmask" => network.mask().to_string(),
             "num_addresses" => network.size(), "prefixlen" => network.length(),
         };
-        (name.as_str().into(), told.into())
+        (name.as_str().into(), report.into())
     });
-    Value::Map(told.collect())
+    Value::Map(report.collect())
 }

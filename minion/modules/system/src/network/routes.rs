@@ -20,7 +20,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///     salt '*' network.routes
 #[function]
 pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResult {
-    Ok(of_family(family.as_deref())?.iter().map(Route::told).collect())
+    Ok(of_family(family.as_deref())?.iter().map(Route::to_value).collect())
 }
 
 /// Return the default routes of this host.
@@ -31,7 +31,11 @@ pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResu
 #[function]
 pub fn default_route(_context: &Context, #[default] family: Option<String>) -> CallResult {
     let all = of_family(family.as_deref())?;
-    Ok(all.iter().filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0")).map(Route::told).collect())
+    Ok(all
+        .iter()
+        .filter(|route| matches!(route.destination.as_str(), "0.0.0.0" | "::/0"))
+        .map(Route::to_value)
+        .collect())
 }
 
 /// Return the route to an address: the interface, the source address, and the gateway if there is one.
@@ -43,8 +47,8 @@ pub fn default_route(_context: &Context, #[default] family: Option<String>) -> C
 pub fn get_route(context: &Context, ip: String) -> CallResult {
     let words = ["ip".into(), "route".into(), "get".into(), argument(&ip)?];
     let output = run(context, &words, &[])?;
-    let told: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
-    let behind = |word: &str| told.windows(2).find(|pair| pair[0] == word).map(|pair| pair[1]);
+    let report: Vec<&str> = output.stdout.lines().next().unwrap_or_default().split_whitespace().collect();
+    let behind = |word: &str| report.windows(2).find(|pair| pair[0] == word).map(|pair| pair[1]);
     if behind("dev").is_none() {
         return Err(CallError::Execution(format!("there is no route to '{ip}': {}", output.stderr)));
     }
@@ -151,7 +155,7 @@ struct Route {
 }
 
 impl Route {
-    fn told(&self) -> Value {
+    fn to_value(&self) -> Value {
         map! {
             "addr_family" => self.family, "destination" => &self.destination, "gateway" => &self.gateway,
             "netmask" => &self.netmask, "flags" => &self.flags, "interface" => &self.interface,
@@ -162,9 +166,9 @@ impl Route {
     /// Parses a line of `/proc/net/route`.
     fn v4(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
+        let number = |index: usize| u32::from_str_radix(words.get(index)?, 16).ok();
         // The kernel writes addresses as integers in host byte order, whose bytes are in network byte order.
-        let address = |place: usize| Some(Ipv4Addr::from(number(place)?.to_ne_bytes()).to_string());
+        let address = |index: usize| Some(Ipv4Addr::from(number(index)?.to_ne_bytes()).to_string());
         Some(Route {
             family: "inet",
             destination: address(1)?,
@@ -178,8 +182,8 @@ impl Route {
     /// Parses a line of `/proc/net/ipv6_route`.
     fn v6(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let number = |place: usize| u32::from_str_radix(words.get(place)?, 16).ok();
-        let address = |place: usize| Some(Ipv6Addr::from(u128::from_str_radix(words.get(place)?, 16).ok()?));
+        let number = |index: usize| u32::from_str_radix(words.get(index)?, 16).ok();
+        let address = |index: usize| Some(Ipv6Addr::from(u128::from_str_radix(words.get(index)?, 16).ok()?));
         Some(Route {
             family: "inet6",
             destination: format!("{}/{}", address(0)?, number(1)?),
@@ -228,12 +232,12 @@ fn of_family(family: Option<&str>) -> Result<Vec<Route>, CallError> {
 /// Returns the neighbours whose addresses contain this character.
 fn neighbours(context: &Context, sign: char) -> Result<Value, CallError> {
     let output = run(context, &["ip".into(), "neigh".into(), "show".into()], &[])?;
-    let told = output.stdout.lines().filter_map(|line| {
+    let report = output.stdout.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (address, hardware) = (words.first()?, words.get(4)?);
         address.contains(sign).then(|| ((*hardware).into(), (*address).into()))
     });
-    Ok(told.collect::<Map>().into())
+    Ok(report.collect::<Map>().into())
 }
 
 #[cfg(test)]
@@ -245,7 +249,7 @@ mod tests {
 
     #[test]
     fn routing_tables_are_parsed() {
-        let v4 = Route::v4("eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0").unwrap().told();
+        let v4 = Route::v4("eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0").unwrap().to_value();
         // The byte order differs on other machines.
         if cfg!(target_endian = "little") {
             assert_eq!(v4.get("gateway"), Some(&"192.0.2.1".into()));

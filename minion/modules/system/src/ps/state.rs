@@ -20,8 +20,8 @@ pub fn absent(
     if context.test {
         let running = context.call.call("ps.pgrep", Args::keyword(args))?;
         let count = running.as_list().map_or(0, <[Value]>::len);
-        let told = if count == 0 { none.to_owned() } else { format!("{count} processes will be killed") };
-        return Ok(StateReturn::would(&name, told).into());
+        let report = if count == 0 { none.to_owned() } else { format!("{count} processes will be killed") };
+        return Ok(StateReturn::would(&name, report).into());
     }
     if signal.is_truthy() {
         args.insert("signal".into(), signal);
@@ -29,7 +29,7 @@ pub fn absent(
     args.insert("full".into(), true.into());
     let done = context.call.call("ps.pkill", Args::keyword(args))?;
     let count = done.get("killed").and_then(Value::as_list).map_or(0, <[Value]>::len);
-    let told = if count == 0 { none.to_owned() } else { format!("Killed {count} processes") };
+    let report = if count == 0 { none.to_owned() } else { format!("Killed {count} processes") };
     let changes = done.as_map().cloned().unwrap_or_else(Map::new);
-    Ok(StateReturn::ok(&name, told).with_changes(changes).into())
+    Ok(StateReturn::ok(&name, report).with_changes(changes).into())
 }

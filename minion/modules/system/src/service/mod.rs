@@ -38,7 +38,7 @@ pub struct How {
     pub unmask_runtime: bool,
 }
 
-// The derived implementation does not accept the arguments' attribute `#[default]`.
+#[expect(clippy::derivable_impls, reason = "the derived one does not accept the arguments' attribute `#[default]`")]
 impl Default for How {
     fn default() -> Self {
         How { no_block: None, unmask: false, unmask_runtime: false }
@@ -434,8 +434,8 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Returns the names in a directory, sorted.
-fn names_in(folder: &str) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn names_in(directory: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names

@@ -38,11 +38,11 @@ fn is_known(status: &Output) -> bool {
 }
 
 /// Reloads the unit files, if that of the service is new or has changed.
-fn look_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
+fn check_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
     let status = status(context, name)?;
     let is_new = !is_known(&status) && std::fs::File::open(Path::new("/etc/systemd/system").join(unit(name))).is_ok();
-    let told = format!("{}{}", status.stdout, status.stderr);
-    if is_new || told.to_lowercase().contains("'systemctl daemon-reload'") {
+    let message = format!("{}{}", status.stdout, status.stderr);
+    if is_new || message.to_lowercase().contains("'systemctl daemon-reload'") {
         read_units_again(context)?;
     }
     Ok(())
@@ -54,19 +54,19 @@ pub fn read_units_again(context: &Context) -> Result<(), CallError> {
     if output.retcode == 0 {
         return Ok(());
     }
-    let told = format!("{}{}", output.stdout, output.stderr);
-    Err(CallError::Execution(format!("Problem performing systemctl daemon-reload: {told}")))
+    let message = format!("{}{}", output.stdout, output.stderr);
+    Err(CallError::Execution(format!("Problem performing systemctl daemon-reload: {message}")))
 }
 
 /// Whether systemd knows the service.
 pub fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
-    look_for_changes(context, name)?;
+    check_for_changes(context, name)?;
     Ok(is_known(&status(context, name)?))
 }
 
 /// Whether the service is running.
 pub fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
-    look_for_changes(context, name)?;
+    check_for_changes(context, name)?;
     Ok(systemctl(context, &["is-active", &unit(name)])?.retcode == 0)
 }
 
@@ -87,14 +87,14 @@ pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
 
 /// Whether a service is masked: its unit is a link to `/dev/null`.
 pub fn is_masked(context: &Context, name: &str, runtime: bool) -> Result<bool, CallError> {
-    look_for_changes(context, name)?;
-    let folder = Path::new(if runtime { "/run" } else { "/etc" }).join("systemd/system");
-    Ok(std::fs::read_link(folder.join(unit(name))).is_ok_and(|target| target == Path::new("/dev/null")))
+    check_for_changes(context, name)?;
+    let directory = Path::new(if runtime { "/run" } else { "/etc" }).join("systemd/system");
+    Ok(std::fs::read_link(directory.join(unit(name))).is_ok_and(|target| target == Path::new("/dev/null")))
 }
 
 /// Masks or unmasks a service.
 pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
-    look_for_changes(context, name)?;
+    check_for_changes(context, name)?;
     if !masked && !is_masked(context, name, runtime)? {
         return Ok(());
     }
@@ -115,7 +115,7 @@ pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> R
 
 /// Performs an action on a service. A failed start, restart, reload or enabling is an error with systemd's message.
 pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
-    look_for_changes(context, name)?;
+    check_for_changes(context, name)?;
     for (unmask, runtime) in [(how.unmask, false), (how.unmask_runtime, true)] {
         if unmask {
             set_mask(context, name, false, runtime)?;
@@ -140,8 +140,8 @@ pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool
         return Ok(output.retcode == 0);
     }
     // Skip lines on the scope that it ran in.
-    let told: Vec<&str> = output.stderr.lines().filter(|line| line.strip_suffix(".scope").is_none()).collect();
-    Err(CallError::Execution(told.join("\n").trim().to_owned()))
+    let report: Vec<&str> = output.stderr.lines().filter(|line| line.strip_suffix(".scope").is_none()).collect();
+    Err(CallError::Execution(report.join("\n").trim().to_owned()))
 }
 
 /// Returns the prefix that runs a program in its own scope, so that it does not end with the service that started
@@ -172,9 +172,9 @@ pub fn all() -> Vec<String> {
 }
 
 fn with_units() -> Vec<String> {
-    let folders = ["/lib/systemd/system", "/usr/lib/systemd/system", "/etc/systemd/system"];
-    let folders = folders.iter().filter(|folder| !Path::new(folder).is_symlink());
-    folders.flat_map(|folder| names_in(folder)).filter_map(|file| service_of(&file)).collect()
+    let directories = ["/lib/systemd/system", "/usr/lib/systemd/system", "/etc/systemd/system"];
+    let directories = directories.iter().filter(|directory| !Path::new(directory).is_symlink());
+    directories.flat_map(|directory| names_in(directory)).filter_map(|file| service_of(&file)).collect()
 }
 
 /// Returns the names of the scripts without a unit.

@@ -220,7 +220,7 @@ impl Shadow {
     pub fn parse(line: &str) -> Option<Self> {
         let fields: Vec<&str> = line.split(':').collect();
         let [name, passwd, days @ ..] = &fields[..] else { return None };
-        let day = |place: usize| days.get(place).and_then(|text| text.parse().ok()).unwrap_or(-1);
+        let day = |index: usize| days.get(index).and_then(|text| text.parse().ok()).unwrap_or(-1);
         Some(Shadow {
             name: (*name).to_owned(),
             passwd: (*passwd).to_owned(),

@@ -170,11 +170,11 @@ pub fn keys(text: &str) -> IndexMap<String, Key> {
 
 /// Returns keys as in `ssh.auth_keys`.
 pub fn describe(keys: &IndexMap<String, Key>, hash: Option<&str>) -> Result<Map, CallError> {
-    let mut told = Map::new();
+    let mut report = Map::new();
     for (name, key) in keys {
-        told.extend(key.describe(hash)?.map(|key| (name.as_str().into(), key.into())));
+        report.extend(key.describe(hash)?.map(|key| (name.as_str().into(), key.into())));
     }
-    Ok(told)
+    Ok(report)
 }
 
 /// A user's `authorized_keys` file.
@@ -249,10 +249,10 @@ impl File {
         if self.path.starts_with(home) && !home.is_dir() {
             return Ok(Outcome::Failed);
         }
-        let folder = self.path.parent().unwrap_or(home);
-        if !folder.is_dir() {
-            files::create_private_dir(folder).map_err(CallError::execution)?;
-            own(folder, &self.user);
+        let directory = self.path.parent().unwrap_or(home);
+        if !directory.is_dir() {
+            files::create_private_dir(directory).map_err(CallError::execution)?;
+            own(directory, &self.user);
         }
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}{line}"))?;

@@ -61,10 +61,10 @@ pub struct Entry {
 impl Entry {
     /// Returns the entry in Salt's form.
     pub fn describe(&self) -> Map {
-        let mut told = map! {"hostname" => &self.hostname, "enc" => &self.enc, "key" => &self.key};
-        told.extend(self.fingerprint.iter().map(|fingerprint| ("fingerprint".into(), fingerprint.into())));
-        told.extend(self.port.map(|port| ("port".into(), port.into())));
-        told
+        let mut report = map! {"hostname" => &self.hostname, "enc" => &self.enc, "key" => &self.key};
+        report.extend(self.fingerprint.iter().map(|fingerprint| ("fingerprint".into(), fingerprint.into())));
+        report.extend(self.port.map(|port| ("port".into(), port.into())));
+        report
     }
 }
 
@@ -140,7 +140,7 @@ pub struct File {
 }
 
 /// Returns the standard output and error of a program.
-fn told(context: &Context, words: &[String]) -> Result<String, CallError> {
+fn output(context: &Context, words: &[String]) -> Result<String, CallError> {
     let mut program = program(words, &[]);
     program.merge = true;
     Ok(program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?.stdout)
@@ -168,7 +168,7 @@ pub fn scan(context: &Context, host: &Host, hashed: bool, timeout: u32) -> Resul
     words.extend(["-T".to_owned(), timeout.to_string(), argument(&host.name)?]);
     let mut text = String::new();
     for _ in 0..ATTEMPTS {
-        text = told(context, &words)?;
+        text = output(context, &words)?;
         if !text.is_empty() {
             break;
         }
@@ -204,7 +204,7 @@ impl File {
         let mut words = vec!["ssh-keygen".to_owned(), option.to_owned()];
         words.extend(host.map(Host::written).transpose()?);
         words.extend(["-f".to_owned(), self.path.display().to_string()]);
-        told(context, &words)
+        output(context, &words)
     }
 
     /// Returns the entries of a host.
@@ -314,15 +314,15 @@ impl File {
         let mut text = String::new();
         let is_new = !self.path.is_file();
         if is_new {
-            let folder = self.path.parent().unwrap_or(Path::new("/"));
+            let directory = self.path.parent().unwrap_or(Path::new("/"));
             match &self.user {
-                _ if folder.is_dir() => {}
+                _ if directory.is_dir() => {}
                 Some(user) => {
-                    files::create_private_dir(folder).map_err(CallError::execution)?;
-                    own(folder, user);
+                    files::create_private_dir(directory).map_err(CallError::execution)?;
+                    own(directory, user);
                 }
-                None => std::fs::create_dir_all(folder)
-                    .map_err(FileError::at("create", folder))
+                None => std::fs::create_dir_all(directory)
+                    .map_err(FileError::at("create", directory))
                     .map_err(CallError::execution)?,
             }
         } else {

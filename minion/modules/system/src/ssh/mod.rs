@@ -108,11 +108,11 @@ pub fn check_key_file(
     #[default("base".into())] saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let mut told = Map::new();
+    let mut report = Map::new();
     for (name, key) in keys_of(context, &source, &saltenv)?.unwrap_or_default() {
-        told.insert(name.into(), check(&user, &config, &key)?.into());
+        report.insert(name.into(), check(&user, &config, &key)?.into());
     }
-    Ok(told.into())
+    Ok(report.into())
 }
 
 /// The arguments of `ssh.set_auth_key`.
@@ -219,8 +219,9 @@ pub fn host_keys(
     #[default(true)] private: bool,
     #[default(true)] certs: bool,
 ) -> CallResult {
-    let folder = keydir.filter(|folder| !folder.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
-    let entries = std::fs::read_dir(&folder).map_err(|error| CallError::Execution(format!("{folder}: {error}")))?;
+    let directory = keydir.filter(|directory| !directory.is_empty()).unwrap_or_else(|| "/etc/ssh".into());
+    let entries =
+        std::fs::read_dir(&directory).map_err(|error| CallError::Execution(format!("{directory}: {error}")))?;
     let mut keys = Map::new();
     for entry in entries.flatten() {
         let file = entry.file_name().to_string_lossy().into_owned();

@@ -31,7 +31,7 @@ pub fn master(context: &Context, #[default] master: Option<String>, #[default(tr
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
     let is_connected = tables.iter().flat_map(|table| peers(table, port)).any(|peer| addresses.contains(&peer));
     if is_connected != connected {
-        tell(context, &master, if is_connected { "connected" } else { "disconnected" });
+        fire(context, &master, if is_connected { "connected" } else { "disconnected" });
     }
     Ok(is_connected.into())
 }
@@ -50,13 +50,13 @@ pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CallError::execution)?;
     let answered = runtime.block_on(client.request(Envelope::clear(map! {"cmd" => "ping"}), timeout)).is_ok();
     if answered {
-        tell(context, &master, "failback");
+        fire(context, &master, "failback");
     }
     Ok(answered.into())
 }
 
 /// Publishes an event on a master, with Salt's tags.
-fn tell(context: &Context, master: &str, what: &str) {
+fn fire(context: &Context, master: &str, what: &str) {
     let tag = format!("__master_{what}");
     if let Err(error) = context.minion.local.fire(&tag, &map! {"master" => master}) {
         tracing::debug!(tag, %error, "publishing an event on the state of the master failed");

@@ -95,11 +95,11 @@ pub fn uptime(context: &Context) -> CallResult {
     let text = read("/proc/uptime")?;
     let seconds = text.split(['.', ' ']).next().and_then(|seconds| seconds.parse().ok());
     let seconds: i64 = seconds.ok_or_else(|| CallError::Execution("/proc/uptime is invalid".into()))?;
-    let mut told = up_for(seconds, Timestamp::now());
+    let mut report = up_for(seconds, Timestamp::now());
     if let Ok(who) = run(context, &["who".into(), "-s".into()], &[]) {
-        told.insert("users".into(), who.stdout.split('\n').count().into());
+        report.insert("users".into(), who.stdout.split('\n').count().into());
     }
-    Ok(told.into())
+    Ok(report.into())
 }
 
 /// Return the available and total bytes of file systems, for paths or for types of file systems, which may be
@@ -185,7 +185,7 @@ fn pair((name, value): (&str, &str)) -> (Value, Value) {
 
 fn processor_times(text: &str) -> Map {
     const NAMES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
-    let mut told = Map::new();
+    let mut report = Map::new();
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let Some(name) = words.next() else { continue };
@@ -200,9 +200,9 @@ fn processor_times(text: &str) -> Map {
             "softirq" => counted(numbers_of(numbers.collect()), "softirqs"),
             _ => numbers.next().unwrap_or_default(),
         };
-        told.insert(name.into(), value);
+        report.insert(name.into(), value);
     }
-    told
+    report
 }
 
 fn memory(text: &str) -> Map {
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn kernel_tables_are_parsed() {
-        let told = processor_times("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 11 2\nintr 9 4 5\nctxt 77\nsoftirq 3 1 2\n");
+        let report = processor_times("cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 11 2\nintr 9 4 5\nctxt 77\nsoftirq 3 1 2\n");
         let cpu = map! {"user" => 1, "nice" => 2, "system" => 3, "idle" => 4, "iowait" => 5, "irq" => 6, "softirq" => 7, "steal" => 8};
         let expected = map! {
             "cpu" => cpu,
@@ -259,15 +259,15 @@ mod tests {
             "ctxt" => 77,
             "softirq" => map! {"total" => 3, "softirqs" => list![1, 2]},
         };
-        assert_eq!(told, expected);
-        let told = memory("MemTotal:  5 kB\nHugePages_Total:       0\n");
+        assert_eq!(report, expected);
+        let report = memory("MemTotal:  5 kB\nHugePages_Total:       0\n");
         let expected =
             map! {"MemTotal" => map! {"value" => "5", "unit" => "kB"}, "HugePages_Total" => map! {"value" => "0"}};
-        assert_eq!(told, expected);
-        let told = processes("USER PID COMMAND\nroot   1 /sbin/init  splash\n");
-        assert_eq!(told, map! {"1" => map! {"user" => "root", "cmd" => "/sbin/init splash"}});
-        let told = up_for(90_061, "2026-11-21T01:01:02.5Z".parse().unwrap());
-        insta::assert_snapshot!(Value::from(told), @"{'seconds': 90061, 'since_iso': '2026-11-20T00:00:01.500000', 'since_t': 1795132801, 'days': 1, 'time': '1:1'}");
+        assert_eq!(report, expected);
+        let report = processes("USER PID COMMAND\nroot   1 /sbin/init  splash\n");
+        assert_eq!(report, map! {"1" => map! {"user" => "root", "cmd" => "/sbin/init splash"}});
+        let report = up_for(90_061, "2026-11-21T01:01:02.5Z".parse().unwrap());
+        insta::assert_snapshot!(Value::from(report), @"{'seconds': 90061, 'since_iso': '2026-11-20T00:00:01.500000', 'since_t': 1795132801, 'days': 1, 'time': '1:1'}");
     }
 
     #[test]
@@ -286,8 +286,8 @@ mod tests {
             "time",
             "version",
         ] {
-            let told = context.call(&format!("status.{fun}"), Args::default());
-            assert!(told.as_ref().is_ok_and(Value::is_truthy), "{fun}: {told:?}");
+            let report = context.call(&format!("status.{fun}"), Args::default());
+            assert!(report.as_ref().is_ok_and(Value::is_truthy), "{fun}: {report:?}");
         }
         let root = context.call("status.diskusage", Args::positional(["/".into()])).unwrap();
         assert!(root.get("/").unwrap().get("total").unwrap().as_i64().unwrap() > 0);

@@ -91,8 +91,9 @@ pub fn w(context: &Context) -> CallResult {
 ///     salt '*' status.all_status
 #[function]
 pub fn all_status(context: &Context) -> CallResult {
-    let told = ALL.into_iter().map(|name| Ok((name.into(), context.call(&format!("status.{name}"), Args::default())?)));
-    told.collect::<Result<Map, CallError>>().map(Value::from)
+    let report =
+        ALL.into_iter().map(|name| Ok((name.into(), context.call(&format!("status.{name}"), Args::default())?)));
+    report.collect::<Result<Map, CallError>>().map(Value::from)
 }
 
 /// Parses pairs of lines: one with names, one with integers.
@@ -129,11 +130,11 @@ fn interface(line: &str) -> Option<(Value, Value)> {
     ];
     let (name, numbers) = line.split_once(':')?;
     let name = name.trim();
-    let mut told = map! {"iface" => name};
-    told.extend(
+    let mut report = map! {"iface" => name};
+    report.extend(
         NAMES.into_iter().zip(numbers.split_whitespace()).map(|(name, counted)| (name.into(), number(counted))),
     );
-    Some((name.into(), told.into()))
+    Some((name.into(), report.into()))
 }
 
 fn device(line: &str) -> Option<(Value, Value)> {
@@ -155,24 +156,25 @@ fn device(line: &str) -> Option<(Value, Value)> {
     ];
     let words = || line.split_whitespace();
     let name = words().nth(2)?;
-    let mut told: Map = NAMES.into_iter().zip(words()).map(|(name, counted)| (name.into(), number(counted))).collect();
+    let mut report: Map =
+        NAMES.into_iter().zip(words()).map(|(name, counted)| (name.into(), number(counted))).collect();
     // A device name is a string even if it looks like an integer.
-    told.insert("device".into(), name.into());
-    Some((name.into(), told.into()))
+    report.insert("device".into(), name.into());
+    Some((name.into(), report.into()))
 }
 
 /// Parses a line of `w -h`. Salt's field names are for a `w` without the FROM column, so one more column shifts
 /// them; consumers expect these names.
 fn logged_in(line: &str) -> Option<Value> {
     let mut rest = line.trim_start();
-    let mut told = Map::new();
+    let mut report = Map::new();
     for name in ["user", "tty", "login", "idle", "jcpu", "pcpu"] {
         let (word, after) = rest.split_once(char::is_whitespace)?;
-        told.insert(name.into(), word.into());
+        report.insert(name.into(), word.into());
         rest = after.trim_start();
     }
-    told.insert("what".into(), rest.into());
-    Some(told.into())
+    report.insert("what".into(), rest.into());
+    Some(report.into())
 }
 
 #[cfg(test)]
@@ -182,15 +184,15 @@ mod tests {
 
     #[test]
     fn kernel_counters_are_parsed() {
-        let told = protocols("TcpExt: A B\nTcpExt: 1 -2\nIpExt: C\nIpExt: 3\ncut\n");
-        assert_eq!(told, map! {"TcpExt" => map! {"A" => 1, "B" => -2}, "IpExt" => map! {"C" => 3}});
-        let (name, told) = interface("  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
+        let report = protocols("TcpExt: A B\nTcpExt: 1 -2\nIpExt: C\nIpExt: 3\ncut\n");
+        assert_eq!(report, map! {"TcpExt" => map! {"A" => 1, "B" => -2}, "IpExt" => map! {"C" => 3}});
+        let (name, report) = interface("  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
         assert_eq!(name, "eth0".into());
-        insta::assert_snapshot!(told, @"{'iface': 'eth0', 'rx_bytes': 1, 'rx_packets': 2, 'rx_errs': 3, 'rx_drop': 4, 'rx_fifo': 5, 'rx_frame': 6, 'rx_compressed': 7, 'rx_multicast': 8, 'tx_bytes': 9, 'tx_packets': 10, 'tx_errs': 11, 'tx_drop': 12, 'tx_fifo': 13, 'tx_colls': 14, 'tx_carrier': 15, 'tx_compressed': 16}");
+        insta::assert_snapshot!(report, @"{'iface': 'eth0', 'rx_bytes': 1, 'rx_packets': 2, 'rx_errs': 3, 'rx_drop': 4, 'rx_fifo': 5, 'rx_frame': 6, 'rx_compressed': 7, 'rx_multicast': 8, 'tx_bytes': 9, 'tx_packets': 10, 'tx_errs': 11, 'tx_drop': 12, 'tx_fifo': 13, 'tx_colls': 14, 'tx_carrier': 15, 'tx_compressed': 16}");
         assert_eq!(interface("Inter-|   Receive  |  Transmit"), None);
-        let (name, told) = device(" 254 0 7 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
+        let (name, report) = device(" 254 0 7 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16").unwrap();
         assert_eq!(name, "7".into());
-        insta::assert_snapshot!(told, @"{'major': 254, 'minor': 0, 'device': '7', 'reads_issued': 1, 'reads_merged': 2, 'sectors_read': 3, 'ms_spent_reading': 4, 'writes_completed': 5, 'writes_merged': 6, 'sectors_written': 7, 'ms_spent_writing': 8, 'io_in_progress': 9, 'ms_spent_in_io': 10, 'weighted_ms_spent_in_io': 11}");
+        insta::assert_snapshot!(report, @"{'major': 254, 'minor': 0, 'device': '7', 'reads_issued': 1, 'reads_merged': 2, 'sectors_read': 3, 'ms_spent_reading': 4, 'writes_completed': 5, 'writes_merged': 6, 'sectors_written': 7, 'ms_spent_writing': 8, 'io_in_progress': 9, 'ms_spent_in_io': 10, 'weighted_ms_spent_in_io': 11}");
     }
 
     #[test]
@@ -209,8 +211,8 @@ mod tests {
             ",
         );
         let context = testing::context_with(map! {}, programs);
-        let told = context.call("status.w", Args::default()).unwrap();
-        insta::assert_snapshot!(told, @"[{'user': 'root', 'tty': 'pts/0', 'login': '10.1.2.3', 'idle': '09:01', 'jcpu': '2:00', 'pcpu': '0.03s', 'what': '0.01s vim a b'}]");
+        let report = context.call("status.w", Args::default()).unwrap();
+        insta::assert_snapshot!(report, @"[{'user': 'root', 'tty': 'pts/0', 'login': '10.1.2.3', 'idle': '09:01', 'jcpu': '2:00', 'pcpu': '0.03s', 'what': '0.01s vim a b'}]");
         for (sig, pids) in [("sshd", "20\n300"), ("^/sbin", "1"), ("nothing", "")] {
             assert_eq!(context.call("status.pid", Args::positional([sig.into()])).unwrap(), pids.into(), "{sig}");
         }
@@ -218,9 +220,9 @@ mod tests {
 
     #[test]
     fn all_status_has_every_section() {
-        let told = testing::context(&[]).call("status.all_status", Args::default()).unwrap();
-        let names: Vec<String> = told.as_map().unwrap().keys().map(ToString::to_string).collect();
+        let report = testing::context(&[]).call("status.all_status", Args::default()).unwrap();
+        let names: Vec<String> = report.as_map().unwrap().keys().map(ToString::to_string).collect();
         assert_eq!(names, ALL);
-        assert!(told.get("netdev").and_then(|all| all.get("lo")).is_some());
+        assert!(report.get("netdev").and_then(|all| all.get("lo")).is_some());
     }
 }

@@ -115,8 +115,8 @@ fn set(context: &Context, name: &str, value: &str) -> Result<(String, String), C
         return Err(CallError::Execution(format!("sysctl {name} does not exist")));
     }
     let output = run(context, &["sysctl".into(), "-w".into(), argument(&format!("{name}={value}"))?], &[])?;
-    let told = output.stdout.split_once('=').map(|(name, value)| (name.trim_end(), value.trim_start()));
-    if told == Some((name, value)) && !output.stderr.contains("Invalid argument") {
+    let report = output.stdout.split_once('=').map(|(name, value)| (name.trim_end(), value.trim_start()));
+    if report == Some((name, value)) && !output.stderr.contains("Invalid argument") {
         return Ok((name.to_owned(), value.to_owned()));
     }
     let error = if output.retcode != 0 && !output.stderr.is_empty() { output.stderr } else { output.stdout };
@@ -133,8 +133,8 @@ pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<
     let path = Path::new(config);
     let text = files::read_if_exists(path).map_err(CallError::execution)?;
     if text.is_none() {
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(folder).map_err(FileError::at("create", folder)).map_err(CallError::execution)?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(directory).map_err(FileError::at("create", directory)).map_err(CallError::execution)?;
     }
     let text = text.unwrap_or_else(|| "#\n# Kernel sysctl configuration\n#\n".into());
     match with_parameter(&text, name, value) {

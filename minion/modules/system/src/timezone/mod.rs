@@ -108,9 +108,10 @@ pub fn zone_compare(context: &Context, timezone: String) -> CallResult {
 #[function]
 pub fn get_hwclock(context: &Context) -> CallResult {
     if which("timedatectl").is_some() {
-        let told = timedatectl(context)?;
-        let local = told.lines().find_map(|line| value_of(line, "rtc in local tz"));
-        let local = local.ok_or_else(|| CallError::Execution(format!("Failed to parse timedatectl output: {told}")))?;
+        let report = timedatectl(context)?;
+        let local = report.lines().find_map(|line| value_of(line, "rtc in local tz"));
+        let local =
+            local.ok_or_else(|| CallError::Execution(format!("Failed to parse timedatectl output: {report}")))?;
         return Ok(if local == "yes" { "localtime" } else { "UTC" }.into());
     }
     let adjusted = || files::read_if_exists("/etc/adjtime").map_err(CallError::execution);
@@ -181,9 +182,9 @@ fn value_of<'l>(line: &'l str, key: &str) -> Option<&'l str> {
 
 fn zone(context: &Context) -> Result<String, CallError> {
     if which("timedatectl").is_some() {
-        let told = timedatectl(context)?;
-        let zone = told.lines().find_map(|line| value_of(line, "time zone").or_else(|| value_of(line, "timezone")));
-        let failed = || CallError::Execution(format!("Failed to parse timedatectl output: {told}"));
+        let report = timedatectl(context)?;
+        let zone = report.lines().find_map(|line| value_of(line, "time zone").or_else(|| value_of(line, "timezone")));
+        let failed = || CallError::Execution(format!("Failed to parse timedatectl output: {report}"));
         return zone.map(str::to_owned).ok_or_else(failed);
     }
     let unknown = |path: &str| CallError::Execution(format!("Unable to get timezone from {path}"));

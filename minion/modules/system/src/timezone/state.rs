@@ -21,36 +21,36 @@ pub fn system(context: &StateContext, name: String, #[default(true)] utc: bool) 
     };
     let clock = context.call.call("timezone.get_hwclock", Args::default())?;
     let set_clock = utc && clock.as_str() == Some("localtime");
-    let mut told = Vec::new();
+    let mut report = Vec::new();
     if is_zone && !set_clock {
-        told.push(format!("Timezone {name} already set"));
-        told.extend(utc.then(|| format!("UTC already set to {name}")));
-        return Ok(StateReturn::ok(&name, told.join(", ")).into());
+        report.push(format!("Timezone {name} already set"));
+        report.extend(utc.then(|| format!("UTC already set to {name}")));
+        return Ok(StateReturn::ok(&name, report.join(", ")).into());
     }
     if context.test {
-        told.extend((!is_zone).then(|| format!("Timezone {name} needs to be set")));
-        told.extend(set_clock.then(|| "UTC needs to be set to True".to_owned()));
-        return Ok(StateReturn::would(&name, told.join(", ")).into());
+        report.extend((!is_zone).then(|| format!("Timezone {name} needs to be set")));
+        report.extend(set_clock.then(|| "UTC needs to be set to True".to_owned()));
+        return Ok(StateReturn::would(&name, report.join(", ")).into());
     }
     let (mut changes, mut result) = (Map::new(), true);
     if !is_zone {
         let done = call("timezone.set_zone", &name)?;
         if done == true.into() {
             changes.insert("timezone".into(), name.as_str().into());
-            told.push(format!("Set timezone {name}"));
+            report.push(format!("Set timezone {name}"));
         } else {
             result = false;
-            told.push("Failed to set timezone".into());
+            report.push("Failed to set timezone".into());
         }
     }
     if set_clock {
         if call("timezone.set_hwclock", "UTC")?.is_truthy() {
             changes.insert("utc".into(), true.into());
-            told.push("Set UTC to True".into());
+            report.push("Set UTC to True".into());
         } else {
             result = false;
-            told.push("Failed to set UTC to True".into());
+            report.push("Failed to set UTC to True".into());
         }
     }
-    Ok(StateReturn { result: Some(result), changes, ..StateReturn::ok(&name, told.join(", ")) }.into())
+    Ok(StateReturn { result: Some(result), changes, ..StateReturn::ok(&name, report.join(", ")) }.into())
 }

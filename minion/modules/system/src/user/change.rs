@@ -6,7 +6,7 @@ use brine_host::accounts::{Account, Accounts};
 use brine_host::programs::argument;
 use brine_value::Value;
 
-use super::{change, gecos, names, there};
+use super::{account, change, gecos, names};
 
 /// Change the UID of a user.
 ///
@@ -125,19 +125,19 @@ fn change_field(
     value: &Value,
     of: fn(&Account) -> Value,
 ) -> Result<Value, CallError> {
-    if of(&there(name)?) == *value {
+    if of(&account(name)?) == *value {
         return Ok(true.into());
     }
     let text = argument(&value.to_string())?;
     change(context, name, &[flags, &[&text]].concat())?;
-    Ok((of(&there(name)?) == *value).into())
+    Ok((of(&account(name)?) == *value).into())
 }
 
-fn change_gecos(context: &Context, name: &str, place: usize, text: &str) -> Result<Value, CallError> {
-    let user = there(name)?;
+fn change_gecos(context: &Context, name: &str, index: usize, text: &str) -> Result<Value, CallError> {
+    let user = account(name)?;
     let mut fields: Vec<&str> = user.gecos.splitn(5, ',').collect();
     fields.resize(5, "");
-    fields[place] = text;
+    fields[index] = text;
     if gecos(&fields) == user.gecos {
         return Ok(true.into());
     }

@@ -223,7 +223,7 @@ pub fn rename(context: &Context, name: String, new_name: String) -> CallResult {
     if Accounts::read().user(&new_name).is_some() {
         return Err(CallError::Execution(format!("User '{new_name}' already exists")));
     }
-    there(&name)?;
+    account(&name)?;
     change(context, &name, &["-l", &argument(&new_name)?])?;
     Ok(Accounts::read().user(&new_name).is_some().into())
 }
@@ -308,7 +308,7 @@ pub(super) fn local_program(name: &str) -> Result<&str, CallError> {
     which(name).map(|_| name).ok_or_else(|| CallError::Execution(format!("Command '{name}' cannot be found")))
 }
 
-fn there(name: &str) -> Result<Account, CallError> {
+fn account(name: &str) -> Result<Account, CallError> {
     let user = Accounts::read().user(name).cloned();
     user.ok_or_else(|| CallError::Execution(format!("User '{name}' does not exist")))
 }
@@ -323,7 +323,7 @@ fn change(context: &Context, name: &str, with: &[&str]) -> Result<Value, CallErr
 /// Returns a user in Salt's form.
 pub fn describe(user: &Account, accounts: &Accounts) -> Map {
     let gecos: Vec<&str> = user.gecos.splitn(5, ',').collect();
-    let field = |place: usize| gecos.get(place).copied().unwrap_or_default();
+    let field = |index: usize| gecos.get(index).copied().unwrap_or_default();
     map! {
         "gid" => user.gid,
         "groups" => accounts.groups_of(&user.name),

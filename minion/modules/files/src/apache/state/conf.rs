@@ -11,13 +11,13 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_conf", [enab
 /// Ensure that an Apache configuration is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.have(context, &name, true)
+    PARTS.set(context, &name, true)
 }
 
 /// Ensure that an Apache configuration is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.have(context, &name, false)
+    PARTS.set(context, &name, false)
 }
 
 const PARTS: Parts = Parts { word: "conf", short: "conf" };

@@ -10,13 +10,13 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_module", [en
 /// Ensure that an Apache module is enabled.
 #[function]
 pub fn enabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.have(context, &name, true)
+    PARTS.set(context, &name, true)
 }
 
 /// Ensure that an Apache module is disabled.
 #[function]
 pub fn disabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.have(context, &name, false)
+    PARTS.set(context, &name, false)
 }
 
 const PARTS: Parts = Parts { word: "module", short: "mod" };
@@ -31,7 +31,7 @@ pub(crate) struct Parts {
 
 impl Parts {
     /// Enables or disables an item.
-    pub(crate) fn have(&self, context: &StateContext, name: &str, enable: bool) -> Result<Value, CallError> {
+    pub(crate) fn set(&self, context: &StateContext, name: &str, enable: bool) -> Result<Value, CallError> {
         let Parts { word, short } = self;
         let (verb, done, prefix) =
             if enable { ("enable", "enabled", "a2en") } else { ("disable", "disabled", "a2dis") };
@@ -45,11 +45,11 @@ impl Parts {
             map! {"old" => name, "new" => Value::Nil}
         };
         if context.test {
-            let told = format!("Apache {word} {name} is set to be {done}.");
-            return Ok(StateReturn::would(name, told).with_changes(changes).into());
+            let message = format!("Apache {word} {name} is set to be {done}.");
+            return Ok(StateReturn::would(name, message).with_changes(changes).into());
         }
         let status = match call(format!("apache.{prefix}{short}")) {
-            Ok(told) => told.get("Status").and_then(Value::as_str).map(str::to_owned),
+            Ok(message) => message.get("Status").and_then(Value::as_str).map(str::to_owned),
             Err(CallError::Execution(error)) => Some(error),
             Err(error) => return Err(error),
         };
@@ -70,17 +70,17 @@ mod tests {
     #[test]
     fn missing_items_are_disabled_and_cannot_be_enabled() {
         for (word, state) in [("module", "apache_module"), ("site", "apache_site"), ("conf", "apache_conf")] {
-            let told = |fun: &str, test: bool| {
+            let report = |fun: &str, test: bool| {
                 let context = testing::state_context(test, &[]);
                 let args = Args::keyword(map! {"name" => "brine-golden-never"});
                 let done = context.call.minion.states.call(&context, &format!("{state}.{fun}"), args).unwrap();
                 format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap())
             };
-            assert_eq!(told("disabled", false), "True: brine-golden-never already disabled.");
+            assert_eq!(report("disabled", false), "True: brine-golden-never already disabled.");
             let would = format!("None: Apache {word} brine-golden-never is set to be enabled.");
-            assert_eq!(told("enabled", true), would);
+            assert_eq!(report("enabled", true), would);
             let failed = format!("False: Failed to enable brine-golden-never Apache {word}");
-            assert!(told("enabled", false).starts_with(&failed));
+            assert!(report("enabled", false).starts_with(&failed));
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Found {
 
 impl Extracted {
     /// Checks which paths of the archive exist.
-    pub(super) fn look(&self, folder: &str, contents: &Contents) -> Result<Found, String> {
+    pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Found, String> {
         let mut found = Found { needed: self.overwrite, ..Found::default() };
         let kinds: [(&[String], Fits); 3] = [
             (&contents.dirs, |have| have.is_dir()),
@@ -30,7 +30,7 @@ impl Extracted {
         ];
         for (paths, fits) in kinds {
             for path in paths {
-                match fs::symlink_metadata(at(folder, path)) {
+                match fs::symlink_metadata(at(directory, path)) {
                     Ok(have) if fits(&have) => {}
                     Ok(_) => found.wrong_kind.push(path.clone()),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -49,22 +49,22 @@ impl Extracted {
         &self,
         context: &StateContext,
         name: &str,
-        folder: &str,
+        directory: &str,
         found: &mut Found,
         done: &mut StateReturn,
     ) -> Result<(), Early> {
         let list: Vec<String> = found.wrong_kind.iter().map(|path| format!("- {path}")).collect();
         let list = format!("\n\n{}", list.join("\n"));
-        let told = format!(
-            "The below paths (relative to {folder}) exist, but are the incorrect type (file instead of directory, \
+        let message = format!(
+            "The below paths (relative to {directory}) exist, but are the incorrect type (file instead of directory, \
              symlink instead of file, etc.)."
         );
-        done.comment.clone_from(&told);
+        done.comment.clone_from(&message);
         if context.test && self.clean {
             return Err(Box::new(StateReturn::would(
                 name,
                 format!(
-                    "{told} Since the 'clean' option is enabled, the destination paths would be cleared and the archive \
+                    "{message} Since the 'clean' option is enabled, the destination paths would be cleared and the archive \
                      would be extracted.{list}"
                 ),
             )));
@@ -73,7 +73,7 @@ impl Extracted {
             return Err(Box::new(StateReturn::would(
                 name,
                 format!(
-                    "{told} Since the 'clean_parent' option is enabled, the destination parent directory would be \
+                    "{message} Since the 'clean_parent' option is enabled, the destination parent directory would be \
                      removed first and then re-created and the archive would be extracted"
                 ),
             )));
@@ -85,12 +85,12 @@ impl Extracted {
             return Err(Box::new(StateReturn::failed(
                 name,
                 format!(
-                    "{told} To proceed with extraction, set 'force' to True. Note that this will remove these paths \
+                    "{message} To proceed with extraction, set 'force' to True. Note that this will remove these paths \
                      before extracting.{list}"
                 ),
             )));
         }
-        let paths = found.wrong_kind.iter().map(|path| (at(folder, path), format!("{folder}{path}")));
+        let paths = found.wrong_kind.iter().map(|path| (at(directory, path), format!("{directory}{path}")));
         let errors = remove_all(paths, done);
         found.needed = true;
         if errors.is_empty() {
@@ -104,20 +104,20 @@ impl Extracted {
     }
 
     /// Applies `clean` and `clean_parent`.
-    pub(super) fn make_room(&self, folder: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
+    pub(super) fn make_room(&self, directory: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
         let name = done.name.clone();
         if self.clean_parent {
-            match fs::remove_dir_all(folder) {
+            match fs::remove_dir_all(directory) {
                 Ok(()) => {
-                    let told = format!("Directory {folder} was removed prior to the extraction");
-                    done.changes.entry("removed".into()).or_insert_with(|| told.into());
+                    let message = format!("Directory {directory} was removed prior to the extraction");
+                    done.changes.entry("removed".into()).or_insert_with(|| message.into());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     return Err(Box::new(StateReturn::failed(
                         &name,
                         format!(
-                            "Unable to remove the directory {folder}. The following errors were observed:\n\n- {error}"
+                            "Unable to remove the directory {directory}. The following errors were observed:\n\n- {error}"
                         ),
                     )));
                 }
@@ -125,7 +125,7 @@ impl Extracted {
         }
         if self.clean {
             let top = [contents.top_level_dirs(), contents.top_level_files()].concat();
-            let errors = remove_all(top.iter().map(|path| (at(folder, path), format!("{folder}{path}"))), done);
+            let errors = remove_all(top.iter().map(|path| (at(directory, path), format!("{directory}{path}"))), done);
             if !errors.is_empty() {
                 let comment =
                     format!("One or more paths could not be cleaned. The following errors were observed:\n{errors}");
@@ -137,27 +137,27 @@ impl Extracted {
 }
 
 /// Returns the path of an archive member below the directory; `..` is not followed.
-pub(super) fn at(folder: &str, path: &str) -> PathBuf {
+pub(super) fn at(directory: &str, path: &str) -> PathBuf {
     let steps = path.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
-    Path::new(folder).join(steps.collect::<PathBuf>())
+    Path::new(directory).join(steps.collect::<PathBuf>())
 }
 
 /// Removes paths and records them in the changes. Returns the errors, one per line.
 fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, done: &mut StateReturn) -> String {
     let (mut errors, mut removed) = (String::new(), BTreeSet::new());
-    let mut told: Vec<Value> = Vec::new();
+    let mut report: Vec<Value> = Vec::new();
     for (path, shown) in paths {
         let is_dir = fs::symlink_metadata(&path).is_ok_and(|have| have.is_dir());
         match if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) } {
-            Ok(()) if removed.insert(shown.clone()) => told.push(shown.into()),
+            Ok(()) if removed.insert(shown.clone()) => report.push(shown.into()),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => errors += &format!("\n- {error}"),
             _ => {}
         }
     }
-    if !told.is_empty() {
+    if !report.is_empty() {
         match done.changes.entry("removed".into()).or_insert_with(|| Value::List(Vec::new())) {
-            Value::List(list) => list.extend(told),
-            other => *other = told.into(),
+            Value::List(list) => list.extend(report),
+            other => *other = report.into(),
         }
     }
     errors

@@ -57,7 +57,7 @@ impl Extracted {
     fn state(&self, context: &StateContext, name: &str) -> Result<StateReturn, Early> {
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
         self.check(name)?;
-        let folder = format!("{}/", name.trim_end_matches('/'));
+        let directory = format!("{}/", name.trim_end_matches('/'));
         if let Some(path) = self.if_missing.as_ref().filter(|path| Path::new(path).exists()) {
             return Ok(StateReturn::ok(name, format!("Path {path} exists")));
         }
@@ -87,7 +87,7 @@ impl Extracted {
             Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(failed)?),
             None => None,
         };
-        let place = local.clone().or_else(|| cached::place(context, &source));
+        let place = local.clone().or_else(|| cached::cache_path(context, &source));
         let Some(place) = place else { return Err(failed(format!("Invalid source \"{source}\""))) };
         if self.skip_list
             && let (Some(hash), Some(before)) = (&hash, self.remembered(context, &place))
@@ -131,7 +131,7 @@ impl Extracted {
             return Err(failed(format!(
                 "Archive does not have a single top-level directory. To allow this archive to be extracted, set \
                  'enforce_toplevel' to False. To avoid a '{}-bomb' it may also be advisable to set a top-level directory \
-                 by adding it to the 'name' value (for example, setting 'name' to {folder}some_dir instead of {folder}).",
+                 by adding it to the 'name' value (for example, setting 'name' to {directory}some_dir instead of {directory}).",
                 format.name()
             )));
         }
@@ -139,9 +139,9 @@ impl Extracted {
             return Err(failed("Only one of 'clean' and 'clean_parent' can be set to True".into()));
         }
         let mut done = StateReturn::failed(name, "");
-        let mut found = self.look(&folder, &contents).map_err(failed)?;
+        let mut found = self.inspect(&directory, &contents).map_err(failed)?;
         if !found.wrong_kind.is_empty() {
-            self.make_way(context, name, &folder, &mut found, &mut done)?;
+            self.make_way(context, name, &directory, &mut found, &mut done)?;
         }
         let mut updated = false;
         if !found.needed
@@ -166,16 +166,16 @@ impl Extracted {
             if context.test {
                 let clean = if self.clean { ", after cleaning destination path(s)" } else { "" };
                 done.result = None;
-                done.comment = format!("Archive {shown} would be extracted to {folder}{clean}{why}");
+                done.comment = format!("Archive {shown} would be extracted to {directory}{clean}{why}");
                 return Ok(done);
             }
-            self.make_room(&folder, &contents, &mut done)?;
-            if !Path::new(&folder).is_dir() {
-                let args = map! {"name" => folder.as_str(), "user" => self.user.clone(), "makedirs" => true};
+            self.make_room(&directory, &contents, &mut done)?;
+            if !Path::new(&directory).is_dir() {
+                let args = map! {"name" => directory.as_str(), "user" => self.user.clone(), "makedirs" => true};
                 _ = context.call.minion.states.call(context, "file.directory", Args::keyword(args));
                 made = true;
             }
-            unpacked = match self.unpack(context, &place, &folder, format, by_unzip, &trim) {
+            unpacked = match self.unpack(context, &place, &directory, format, by_unzip, &trim) {
                 Ok(Ok(files)) => files,
                 Ok(Err(output)) => {
                     done.changes = output;
@@ -187,13 +187,13 @@ impl Extracted {
         }
         let mut enforced = Enforced::default();
         if self.user.is_some() || self.group.is_some() {
-            enforced = self.enforce(context, &folder, &contents, &owner);
+            enforced = self.enforce(context, &directory, &contents, &owner);
             if enforced.changed {
                 done.changes.insert("updated ownership".into(), true.into());
             }
         }
-        self.tell(context, &shown, &folder, why, found.needed.then_some((made, unpacked)), &trim, &mut done);
-        enforced.tell(self.if_missing.is_some(), &mut done);
+        self.report(context, &shown, &directory, why, found.needed.then_some((made, unpacked)), &trim, &mut done);
+        enforced.report(self.if_missing.is_some(), &mut done);
         if local.is_none()
             && !self.keep
             && let Err(error) = fs::remove_file(&place)
@@ -315,11 +315,11 @@ impl Extracted {
 
     /// Builds the final comment and changes.
     #[allow(clippy::too_many_arguments)]
-    fn tell(
+    fn report(
         &self,
         context: &StateContext,
         shown: &str,
-        folder: &str,
+        directory: &str,
         why: &str,
         unpacked: Option<(bool, Vec<String>)>,
         trim: &Value,
@@ -329,12 +329,12 @@ impl Extracted {
             Some((_, files)) if files.is_empty() => done.comment = format!("No files were extracted from {shown}"),
             Some((made, files)) => {
                 if made {
-                    done.changes.insert("directories_created".into(), brine_value::list![folder]);
+                    done.changes.insert("directories_created".into(), brine_value::list![directory]);
                 }
                 done.changes.insert("extracted_files".into(), files.into());
                 let trimmed = format!(". Output was trimmed to {trim} number of lines");
                 let trimmed = if trim.is_truthy() { trimmed } else { String::new() };
-                done.comment = format!("{shown} extracted to {folder}{why}{trimmed}");
+                done.comment = format!("{shown} extracted to {directory}{why}{trimmed}");
                 done.result = Some(true);
             }
             None => {
@@ -359,8 +359,8 @@ impl Extracted {
         path.into()
     }
 
-    fn remembered(&self, context: &StateContext, place: &Path) -> Option<String> {
-        let text = files::read_if_exists(Self::hash_file(context, place)).ok()??;
+    fn remembered(&self, context: &StateContext, path: &Path) -> Option<String> {
+        let text = files::read_if_exists(Self::hash_file(context, path)).ok()??;
         text.lines().find_map(|line| line.strip_prefix("sha256:")).map(str::to_owned)
     }
 

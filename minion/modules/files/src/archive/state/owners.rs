@@ -39,7 +39,7 @@ impl Extracted {
     pub(super) fn enforce(
         &self,
         context: &StateContext,
-        folder: &str,
+        directory: &str,
         contents: &Contents,
         owner: &Attributes,
     ) -> Enforced {
@@ -55,7 +55,7 @@ impl Extracted {
             .map(|(key, _)| key.to_owned())
             .collect();
         for dir in dirs {
-            let path = Path::new(folder).join(&dir).display().to_string();
+            let path = Path::new(directory).join(&dir).display().to_string();
             if !Path::new(&path).is_dir() {
                 if !context.test {
                     enforced.missing.push(path);
@@ -74,7 +74,7 @@ impl Extracted {
             }
         }
         for file in files {
-            let path = Path::new(folder).join(&file);
+            let path = Path::new(directory).join(&file);
             let shown = path.display().to_string();
             if fs::symlink_metadata(&path).is_err() {
                 if !context.test {
@@ -95,7 +95,7 @@ impl Extracted {
 }
 
 impl Enforced {
-    pub fn tell(self, has_if_missing: bool, done: &mut StateReturn) {
+    pub fn report(self, has_if_missing: bool, done: &mut StateReturn) {
         let list = |paths: &[String]| format!("\n- {}", paths.join("\n- "));
         if !self.missing.is_empty() {
             if !has_if_missing {

@@ -19,9 +19,9 @@ impl Extracted {
         digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     }
 
-    pub(super) fn contents(&self, context: &StateContext, place: &Path, format: Format) -> Result<Contents, String> {
+    pub(super) fn contents(&self, context: &StateContext, path: &Path, format: Format) -> Result<Contents, String> {
         let args = map! {
-            "name" => place.display().to_string(), "archive_format" => format.name(),
+            "name" => path.display().to_string(), "archive_format" => format.name(),
             "options" => self.list_options.clone(), "strip_components" => self.strip(format), "verbose" => true,
         };
         let list = |found: &Value, key: &str| found.get(key).and_then(Vec::<String>::from_value).unwrap_or_default();
@@ -63,15 +63,15 @@ impl Extracted {
     pub(super) fn unpack(
         &self,
         context: &StateContext,
-        place: &Path,
-        folder: &str,
+        path: &Path,
+        directory: &str,
         format: Format,
         by_unzip: bool,
         trim: &Value,
     ) -> Result<Result<Vec<String>, Map>, CallError> {
-        let place = place.display().to_string();
+        let path = path.display().to_string();
         if format != Format::Tar {
-            let mut args = map! {"zip_file" => place.as_str(), "dest" => folder, "trim_output" => trim.clone()};
+            let mut args = map! {"zip_file" => path.as_str(), "dest" => directory, "trim_output" => trim.clone()};
             let function = match (format, by_unzip) {
                 (Format::Rar, _) => {
                     return Err(CallError::Execution(
@@ -101,9 +101,9 @@ impl Extracted {
         }
         words.push(short);
         words.extend(long);
-        words.extend(["-f".to_owned(), place]);
+        words.extend(["-f".to_owned(), path]);
         let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let kwargs = map! {"cwd" => folder, "python_shell" => false};
+        let kwargs = map! {"cwd" => directory, "python_shell" => false};
         let output = cmd::execute(&context.call, &command, &kwargs)?;
         if output.retcode != 0 {
             return Ok(Err(map! {

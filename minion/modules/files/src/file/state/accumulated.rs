@@ -39,14 +39,14 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
         }
     }
     if let Some(run) = runs.iter_mut().find(|run| run.jid == *jid) {
-        let place = run.gathered.iter().position(|(file, of, _)| file == filename && of == name);
-        let place = place.unwrap_or_else(|| {
+        let index = run.gathered.iter().position(|(file, of, _)| file == filename && of == name);
+        let index = index.unwrap_or_else(|| {
             run.gathered.push((filename.to_owned(), name.to_owned(), Vec::new()));
             run.gathered.len() - 1
         });
         for text in texts {
-            if !run.gathered[place].2.contains(text) {
-                run.gathered[place].2.push(text.clone());
+            if !run.gathered[index].2.contains(text) {
+                run.gathered[index].2.push(text.clone());
                 comment = format!("Accumulator {name} for file {filename} was charged by text");
             }
         }

@@ -171,12 +171,12 @@ pub(super) fn directory_mode(mode: u32) -> u32 {
 }
 
 /// Creates a directory and its parents; new ones get this mode.
-pub(super) fn make_directories(folder: &Path, mode: Option<u32>) -> std::io::Result<()> {
-    let new: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
-    std::fs::create_dir_all(folder)?;
-    for folder in new {
+pub(super) fn make_directories(directory: &Path, mode: Option<u32>) -> std::io::Result<()> {
+    let new: Vec<&Path> = directory.ancestors().take_while(|directory| !directory.exists()).collect();
+    std::fs::create_dir_all(directory)?;
+    for directory in new {
         if let Some(mode) = mode {
-            std::fs::set_permissions(folder, PermissionsExt::from_mode(mode))?;
+            std::fs::set_permissions(directory, PermissionsExt::from_mode(mode))?;
         }
     }
     Ok(())

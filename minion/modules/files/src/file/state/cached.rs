@@ -47,8 +47,8 @@ pub fn not_cached(context: &StateContext, name: String, #[default("base".into())
 }
 
 /// Returns the cache path of a file; `None` for a name that leads out of the cache.
-pub(crate) fn place(context: &StateContext, name: &str) -> Option<PathBuf> {
-    file_cache::place(&context.call.config().cachedir, name, &context.saltenv)
+pub(crate) fn cache_path(context: &StateContext, name: &str) -> Option<PathBuf> {
+    file_cache::path_of(&context.call.config().cachedir, name, &context.saltenv)
 }
 
 pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> StateReturn {
@@ -68,10 +68,10 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
         Err(error) => return StateReturn::failed(name, error),
     };
     let local = name.strip_prefix("file://").unwrap_or(name);
-    let Some(place) = place(context, name) else {
+    let Some(path) = cache_path(context, name) else {
         return StateReturn::failed(name, format!("{name} does not name a file below its root"));
     };
-    let kept = std::fs::read(&place).ok();
+    let kept = std::fs::read(&path).ok();
     if context.test {
         return would(name, kept.as_deref(), wanted.as_ref());
     }
@@ -79,14 +79,14 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     if !local.contains("://") {
         return of_this_host(name, local, wanted.as_ref());
     }
-    let told = place.display().to_string();
+    let report = path.display().to_string();
     // A current copy is not fetched again.
     let content = match (&kept, &wanted) {
         (Some(kept), Some(hash)) if hash.is_of(kept) => Ok(kept.clone()),
         // The hash is compared below, where the message can name the cached path.
         _ => source::read(
             context,
-            &told,
+            &report,
             name,
             &Verify { hash: None, skip: verify.skip || wanted.is_some(), ..verify.clone() },
         ),
@@ -104,18 +104,18 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     let (old, new) = (kept.as_deref().map(sum), sum(&content));
     let done = match &wanted {
         Some(Hash { hex, .. }) if *hex == new => {
-            StateReturn::ok(name, format!("File is already cached to {told} with hash {new}"))
+            StateReturn::ok(name, format!("File is already cached to {report} with hash {new}"))
         }
         Some(Hash { hex, .. }) => {
             let differs = format!("the hash ({new}) does not match the specified hash ({hex})");
-            StateReturn::failed(name, format!("File is cached to {told}, but {differs}"))
+            StateReturn::failed(name, format!("File is cached to {report}, but {differs}"))
         }
-        None => StateReturn::ok(name, format!("File is cached to {told}")),
+        None => StateReturn::ok(name, format!("File is cached to {report}")),
     };
     if old.as_ref() == Some(&new) {
         return done;
     }
-    match file_cache::keep(&place, &content) {
+    match file_cache::keep(&path, &content) {
         Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
         Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
     }
@@ -152,19 +152,19 @@ fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn 
 fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
     let path = Path::new(path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let told = path.display();
+    let report = path.display();
     let Ok(content) = std::fs::read(&path) else {
-        return StateReturn::failed(name, format!("File {told} is not present on the minion"));
+        return StateReturn::failed(name, format!("File {report} is not present on the minion"));
     };
     match wanted {
-        None => StateReturn::ok(name, format!("File {told} is present on the minion")),
+        None => StateReturn::ok(name, format!("File {report} is present on the minion")),
         Some(wanted) if wanted.is_of(&content) => {
-            StateReturn::ok(name, format!("File {told} is present on the minion and has hash {}", wanted.hex))
+            StateReturn::ok(name, format!("File {report} is present on the minion and has hash {}", wanted.hex))
         }
         Some(wanted) => {
             let has = wanted.like(&content);
             let differs = format!("but the hash ({has}) does not match the specified hash ({})", wanted.hex);
-            StateReturn::failed(name, format!("File {told} is present on the minion, {differs}"))
+            StateReturn::failed(name, format!("File {report} is present on the minion, {differs}"))
         }
     }
 }

@@ -47,8 +47,8 @@ pub fn content(
         verify: Verify::by_hash(hash.0, hash.1),
         ..Contents::inline_text(String::new())
     };
-    let told = |error: String| error.strip_prefix("Unable to manage file: ").unwrap_or(&error).to_owned();
-    Ok(contents.get(context, source).map_err(told)?.unwrap_or_default())
+    let report = |error: String| error.strip_prefix("Unable to manage file: ").unwrap_or(&error).to_owned();
+    Ok(contents.get(context, source).map_err(report)?.unwrap_or_default())
 }
 
 /// Returns the arguments that a state does not know, as variables of its template: those written beside `context`

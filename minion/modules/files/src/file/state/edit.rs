@@ -178,8 +178,8 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding)
 
 /// Returns the diff of an append. Salt compares lines without their ends here, so its diff headers have two.
 fn append_diff(before: &str, after: &str) -> String {
-    let told = unified(before, after);
-    let lines = told
+    let report = unified(before, after);
+    let lines = report
         .lines()
         .enumerate()
         .map(|(number, line)| if number < 2 || line.starts_with("@@") { format!("{line}\n") } else { line.to_owned() });

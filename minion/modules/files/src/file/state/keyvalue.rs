@@ -56,9 +56,9 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     if edit.diff.is_empty() {
         return StateReturn::ok(name, "");
     }
-    let told = edit.diff.concat();
+    let report = edit.diff.concat();
     let changes = if wanted.show_changes {
-        map! {"diff" => told}
+        map! {"diff" => report}
     } else {
         Map::new()
     };
@@ -109,14 +109,14 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
             edit.text.push_str(line);
             continue;
         };
-        let place = pairs.keys().position(|key| same(have_key.trim(), key.to_string().trim(), wanted.key_ignore_case));
-        let Some((place, value)) = place.and_then(|place| Some((place, pairs.get_index(place)?.1))) else {
+        let index = pairs.keys().position(|key| same(have_key.trim(), key.to_string().trim(), wanted.key_ignore_case));
+        let Some((index, value)) = index.and_then(|index| Some((index, pairs.get_index(index)?.1))) else {
             edit.text.push_str(line);
             continue;
         };
-        done[place] += 1;
+        done[index] += 1;
         let is_same = same(have.trim(), value.to_string().trim(), wanted.value_ignore_case);
-        let over = wanted.count > 0 && done[place] > wanted.count;
+        let over = wanted.count > 0 && done[index] > wanted.count;
         if over || wanted.search_only || (is_same && !was_comment) {
             edit.text.push_str(line);
             continue;
@@ -156,8 +156,8 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
     }
     edit.deleted = pruned.len();
     // They are reported after the first line, in reverse order, as in Salt.
-    let place = edit.diff.len().min(1);
-    edit.diff.splice(place..place, pruned.into_iter().rev());
+    let index = edit.diff.len().min(1);
+    edit.diff.splice(index..index, pruned.into_iter().rev());
     edit
 }
 

@@ -145,7 +145,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         umask: umask(context),
         check_cmd: args.check_cmd.map(|command| CheckCommand {
             command,
-            folder: args.tmp_dir,
+            directory: args.tmp_dir,
             ending: args.tmp_ext,
             tells_lines: false,
         }),
@@ -188,7 +188,7 @@ pub(super) struct How {
 pub(super) struct CheckCommand {
     pub command: String,
     /// Directory of drafts; the temporary directory by default.
-    pub folder: Option<String>,
+    pub directory: Option<String>,
     /// Suffix of drafts.
     pub ending: String,
     /// Whether the lines of a rejected draft are reported.
@@ -255,7 +255,7 @@ pub(super) fn state(
     }
     if exists {
         match how.flags(context, path) {
-            Ok(Some(change)) => _ = changes.insert("attrs".into(), change.told().into()),
+            Ok(Some(change)) => _ = changes.insert("attrs".into(), change.to_map().into()),
             Ok(None) => {}
             Err(error) => return StateReturn::failed(name, error),
         }
@@ -299,15 +299,15 @@ pub(super) fn state(
     }
     let written = write(path, &wanted, have.as_deref(), &attributes, how).and_then(|()| {
         let Some(change) = how.flags(context, path)? else { return Ok(()) };
-        changes.insert("attrs".into(), change.told().into());
+        changes.insert("attrs".into(), change.to_map().into());
         change.make(&context.call, path).map_err(CallError::message)
     });
     match written {
         Ok(()) if !exists && says_nothing => {
             changes.shift_remove("diff");
-            let mut told = map! {"new" => format!("file {name} created")};
-            told.extend(changes);
-            StateReturn::ok(name, "Empty file").with_changes(told)
+            let mut report = map! {"new" => format!("file {name} created")};
+            report.extend(changes);
+            StateReturn::ok(name, "Empty file").with_changes(report)
         }
         Ok(()) => StateReturn::ok(name, format!("File {name} updated")).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
@@ -316,8 +316,8 @@ pub(super) fn state(
 
 /// Runs the check command on the content before it is written.
 fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
-    let folder = check.folder.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
-    let draft = cmd::Scratch::within(&folder, content, &check.ending).map_err(|error| error.to_string())?;
+    let directory = check.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
+    let draft = cmd::Scratch::within(&directory, content, &check.ending).map_err(|error| error.to_string())?;
     cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()), &Map::new())
         .map_err(|error| error.to_string())
 }
@@ -329,7 +329,7 @@ fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: 
         Err(error) => return StateReturn::failed(name, error),
     };
     if let Some(change) = &flags {
-        changes.insert("attrs".into(), change.told().into());
+        changes.insert("attrs".into(), change.to_map().into());
     }
     if context.test {
         if changes.is_empty() {
@@ -359,14 +359,14 @@ fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: 
 
 fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attributes, how: &How) -> Result<(), String> {
     if have != Some(wanted) {
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        if !folder.is_dir() {
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        if !directory.is_dir() {
             if !how.makedirs {
                 return Err("Parent directory not present".into());
             }
             let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(directory_mode));
-            make_directories(folder, mode)
-                .map_err(|error| format!("Failed to create {}: {error}", folder.display()))?;
+            make_directories(directory, mode)
+                .map_err(|error| format!("Failed to create {}: {error}", directory.display()))?;
         }
         // An existing file keeps its mode and owner unless the state sets them.
         let status = std::fs::metadata(path).ok();

@@ -1,7 +1,7 @@
 //! `file`: states of files and directories.
 //!
-//! `managed.rs` handles whole files and `contents.rs` their contents, `attributes.rs` modes and owners, `folder.rs`
-//! directories, `tree.rs` trees from a source, `edits.rs` and `edit.rs` edits of files, `place.rs` links, copies
+//! `managed.rs` handles whole files and `contents.rs` their contents, `attributes.rs` modes and owners, `directory.rs`
+//! directories, `tree.rs` trees from a source, `edits.rs` and `edit.rs` edits of files, `operations.rs` links, copies
 //! and the like.
 
 mod accumulated;
@@ -10,18 +10,18 @@ pub(crate) mod cached;
 mod comment;
 mod contents;
 mod decode;
+mod directory;
 mod edit;
 pub(crate) mod edits;
 mod encoding;
-mod folder;
 mod ignored;
 mod keyvalue;
 mod line;
 mod managed;
 mod node;
+mod operations;
 mod patch;
 mod pattern;
-mod place;
 mod pruned;
 mod retention;
 mod serialize;
@@ -40,9 +40,9 @@ use brine_value::{Map, Value, map};
 use attributes::{Attributes, OwnerArgs};
 pub use contents::content;
 pub use managed::difference;
+use operations::ParentDirectories;
+pub(crate) use operations::{copy_tree, replace_link};
 pub(crate) use pattern::Choice;
-use place::Folders;
-pub(crate) use place::{copy_tree, replace_link};
 
 /// Order of the keys in results of copies.
 const COPY_TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
@@ -52,7 +52,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
     "file",
     [
         managed::managed,
-        folder::directory,
+        directory::directory,
         serialize::serialize,
         tree::recurse,
         symlink,
@@ -105,16 +105,16 @@ pub struct SymlinkArgs {
 #[function]
 pub fn symlink(context: &StateContext, #[args] args: SymlinkArgs) -> CallResult {
     if let Some(backup) = args.backupname.filter(|_| !context.test)
-        && let Err(error) = place::put_aside(&args.name, &backup, args.force)
+        && let Err(error) = operations::back_up(&args.name, &backup, args.force)
     {
         return Ok(StateReturn::failed(&args.name, error).into());
     }
-    Ok(place::symlink(
+    Ok(operations::symlink(
         context,
         &args.name,
         &args.target,
         args.force,
-        Folders::new(args.makedirs, &args.mode),
+        ParentDirectories::new(args.makedirs, &args.mode),
         &args.owner.user,
         &args.owner.group,
     )
@@ -132,7 +132,7 @@ pub fn hardlink(
     #[default] dir_mode: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(place::hardlink(context, &name, &target, force, Folders::new(makedirs, &dir_mode)).into())
+    Ok(operations::hardlink(context, &name, &target, force, ParentDirectories::new(makedirs, &dir_mode)).into())
 }
 
 /// Update the times of a file to now, and create it if it is missing.
@@ -144,7 +144,7 @@ pub fn touch(
     #[default] mtime: Option<u64>,
     #[default(false)] makedirs: bool,
 ) -> CallResult {
-    Ok(place::touch(context, &name, (atime, mtime), makedirs).into())
+    Ok(operations::touch(context, &name, (atime, mtime), makedirs).into())
 }
 
 /// The arguments of `file.copy`.
@@ -188,13 +188,13 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
         attributes::primary_group(&args.owner.user)
     };
     let attributes = Attributes::of_state(context, &args.mode, &args.owner.user, &group);
-    let folders = Folders::new(args.makedirs, &args.dir_mode);
+    let directories = ParentDirectories::new(args.makedirs, &args.dir_mode);
     if !(args.subdir && Path::new(name).is_dir()) {
-        let done = place::copy(context, name, source, args.force, folders, attributes);
+        let done = operations::copy(context, name, source, args.force, directories, attributes);
         return Ok(done.in_order(COPY_TOLD));
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
-    let done = place::copy(context, &inside, source, args.force, folders, attributes);
+    let done = operations::copy(context, &inside, source, args.force, directories, attributes);
     // Salt reports the subdirectory after it has copied.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
     Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
@@ -210,7 +210,7 @@ pub fn rename(
     #[default(false)] makedirs: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(place::rename(context, &name, &source, force, makedirs).into())
+    Ok(operations::rename(context, &name, &source, force, makedirs).into())
 }
 
 /// Accumulate texts for a file of another state, which requires this one: its template reads them as `accumulator`,

@@ -97,11 +97,11 @@ pub(super) fn check(name: &str, wanted: &Desired) -> Result<(Vec<String>, Option
         _ => {}
     }
     if let Some(file) = &wanted.reject_file {
-        let folder = Path::new(file).parent().unwrap_or(Path::new(""));
-        if !folder.is_absolute() {
+        let directory = Path::new(file).parent().unwrap_or(Path::new(""));
+        if !directory.is_absolute() {
             return Err(format!("'{file}' is not an absolute path"));
         }
-        if !folder.is_dir() {
+        if !directory.is_dir() {
             return Err(format!(
                 "Parent directory for reject_file '{file}' either does not exist, or is not a directory"
             ));
@@ -168,12 +168,12 @@ pub(super) fn state(
     }
     let done = patched(patch.path(), strip, false)?;
     let applied = done.retcode == 0;
-    let told = if applied {
+    let report = if applied {
         StateReturn::ok(name, "Patch successfully applied")
     } else {
         StateReturn::failed(name, "Failed to apply patch")
     };
-    Ok(told.with_changes(cmd::all(done)))
+    Ok(report.with_changes(cmd::all(done)))
 }
 
 fn would_not_apply(tried: Output, keeps_rejects: bool) -> String {

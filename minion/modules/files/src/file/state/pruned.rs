@@ -20,13 +20,13 @@ pub(super) fn state(
     }
     let keyword: Map = map! {"recurse" => recurse, "verbose" => true, "older_than" => older_than.map(Value::from)};
     let done = context.call.call("file.rmdir", Args { positional: vec![name.into()], keyword })?;
-    let mut told = done.as_map().cloned().unwrap_or_default();
-    let result = told.shift_remove("result").is_some_and(|result| result.is_truthy());
-    let deleted = told.get("deleted").and_then(Value::as_list).unwrap_or_default();
+    let mut report = done.as_map().cloned().unwrap_or_default();
+    let result = report.shift_remove("result").is_some_and(|result| result.is_truthy());
+    let deleted = report.get("deleted").and_then(Value::as_list).unwrap_or_default();
     let mut deleted: Vec<String> = deleted.iter().map(ToString::to_string).collect();
     deleted.sort();
     if !result && (!ignore_errors || deleted.is_empty()) {
-        return Ok(StateReturn::failed(name, format!("Failed to remove directory {name}")).with_changes(told).into());
+        return Ok(StateReturn::failed(name, format!("Failed to remove directory {name}")).with_changes(report).into());
     }
     let done = match (recurse, deleted.is_empty()) {
         (true, true) => StateReturn::ok(name, ""),

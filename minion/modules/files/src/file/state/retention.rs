@@ -95,8 +95,8 @@ pub(super) fn state(
     if name.is_empty() {
         return Err("Must provide name to file.retention_schedule".into());
     }
-    let folder = Path::new(name);
-    if !folder.is_dir() {
+    let directory = Path::new(name);
+    if !directory.is_dir() {
         return Err("Name provided to file.retention must be a directory".into());
     }
     let zone = match zone {
@@ -106,11 +106,11 @@ pub(super) fn state(
     let at = |error: std::io::Error| format!("{name}: {error}");
     let mut backups = Vec::new();
     let mut ignored = BTreeSet::from([".".to_owned(), "..".to_owned()]);
-    for entry in std::fs::read_dir(folder).map_err(at)? {
+    for entry in std::fs::read_dir(directory).map_err(at)? {
         let file = entry.map_err(at)?.file_name().to_string_lossy().into_owned();
         let time = match format {
             Some(format) => time_in(&file, format),
-            None => time_of(&folder.join(&file), &zone),
+            None => time_of(&directory.join(&file), &zone),
         };
         match time {
             Some(time) => backups.push(Backup { name: file, time }),
@@ -124,11 +124,11 @@ pub(super) fn state(
     let mut deleted: Vec<&str> = backups.iter().map(|backup| backup.name.as_str()).collect();
     deleted.retain(|file| !retained.contains(file));
     deleted.sort_unstable_by(|one, other| other.cmp(one));
-    let told = |names: Vec<&str>| names.into_iter().map(Value::from).collect::<Value>();
+    let report = |names: Vec<&str>| names.into_iter().map(Value::from).collect::<Value>();
     let changes = map! {
-        "retained" => told(retained.iter().rev().copied().collect()),
-        "deleted" => told(deleted.clone()),
-        "ignored" => told(ignored.iter().rev().map(String::as_str).collect()),
+        "retained" => report(retained.iter().rev().copied().collect()),
+        "deleted" => report(deleted.clone()),
+        "ignored" => report(ignored.iter().rev().map(String::as_str).collect()),
     };
     let changes = if deleted.is_empty() { Map::new() } else { changes };
     if context.test {
@@ -137,7 +137,7 @@ pub(super) fn state(
         return Ok(done.with_changes(changes));
     }
     for file in &deleted {
-        let path = folder.join(file);
+        let path = directory.join(file);
         let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|status| status.is_dir());
         let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         removed.map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;

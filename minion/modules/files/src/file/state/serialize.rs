@@ -95,7 +95,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         umask: managed::umask(context),
         check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
             command,
-            folder: args.tmp_dir,
+            directory: args.tmp_dir,
             ending: args.tmp_ext,
             tells_lines: true,
         }),

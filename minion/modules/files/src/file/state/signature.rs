@@ -47,11 +47,11 @@ impl Signers {
         words.push("--verify".into());
         words.extend(signature.iter().chain([&content]).map(|file| file.path().display().to_string()));
         let output = run(context, &words, &[]).map_err(|error| error.to_string())?;
-        let told = self.judge(&output.stdout);
-        if told.is_err() {
+        let report = self.judge(&output.stdout);
+        if report.is_err() {
             tracing::error!("{}", output.stderr);
         }
-        told.map_err(|reason| format!("The file's signature could not be verified: {reason}"))
+        report.map_err(|reason| format!("The file's signature could not be verified: {reason}"))
     }
 
     /// Judges the status lines of `gpg`.

@@ -176,9 +176,9 @@ fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>
         return web::fetch_from(context.call.ca_bundle(), url, verify.trust_anyone);
     }
     let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
-    let place = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
-    let place = place.ok_or_else(|| format!("{url} is not there"))?;
-    std::fs::read(&place).map_err(|error| format!("{}: {error}", place.display()))
+    let path = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
+    let path = path.ok_or_else(|| format!("{url} is not there"))?;
+    std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Returns the mode of a source; sources on web servers have none.

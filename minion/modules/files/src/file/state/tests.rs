@@ -17,8 +17,8 @@ fn run(fun: &str, args: Map, test: bool) -> (Option<bool>, String, Map) {
 
 #[test]
 fn a_managed_file_is_created_kept_and_updated() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("f").display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f").display().to_string();
     let args = |contents: &str| map! {"name" => &path, "contents" => contents, "mode" => "0640"};
     let would = run("file.managed", args("one"), true);
     assert_eq!((would.0, would.2), (None, map! {"newfile" => &path}));
@@ -37,8 +37,8 @@ fn a_managed_file_is_created_kept_and_updated() {
 
 #[test]
 fn sources_and_templates_are_used() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("sub/f").display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("sub/f").display().to_string();
     let source = map! {"name" => &path, "source" => "salt://a.txt"};
     assert_eq!(run("file.managed", source.clone(), false).1, "Parent directory not present");
     let mut with = source;
@@ -77,8 +77,8 @@ fn unmanageable_files_report_the_cause() {
 
 #[test]
 fn directories_are_created_and_removed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a/b").display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a/b").display().to_string();
     assert_eq!(run("file.directory", map! {"name" => &path}, false).1, format!("No directory to create {path} in"));
     let args = map! {"name" => &path, "makedirs" => true, "mode" => 700};
     assert_eq!(
@@ -96,18 +96,18 @@ fn directories_are_created_and_removed() {
 /// Runs states in sequence in a temporary directory, written `F`, and returns each result as `result: comment |
 /// changes`.
 fn story(states: &[(&str, Map)], test: bool) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display().to_string();
     let full = |value: &Value| match value {
         Value::Str(text) => Value::from(text.replace("F/", &format!("{root}/"))),
         other => other.clone(),
     };
-    let told = states.iter().map(|(fun, args)| {
+    let report = states.iter().map(|(fun, args)| {
         let args = args.iter().map(|(key, value)| (key.clone(), full(value))).collect();
         let (result, comment, changes) = run(fun, args, test);
         format!("{}: {comment} | {}", Value::from(result), brine_value::json::to_json(&changes.into()))
     });
-    told.collect::<Vec<_>>().join("\n").replace(&root, "F")
+    report.collect::<Vec<_>>().join("\n").replace(&root, "F")
 }
 
 #[test]
@@ -224,8 +224,8 @@ fn results_of_edits_are_salts() {
 
 #[test]
 fn a_tree_matches_its_source_and_is_cleaned() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().join("tree");
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().join("tree");
     let mut context =
         testing::state_context(false, &[("t/a", "one"), ("t/sub/b", "two"), ("t/x.bak", ""), ("tt/c", "")]);
     let mut call = |args: Map, required: &[&str]| {
@@ -235,12 +235,12 @@ fn a_tree_matches_its_source_and_is_cleaned() {
         args.insert("name".into(), root.display().to_string().into());
         let fun = if args.contains_key("source") { "file.recurse" } else { "file.directory" };
         let result = context.call.minion.states.call(&context, fun, brine_function::Args::keyword(args)).unwrap();
-        let told = format!(
+        let message = format!(
             "{}: {}",
             result.get("result").unwrap(),
             brine_value::json::to_json(result.get("changes").unwrap())
         );
-        told.replace(&root.display().to_string(), "T")
+        message.replace(&root.display().to_string(), "T")
     };
     let tree = map! {"source" => "salt://t", "exclude_pat" => "*.bak"};
     insta::assert_snapshot!(call(tree.clone(), &[]), @r#"True: {"T/sub": {"T/sub": {"directory": "new"}}, "T/a": {"diff": "New file", "mode": "0644"}, "T/sub/b": {"diff": "New file", "mode": "0644"}}"#);
@@ -311,8 +311,8 @@ fn a_patch_is_dry_run_before_it_is_applied() {
         eprintln!("left out: the program patch is not installed");
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
     std::fs::write(path("p"), "--- a\n+++ b\n@@ -1 +1 @@\n-one\n+two\n").unwrap();
     std::fs::write(path("f"), "one\n").unwrap();
     let args = map! {"name" => path("f"), "source" => path("p")};

@@ -178,22 +178,22 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     }
     let mut found = Vec::new();
     wanted.collect(path, 0, brine_clock::now().date(), &mut found);
-    let told: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
-    if told.is_empty() {
+    let report: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+    if report.is_empty() {
         return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));
     }
     if context.test {
-        return StateReturn::would(name, format!("{name} is set for tidy")).with_changes(map! {"removed" => told});
+        return StateReturn::would(name, format!("{name} is set for tidy")).with_changes(map! {"removed" => report});
     }
     let mut removed = Vec::new();
-    for (path, told) in found.iter().zip(told) {
+    for (path, report) in found.iter().zip(report) {
         let is_folder = path.is_dir() && !path.is_symlink();
         let done = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         if let Err(error) = done {
-            return StateReturn::failed(name, format!("Failed to remove {told}: {error}"))
+            return StateReturn::failed(name, format!("Failed to remove {report}: {error}"))
                 .with_changes(map! {"removed" => removed});
         }
-        removed.push(told);
+        removed.push(report);
     }
     StateReturn::ok(name, format!("Removed {} files or directories from directory {name}", removed.len()))
         .with_changes(map! {"removed" => removed})
@@ -204,8 +204,8 @@ const MAX_DEPTH: usize = 40;
 
 impl Desired {
     /// Collects the paths to remove from a directory, deepest first.
-    fn collect(&self, folder: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    fn collect(&self, directory: &Path, depth: usize, today: Date, found: &mut Vec<PathBuf>) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         entries.sort();
         for entry in entries {
@@ -245,7 +245,7 @@ pub(super) fn bytes(text: &str) -> f64 {
     };
     let power = match letter.map(|letter| b"kmgtpezy".iter().position(|known| *known == letter)) {
         None => 0,
-        Some(Some(place)) => place as i32 + 1,
+        Some(Some(index)) => index as i32 + 1,
         Some(None) => return 0.0,
     };
     digits.trim().parse::<f64>().unwrap_or(0.0) * base.powi(power)

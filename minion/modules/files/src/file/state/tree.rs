@@ -10,10 +10,10 @@ use brine_value::{Map, Value};
 use super::attributes::{Attributes, OwnerArgs};
 use super::bad_path;
 use super::contents::{self, Contents};
-use super::folder::{self, Folder};
+use super::directory::{self, Folder};
 use super::managed::{self, How};
+use super::operations::{self, ParentDirectories};
 use super::pattern::Choice;
-use super::place::{self, Folders};
 use super::tree_plan::{Plan, Sources};
 
 /// The arguments of `file.recurse`.
@@ -143,19 +143,19 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         Err(error) => return StateReturn::failed(name, format!("Recurse failed: {error}")),
     };
     // By reported name: with empty directories, Salt reports the root once more as `root/.`.
-    let mut folders: BTreeSet<String> = BTreeSet::new();
+    let mut directories: BTreeSet<String> = BTreeSet::new();
     if wanted.sources.include_empty {
-        folders.insert(format!("{name}/."));
+        directories.insert(format!("{name}/."));
     }
     // Joining an empty path would append a slash.
     let target_of = |path: &PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
-    folders.extend(plan.folders.iter().map(|path| target_of(path).display().to_string()));
+    directories.extend(plan.directories.iter().map(|path| target_of(path).display().to_string()));
     let is_new = !root.exists();
     if is_new && !context.test {
-        folders.insert(name.to_owned());
+        directories.insert(name.to_owned());
     }
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false, foreseen: false };
-    for target in &folders {
+    for target in &directories {
         if wanted.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
             match all.make_way(context, name, target, "with a directory") {
                 Ok(true) => {}
@@ -168,10 +168,10 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             Ok(attributes) => attributes,
             Err(error) => return StateReturn::failed(name, error),
         };
-        let folder = Folder {
+        let directory = Folder {
             attributes,
             files: Attributes::default(),
-            folders: Attributes::default(),
+            directories: Attributes::default(),
             recurse: None,
             follow: false,
             clean: false,
@@ -181,7 +181,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             children_only: false,
             backup: None,
         };
-        let mut done = folder::state(context, target, &folder);
+        let mut done = directory::state(context, target, &directory);
         if is_new_root && done.result == Some(true) {
             // The changes of its content suffice.
             done.changes.clear();
@@ -226,21 +226,29 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     }
     for (path, leads_to) in &plan.links {
         let target = root.join(path).display().to_string();
-        let folders = Folders::new(true, &wanted.link_mode);
-        let done = place::symlink(context, &target, leads_to, wanted.force_links, folders, &wanted.user, &wanted.group);
+        let directories = ParentDirectories::new(true, &wanted.link_mode);
+        let done = operations::symlink(
+            context,
+            &target,
+            leads_to,
+            wanted.force_links,
+            directories,
+            &wanted.user,
+            &wanted.group,
+        );
         all.add(&target, done);
     }
     if wanted.clean && root.is_dir() {
         let kept = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
         let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
         kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
-        match folder::clean_except(root, &kept, &wanted.sources.choice.exclude, !context.test) {
+        match directory::clean_except(root, &kept, &wanted.sources.choice.exclude, !context.test) {
             Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
             Ok(_) => {}
             Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
         }
     }
-    all.told(context, name)
+    all.report(context, name)
 }
 
 /// Results of the single files and directories.
@@ -277,7 +285,7 @@ impl Results {
         removed.map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
     }
 
-    fn told(self, context: &StateContext, name: &str) -> StateReturn {
+    fn report(self, context: &StateContext, name: &str) -> StateReturn {
         let comment = self.comments.join("\n\n");
         let done = if self.failed {
             StateReturn::failed(name, comment)

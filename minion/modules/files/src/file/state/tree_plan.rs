@@ -29,12 +29,12 @@ pub(super) struct Plan {
     /// The URL of each file.
     pub files: BTreeMap<PathBuf, String>,
     /// Directories with files, and with `include_empty` those without. Intermediate ones are created implicitly.
-    pub folders: BTreeSet<PathBuf>,
+    pub directories: BTreeSet<PathBuf>,
     /// Target of each link.
     pub links: BTreeMap<PathBuf, String>,
-    /// Directories without files among `folders`.
+    /// Directories without files among `directories`.
     pub empty: BTreeSet<PathBuf>,
-    /// All parent directories of files, and those in `folders`.
+    /// All parent directories of files, and those in `directories`.
     above: BTreeSet<PathBuf>,
 }
 
@@ -50,13 +50,13 @@ impl Plan {
         for source in &sources {
             let (root, saltenv) = in_environment(source, &context.saltenv);
             let client = &context.call.minion.files;
-            let (files, folders) = (client.list(saltenv)?, client.folders(saltenv)?);
+            let (files, directories) = (client.list(saltenv)?, client.directories(saltenv)?);
             let root = root.trim_matches('/');
             let inside = |path: &String| is_below(path, root);
-            if !files.iter().any(inside) && !folders.iter().any(|path| path == root || inside(path)) {
+            if !files.iter().any(inside) && !directories.iter().any(|path| path == root || inside(path)) {
                 continue;
             }
-            let layer = Layer { wanted, root, saltenv, files, folders };
+            let layer = Layer { wanted, root, saltenv, files, directories };
             let links = if wanted.keep_links { client.links(saltenv)? } else { brine_value::Map::new() };
             let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
             layer.put_under(plan.get_or_insert_default(), links.collect());
@@ -88,12 +88,12 @@ struct Layer<'a> {
     root: &'a str,
     saltenv: &'a str,
     files: Vec<String>,
-    folders: Vec<String>,
+    directories: Vec<String>,
 }
 
 impl Layer<'_> {
     /// Returns the path of a server's file in the tree, if it is selected.
-    fn place(&self, path: &str) -> Option<PathBuf> {
+    fn path_of(&self, path: &str) -> Option<PathBuf> {
         let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
         let is_wanted = is_below(path, self.root)
             && below.components().count() <= self.wanted.max_depth.saturating_add(1)
@@ -104,8 +104,8 @@ impl Layer<'_> {
     fn put_under(mut self, plan: &mut Plan, links: Vec<(String, String)>) {
         let dropped = self.put_links(plan, links);
         for path in &self.files {
-            let Some(place) = self.place(path).filter(|place| !plan.is_taken(place)) else { continue };
-            plan.folders.insert(place.parent().unwrap_or(Path::new("")).to_owned());
+            let Some(place) = self.path_of(path).filter(|place| !plan.is_taken(place)) else { continue };
+            plan.directories.insert(place.parent().unwrap_or(Path::new("")).to_owned());
             plan.above.extend(place.ancestors().skip(1).map(Path::to_owned));
             plan.files.insert(place, format!("salt://{path}?saltenv={}", self.saltenv));
         }
@@ -113,10 +113,10 @@ impl Layer<'_> {
             self.drop_links_to_empty_folders(plan);
             return;
         }
-        for path in &self.folders {
-            let Some(place) = self.place(path) else { continue };
+        for path in &self.directories {
+            let Some(place) = self.path_of(path) else { continue };
             if !dropped.contains(&place) && !plan.is_taken(&place) {
-                plan.folders.insert(place.clone());
+                plan.directories.insert(place.clone());
                 plan.above.insert(place.clone());
                 plan.empty.insert(place);
             }
@@ -130,12 +130,12 @@ impl Layer<'_> {
         for (path, target) in links.into_iter().filter(|(path, _)| is_below(path, self.root)) {
             let leads_to_folder = self.files.iter().any(|file| file != &path && is_below(file, &path));
             self.files.retain(|file| file != &path && !is_below(file, &path));
-            let Some(place) = self.place(&path).filter(|place| !plan.is_taken(place)) else { continue };
+            let Some(place) = self.path_of(&path).filter(|place| !plan.is_taken(place)) else { continue };
             let leads_to = joined(place.parent().unwrap_or(Path::new("")), &target);
             let has = |places: &dyn Fn(&Path) -> bool| leads_to.as_deref().is_some_and(places);
             if leads_to_folder && has(&|path| plan.files.contains_key(path)) {
                 dropped.insert(place);
-            } else if leads_to_folder || !has(&|path| plan.folders.contains(path)) {
+            } else if leads_to_folder || !has(&|path| plan.directories.contains(path)) {
                 plan.links.insert(place, target);
             }
         }
@@ -149,7 +149,7 @@ impl Layer<'_> {
                 let leads_to = joined(Path::new(""), target);
                 leads_to.is_some_and(|place| {
                     let path = Path::new(self.root).join(&place);
-                    self.folders.iter().any(|folder| Path::new(folder) == path) && !plan.has(&place)
+                    self.directories.iter().any(|directory| Path::new(directory) == path) && !plan.has(&place)
                 })
             };
             let lost: Vec<PathBuf> =
@@ -163,8 +163,8 @@ impl Layer<'_> {
 }
 
 /// Resolves the target of a link in a directory of the tree; `None` if it is out of the tree.
-fn joined(folder: &Path, target: &str) -> Option<PathBuf> {
-    let mut path = folder.to_owned();
+fn joined(directory: &Path, target: &str) -> Option<PathBuf> {
+    let mut path = directory.to_owned();
     for part in Path::new(target).components() {
         match part {
             Component::Normal(name) => path.push(name),

@@ -62,7 +62,7 @@ pub(super) fn set(
         text => text.to_string().split(',').map(str::to_owned).collect(),
     };
     let wanted: Vec<String> = value.clone().map_or_else(|| several.clone(), |value| vec![value]);
-    let told = match &value {
+    let report = match &value {
         Some(value) => format!("'{value}'"),
         None => python::repr(&wanted.clone().into()),
     };
@@ -71,19 +71,19 @@ pub(super) fn set(
     let pre = place.call(context, "git.config_get", map! {"key" => name, "all" => true})?;
     let wanted = Value::from(wanted);
     if pre == wanted {
-        return Ok(StateReturn::ok(name, format!("{key} is already set to {told}")));
+        return Ok(StateReturn::ok(name, format!("{key} is already set to {report}")));
     }
     let how = if pre.is_nil() { "added as" } else { "set to" };
     if context.test {
         let changes = map! {"old" => pre, "new" => wanted};
-        return Ok(StateReturn::would(name, format!("{key} would be {how} {told}")).with_changes(changes));
+        return Ok(StateReturn::would(name, format!("{key} would be {how} {report}")).with_changes(changes));
     }
     let args = map! {"key" => name, "value" => value, "multivar" => if multivar.is_nil() { Value::Nil } else { several.into() }};
     let post = match place.call(context, "git.config_set", args) {
         Ok(post) => post,
         Err(CallError::Execution(error)) => {
-            let error = error.split_once("' failed: ").map_or(error.as_str(), |(_, told)| told);
-            return Ok(StateReturn::failed(name, format!("Failed to set {of}'{name}' to {told}: {error}")));
+            let error = error.split_once("' failed: ").map_or(error.as_str(), |(_, report)| report);
+            return Ok(StateReturn::failed(name, format!("Failed to set {of}'{name}' to {report}: {error}")));
         }
         Err(error) => return Err(error),
     };
@@ -93,9 +93,9 @@ pub(super) fn set(
         map! {name => map! {"old" => pre, "new" => post.clone()}}
     };
     let done = if post == wanted {
-        StateReturn::ok(name, format!("{key} was {how} {told}"))
+        StateReturn::ok(name, format!("{key} was {how} {report}"))
     } else {
-        StateReturn::failed(name, format!("Failed to set {of}'{name}' to {told}"))
+        StateReturn::failed(name, format!("Failed to set {of}'{name}' to {report}"))
     };
     Ok(done.with_changes(changes))
 }

@@ -311,15 +311,15 @@ fn initialized(context: &StateContext, name: &str, force: bool, args: Map) -> Re
         return Ok(StateReturn::would(name, format!("New {bare}repository would be created")).with_changes(changes));
     }
     let text = |key: &str| args.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
-    let (template, folder) = (text("template"), text("separate_git_dir"));
+    let (template, directory) = (text("template"), text("separate_git_dir"));
     match context.call.call("git.init", Args::keyword(args)) {
         Ok(_) => {}
         Err(CallError::Execution(error)) => return Ok(StateReturn::failed(name, error)),
         Err(error) => return Err(error),
     }
     let mut actions = vec![format!("Initialized {bare}repository in {name}")];
-    actions.extend(template.map(|folder| format!("Template directory set to {folder}")));
-    actions.extend(folder.map(|folder| format!("Gitdir set to {folder}")));
+    actions.extend(template.map(|directory| format!("Template directory set to {directory}")));
+    actions.extend(directory.map(|directory| format!("Gitdir set to {directory}")));
     changes.insert("new".into(), name.into());
     Ok(StateReturn::ok(name, sentences(&actions)).with_changes(changes))
 }

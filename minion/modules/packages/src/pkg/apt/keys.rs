@@ -49,7 +49,7 @@ pub struct AddRepoKeyArgs {
 pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResult {
     let keys = Keys {
         by_apt_key: args.aptkey && has_apt_key(),
-        folder: args.keydir.unwrap_or_else(|| KEYRINGS.into()).into(),
+        directory: args.keydir.unwrap_or_else(|| KEYRINGS.into()).into(),
     };
     let done = match (args.path, args.text, args.keyserver, args.keyid) {
         (Some(path), ..) => keys.add_file(context, &path, &args.saltenv, args.keyfile.as_deref()),
@@ -90,7 +90,8 @@ pub fn del_repo_key(
     let Some(id) = kwargs.get("keyid").filter(|id| id.is_truthy()).map(ToString::to_string) else {
         return Err(CallError::Execution("keyid or keyid_ppa and PPA name must be passed".into()));
     };
-    let keys = Keys { by_apt_key: aptkey && has_apt_key(), folder: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
+    let keys =
+        Keys { by_apt_key: aptkey && has_apt_key(), directory: keydir.unwrap_or_else(|| KEYRINGS.into()).into() };
     keys.delete(context, &id)
 }
 
@@ -105,9 +106,10 @@ pub fn has_apt_key() -> bool {
 pub fn add_key(context: &Context, signed_by: &str, saltenv: &str, aptkey: bool, kwargs: &Map) -> Result<(), CallError> {
     let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
     let signed_by = Path::new(signed_by);
-    let folder = signed_by.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(KEYRINGS));
+    let directory =
+        signed_by.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new(KEYRINGS));
     let file = signed_by.file_name().and_then(|name| name.to_str());
-    let keys = Keys { by_apt_key: aptkey, folder: folder.to_owned() };
+    let keys = Keys { by_apt_key: aptkey, directory: directory.to_owned() };
     if let Some(ids) = kwargs.get("keyid") {
         let Some(server) = text("keyserver").filter(|_| ids.is_truthy()) else {
             return Err(CallError::Execution("both keyserver and keyid options required.".into()));
@@ -132,7 +134,7 @@ struct Keys {
     /// By the program `apt-key`, which trusts them for every repository.
     by_apt_key: bool,
     /// Otherwise the directory of key files.
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 fn apt_key_add(context: &Context, key: &[u8]) -> Result<(), CallError> {
@@ -149,10 +151,10 @@ fn strings(words: &[&str]) -> Vec<String> {
 }
 
 impl Keys {
-    fn folder(&self) -> Result<&Path, CallError> {
-        std::fs::create_dir_all(&self.folder)
-            .map_err(|error| CallError::Execution(format!("{}: {error}", self.folder.display())))?;
-        Ok(&self.folder)
+    fn directory(&self) -> Result<&Path, CallError> {
+        std::fs::create_dir_all(&self.directory)
+            .map_err(|error| CallError::Execution(format!("{}: {error}", self.directory.display())))?;
+        Ok(&self.directory)
     }
 
     /// Adds a key from a file or a web server. An armored key is converted to binary, unless its file name ends with
@@ -166,7 +168,7 @@ impl Keys {
                 .map_err(|_| CallError::Execution(format!("Error: failed to add key from {url}")));
         }
         let name = name.or_else(|| Path::new(url).file_name().and_then(|name| name.to_str())).ok_or_else(missing)?;
-        let target = self.folder()?.join(name);
+        let target = self.directory()?.join(name);
         let is_readable = key.trim_ascii_start().starts_with(b"-----BEGIN PGP");
         let key = if is_readable && target.extension().is_none_or(|ending| ending != "asc") {
             binary(context, &key)?
@@ -185,7 +187,7 @@ impl Keys {
                     "You must define the name of the key file to save the key. See keyfile argument".into(),
                 )
             })?;
-            let file = self.folder()?.join(name);
+            let file = self.directory()?.join(name);
             if listed(context, &file)?.iter().any(|have| have.ends_with(id.trim_start_matches("0x"))) {
                 return Ok(());
             }
@@ -207,7 +209,7 @@ impl Keys {
                 _ => Err(CallError::Execution(format!("Failed to remove keyid {id}: {}", output.stderr))),
             };
         }
-        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+        for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             if listed(context, &entry.path())?.iter().any(|have| have.ends_with(id)) {
                 std::fs::remove_file(entry.path()).map_err(CallError::execution)?;
                 return Ok(id.into());

@@ -69,11 +69,11 @@ impl Packages for Apt {
     }
 
     fn candidates(&self, context: &Context, names: &[String], _options: &Options) -> Result<Versions, CallError> {
-        Ok(policy(&asked(context, names)?))
+        Ok(policy(&query(context, names)?))
     }
 
     fn available(&self, context: &Context, name: &str, _options: &Options) -> Result<Vec<String>, CallError> {
-        Ok(version_table(&asked(context, &[name.to_owned()])?))
+        Ok(version_table(&query(context, &[name.to_owned()])?))
     }
 
     fn foreseen(
@@ -104,8 +104,8 @@ impl Packages for Apt {
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
         let path = path.display().to_string();
         let output = run(context, &words(&["dpkg-deb", "--showformat=${Package} ${Version}", "--show", &path]), &[])?;
-        let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
-        let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(told)?;
+        let message = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
+        let (name, version) = output.stdout.trim().split_once(' ').ok_or_else(message)?;
         Ok((name.to_owned(), version.to_owned()))
     }
 
@@ -215,7 +215,7 @@ impl Packages for Apt {
 }
 
 /// Returns the output of `apt-cache policy` for packages.
-fn asked(context: &Context, names: &[String]) -> Result<String, CallError> {
+fn query(context: &Context, names: &[String]) -> Result<String, CallError> {
     let mut command = words(&["apt-cache", "-q", "policy"]);
     for name in names {
         command.push(argument(name)?);

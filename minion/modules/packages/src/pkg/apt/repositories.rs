@@ -16,8 +16,8 @@ use brine_function::arguments::names;
 
 impl Repositories for Apt {
     fn all(&self, _context: &Context, _args: &Map) -> Result<Map, CallError> {
-        let told = sources()?.told().into_iter();
-        Ok(told.map(|(uri, repos)| (uri.into(), repos.into_iter().map(Value::from).collect())).collect())
+        let report = sources()?.to_map().into_iter();
+        Ok(report.map(|(uri, repos)| (uri.into(), repos.into_iter().map(Value::from).collect())).collect())
     }
 
     fn one(&self, _context: &Context, repo: &str, _args: &Map) -> Result<Map, CallError> {
@@ -27,9 +27,9 @@ impl Repositories for Apt {
 
     fn delete(&self, context: &Context, repo: &str, _args: &Map) -> Result<Value, CallError> {
         refuse_ppa(repo)?;
-        let told = remove(repo)?;
+        let report = remove(repo)?;
         self.refresh(context, &Options::default())?;
-        Ok(told.into())
+        Ok(report.into())
     }
 
     fn modify(&self, context: &Context, repo: &str, args: Map) -> Result<Value, CallError> {
@@ -71,8 +71,8 @@ impl Repositories for Apt {
     }
 
     fn delete_key(&self, context: &Context, args: &Map) -> Result<Value, CallError> {
-        let folder = args.get("keydir").filter(|folder| folder.is_truthy()).map(ToString::to_string);
-        del_repo_key(context, None, args.get("aptkey").is_none_or(is_true), folder, args.clone())
+        let directory = args.get("keydir").filter(|directory| directory.is_truthy()).map(ToString::to_string);
+        del_repo_key(context, None, args.get("aptkey").is_none_or(is_true), directory, args.clone())
     }
 
     fn has_keys(&self) -> bool {
@@ -98,12 +98,12 @@ fn same_uri(a: &str, b: &str) -> bool {
 
 /// Returns the first source with this type, URI and distribution that has one of the components.
 fn find(sources: &Sources, wanted: &Source) -> Option<Map> {
-    let text = |told: &Map, key: &str| told.get(key).map(ToString::to_string).unwrap_or_default();
-    sources.told().into_values().flatten().find(|told| {
-        let comps = told.get("comps").and_then(Vec::<String>::from_value).unwrap_or_default();
-        text(told, "type") == wanted.kind()
-            && same_uri(&text(told, "uri"), &wanted.uri())
-            && text(told, "dist") == wanted.dist()
+    let text = |repository: &Map, key: &str| repository.get(key).map(ToString::to_string).unwrap_or_default();
+    sources.to_map().into_values().flatten().find(|repository| {
+        let comps = repository.get("comps").and_then(Vec::<String>::from_value).unwrap_or_default();
+        text(repository, "type") == wanted.kind()
+            && same_uri(&text(repository, "uri"), &wanted.uri())
+            && text(repository, "dist") == wanted.dist()
             && (wanted.comps().is_empty() || wanted.comps().iter().any(|comp| comps.contains(comp)))
     })
 }
@@ -138,21 +138,21 @@ fn remove(repo: &str) -> Result<String, CallError> {
     }
     sources.write().map_err(CallError::execution)?;
     from.dedup();
-    let mut told = String::new();
+    let mut report = String::new();
     for file in from {
         let is_used = sources.list.iter().any(|source| source.file == file && source.is_source());
         let has_lines = sources.list.iter().any(|source| source.file == file);
         if !is_used && file.contains("sources.list.d/") && Path::new(&file).is_file() {
             std::fs::remove_file(&file).map_err(CallError::execution)?;
-            told += &format!("File {file} containing repo '{repo}' has been removed.");
+            report += &format!("File {file} containing repo '{repo}' has been removed.");
             continue;
         }
         if !has_lines {
             files::write_atomic(&file, b"", 0o644).map_err(CallError::execution)?;
         }
-        told += &format!("Repo '{repo}' has been removed from {file}.\n");
+        report += &format!("Repo '{repo}' has been removed from {file}.\n");
     }
-    Ok(told)
+    Ok(report)
 }
 
 /// Arguments that are written into a source.
@@ -194,8 +194,8 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
                 || source.architectures() != architectures)
     };
     let comment = kwargs.get("comments").map(combined);
-    let place = if let Some(place) = sources.list.iter().position(is_meant) {
-        place
+    let index = if let Some(index) = sources.list.iter().position(is_meant) {
+        index
     } else {
         let trusted = kwargs.get("trusted").is_some_and(|value| bool::from_value(value).unwrap_or_default());
         if !aptkey && entry.signed_by().is_empty() && !trusted {
@@ -204,7 +204,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
         sources.list.push(Source::for_file(&entry, text("file").as_deref()));
         sources.list.len() - 1
     };
-    let Some(source) = sources.list.get_mut(place) else { return Ok(()) };
+    let Some(source) = sources.list.get_mut(index) else { return Ok(()) };
     if let Some(comment) = comment {
         source.set_comment(&comment);
     }
@@ -258,11 +258,11 @@ fn described(repo: &str, kwargs: &Map) -> Map {
         }
         source.set("disabled", &entry.is_disabled().into());
     }
-    let mut told = source.told(&source.kind(), &source.uri(), &source.dist());
-    told.shift_remove("enabled");
-    told.insert("line".into(), source.show().into());
-    told.insert("signedby".into(), entry.signed_by().into());
-    told
+    let mut report = source.to_map(&source.kind(), &source.uri(), &source.dist());
+    report.shift_remove("enabled");
+    report.insert("line".into(), source.show().into());
+    report.insert("signedby".into(), entry.signed_by().into());
+    report
 }
 
 /// Returns the fields of a line, with the components sorted.
@@ -290,10 +290,10 @@ fn differs(pre: &Map, wanted: &Map, kwargs: &Map) -> bool {
                 let have = have.to_string();
                 let (line, comment) = have.split_once('#').unwrap_or((&have, ""));
                 let is_enabled = !wanted.get("disabled").is_some_and(Value::is_truthy);
-                let told = kwargs.get("comments").map(combined);
+                let report = kwargs.get("comments").map(combined);
                 is_enabled
                     && (in_order(&value.to_string()) != in_order(line)
-                        || told.is_some_and(|told| told != comment.trim()))
+                        || report.is_some_and(|report| report != comment.trim()))
             }
             _ => value.to_string() != have.to_string(),
         }

@@ -48,7 +48,7 @@ impl Locks for Apt {
     }
 
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
-        let mut told = Map::new();
+        let mut report = Map::new();
         for package in wanted {
             let name = &package.0;
             let found = selections(context, name)?;
@@ -66,8 +66,8 @@ impl Locks for Apt {
                 let how = if hold { "is now being held" } else { "is no longer being held" };
                 HoldResult::done(format!("Package {name} {how}."), map! {"old" => old, "new" => new})
             };
-            told.insert(name.as_str().into(), Value::Map(one.of(name)));
+            report.insert(name.as_str().into(), Value::Map(one.of(name)));
         }
-        Ok(told)
+        Ok(report)
     }
 }

@@ -338,7 +338,7 @@ impl Source {
     }
 
     /// Returns the item of `pkg.list_repos` for one of its types, URIs and distributions.
-    pub fn told(&self, kind: &str, uri: &str, dist: &str) -> Map {
+    pub fn to_map(&self, kind: &str, uri: &str, dist: &str) -> Map {
         let line = match &self.form {
             Form::Line(line) => line.text.clone(),
             Form::Section(_) => {
@@ -422,18 +422,18 @@ impl Sources {
     }
 
     /// Returns the repositories by URI, as in `pkg.list_repos`.
-    pub fn told(&self) -> IndexMap<String, Vec<Map>> {
-        let mut told: IndexMap<String, Vec<Map>> = IndexMap::new();
+    pub fn to_map(&self) -> IndexMap<String, Vec<Map>> {
+        let mut report: IndexMap<String, Vec<Map>> = IndexMap::new();
         for source in self.list.iter().filter(|source| source.is_source()) {
             for uri in source.uris() {
                 for dist in source.suites() {
                     for kind in source.kinds() {
-                        told.entry(uri.clone()).or_default().push(source.told(&kind, &uri, &dist));
+                        report.entry(uri.clone()).or_default().push(source.to_map(&kind, &uri, &dist));
                     }
                 }
             }
         }
-        told
+        report
     }
 }
 

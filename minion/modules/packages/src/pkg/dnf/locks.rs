@@ -119,16 +119,17 @@ impl Locks for Dnf {
         Ok(locks.into_iter().map(|lock| (lock.name, Some(lock.evr))).collect())
     }
 
-    fn told(&self, context: &Context, full: bool, options: &Options) -> Result<Vec<String>, CallError> {
+    fn list_holds(&self, context: &Context, full: bool, options: &Options) -> Result<Vec<String>, CallError> {
         let locks = self.locked(context, options)?;
-        let told = locks.into_iter().map(|lock| if full { format!("{}-{}.*", lock.name, lock.evr) } else { lock.name });
-        Ok(told.collect())
+        let report =
+            locks.into_iter().map(|lock| if full { format!("{}-{}.*", lock.name, lock.evr) } else { lock.name });
+        Ok(report.collect())
     }
 
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let program = self.check_plugin(context, options)?;
         let locks = self.locked(context, options)?;
-        let mut told = Map::new();
+        let mut report = Map::new();
         for (name, _) in wanted {
             let own: Vec<&Lock> = locks.iter().filter(|lock| lock.name == *name).collect();
             let (verb, state) = if hold { ("add", "held") } else { ("delete", "unheld") };
@@ -161,9 +162,9 @@ impl Locks for Dnf {
                     (false, _) => HoldResult::failed(format!("Package {name} was unable to be {state}.")),
                 }
             };
-            told.insert(name.as_str().into(), Value::Map(one.of(name)));
+            report.insert(name.as_str().into(), Value::Map(one.of(name)));
         }
-        Ok(told)
+        Ok(report)
     }
 }
 

@@ -20,13 +20,13 @@ const FOLDERS: [&str; 2] = ["/etc/yum/repos.d", "/etc/yum.repos.d"];
 const LINKS: [&str; 3] = ["baseurl", "mirrorlist", "metalink"];
 
 /// Returns the given directories, or those of the configuration.
-fn folders(args: &Map) -> Result<Vec<PathBuf>, CallError> {
-    let said = args.get("basedir").filter(|said| said.is_truthy()).map(names);
-    let folders = match said {
-        Some(folders) => folders,
+fn directories(args: &Map) -> Result<Vec<PathBuf>, CallError> {
+    let given = args.get("basedir").filter(|given| given.is_truthy()).map(names);
+    let directories = match given {
+        Some(directories) => directories,
         None => configured()?,
     };
-    Ok(folders.into_iter().map(PathBuf::from).collect())
+    Ok(directories.into_iter().map(PathBuf::from).collect())
 }
 
 fn configured() -> Result<Vec<String>, CallError> {
@@ -54,8 +54,8 @@ fn failed(text: impl Into<String>) -> CallError {
 }
 
 /// Formats a list as Python does.
-fn shown(folders: &[PathBuf]) -> String {
-    Value::from(folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>()).to_string()
+fn shown(directories: &[PathBuf]) -> String {
+    Value::from(directories.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>()).to_string()
 }
 
 /// Enables a Copr repository, whose file is written by dnf.
@@ -67,8 +67,8 @@ fn enable_copr(context: &Context, copr: &str) -> Result<(), CallError> {
     }
     let output = program.run(context, ["copr", "enable", copr, "-y"])?;
     if output.retcode != 0 {
-        let (name, retcode, said) = (program.name(), output.retcode, output.stderr);
-        return Err(failed(format!("Unable to add COPR '{copr}'. '{name}' exited with status {retcode}: '{said}' ")));
+        let (name, retcode, given) = (program.name(), output.retcode, output.stderr);
+        return Err(failed(format!("Unable to add COPR '{copr}'. '{name}' exited with status {retcode}: '{given}' ")));
     }
     Ok(())
 }
@@ -77,11 +77,11 @@ fn enable_copr(context: &Context, copr: &str) -> Result<(), CallError> {
 fn file_for(
     context: &Context,
     repo: &str,
-    folders: &[PathBuf],
+    directories: &[PathBuf],
     options: &Map,
 ) -> Result<(PathBuf, RepoFile), CallError> {
     let name = repo_name(repo);
-    let find = || all(folders).map_err(CallError::execution);
+    let find = || all(directories).map_err(CallError::execution);
     let read = |path: PathBuf| {
         let file = RepoFile::read(&path).map_err(CallError::execution)?;
         Ok((path, file))
@@ -89,8 +89,8 @@ fn file_for(
     if let Some((path, _)) = find()?.shift_remove(&name) {
         return read(path);
     }
-    let folder = folders.iter().find(|folder| folder.exists()).ok_or_else(|| {
-        let list = shown(folders);
+    let directory = directories.iter().find(|directory| directory.exists()).ok_or_else(|| {
+        let list = shown(directories);
         failed(format!(
             "The repo does not exist and needs to be created, but none of the following basedir directories exist: {list}"
         ))
@@ -111,29 +111,29 @@ fn file_for(
     }
     let mut file = RepoFile::default();
     file.sections.entry(name.clone()).or_default();
-    Ok((folder.join(format!("{name}.repo")), file))
+    Ok((directory.join(format!("{name}.repo")), file))
 }
 
 impl Repositories for Dnf {
     fn all(&self, _context: &Context, args: &Map) -> Result<Map, CallError> {
-        let found = all(&folders(args)?).map_err(CallError::execution)?;
-        let told = found.into_iter().map(|(name, (path, section))| {
-            let mut told = section.told();
-            told.insert("file".into(), path.display().to_string().into());
-            (name.into(), told.into())
+        let found = all(&directories(args)?).map_err(CallError::execution)?;
+        let report = found.into_iter().map(|(name, (path, section))| {
+            let mut report = section.to_map();
+            report.insert("file".into(), path.display().to_string().into());
+            (name.into(), report.into())
         });
-        Ok(told.collect())
+        Ok(report.collect())
     }
 
     fn one(&self, _context: &Context, repo: &str, args: &Map) -> Result<Map, CallError> {
-        let mut found = all(&folders(args)?).map_err(CallError::execution)?;
-        Ok(found.shift_remove(&repo_name(repo)).map(|(_, section)| section.told()).unwrap_or_default())
+        let mut found = all(&directories(args)?).map_err(CallError::execution)?;
+        Ok(found.shift_remove(&repo_name(repo)).map(|(_, section)| section.to_map()).unwrap_or_default())
     }
 
     fn delete(&self, _context: &Context, repo: &str, args: &Map) -> Result<Value, CallError> {
-        let (folders, repo) = (folders(args)?, repo_name(repo));
-        let Some((path, _)) = all(&folders).map_err(CallError::execution)?.shift_remove(&repo) else {
-            return Ok(format!("Error: the {repo} repo does not exist in {}", shown(&folders)).into());
+        let (directories, repo) = (directories(args)?, repo_name(repo));
+        let Some((path, _)) = all(&directories).map_err(CallError::execution)?.shift_remove(&repo) else {
+            return Ok(format!("Error: the {repo} repo does not exist in {}", shown(&directories)).into());
         };
         let mut file = RepoFile::read(&path).map_err(CallError::execution)?;
         file.sections.shift_remove(&repo);
@@ -147,7 +147,7 @@ impl Repositories for Dnf {
     }
 
     fn modify(&self, context: &Context, repo: &str, mut args: Map) -> Result<Value, CallError> {
-        let folders = folders(&args)?;
+        let directories = directories(&args)?;
         for key in ["basedir", "saltenv", "strict_config", "refresh_db"] {
             args.shift_remove(key);
         }
@@ -166,7 +166,7 @@ impl Repositories for Dnf {
         if unwanted.iter().any(|key| key == "name") {
             return Err(failed("The repo name cannot be deleted"));
         }
-        let (path, mut file) = file_for(context, repo, &folders, &args)?;
+        let (path, mut file) = file_for(context, repo, &directories, &args)?;
         let section = file.sections.entry(repo_name(repo)).or_default();
         for link in LINKS {
             let others: Vec<&str> = LINKS.into_iter().filter(|other| *other != link).collect();
@@ -188,14 +188,14 @@ impl Repositories for Dnf {
         }
         file.write(&path).map_err(CallError::execution)?;
         // As in Salt: the options as given, without comments.
-        let told = file.sections.iter().map(|(name, section)| {
-            let mut told = Section { comments: Vec::new(), ..section.clone() }.told();
+        let report = file.sections.iter().map(|(name, section)| {
+            let mut report = Section { comments: Vec::new(), ..section.clone() }.to_map();
             if *name == repo_name(repo) {
-                told.extend(args.clone().into_iter().filter(|(key, _)| key.as_str() != Some("comments")));
+                report.extend(args.clone().into_iter().filter(|(key, _)| key.as_str() != Some("comments")));
             }
-            (name.into(), told.into())
+            (name.into(), report.into())
         });
-        Ok(brine_value::map! {path.display().to_string() => told.collect::<Map>()}.into())
+        Ok(brine_value::map! {path.display().to_string() => report.collect::<Map>()}.into())
     }
 
     fn named(&self, name: &str, args: &mut Map) -> String {

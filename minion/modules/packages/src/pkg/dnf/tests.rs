@@ -14,14 +14,14 @@ fn grains() -> Map {
 fn story(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), std::sync::Arc::clone(&scripted));
-    let told = match context.call(function, Args::keyword(args)) {
+    let report = match context.call(function, Args::keyword(args)) {
         Ok(value) => to_json(&value),
         Err(error) => error.to_string(),
     };
     let ran = scripted.ran();
     // Queries of installed packages are omitted.
     let ran: Vec<&str> = ran.lines().filter(|line| line.starts_with("dnf")).collect();
-    format!("{}\n{told}", ran.join("\n"))
+    format!("{}\n{report}", ran.join("\n"))
 }
 
 /// A host with two packages.
@@ -66,7 +66,7 @@ fn installed_packages_and_upgrades_are_listed() {
         let args = Args { positional: names.iter().map(|name| Value::from(*name)).collect(), keyword: kwargs };
         to_json(&context.call(function, args).unwrap())
     };
-    let told = [
+    let report = [
         call("pkg.list_pkgs", &[], Map::new()),
         call("pkg.list_pkgs", &[], map! {"versions_as_list" => true}),
         call("pkg.list_pkgs", &[], map! {"attr" => "epoch,release"}),
@@ -78,7 +78,7 @@ fn installed_packages_and_upgrades_are_listed() {
         call("pkg.latest_version", &["brine-one"], map! {"fromrepo" => "other", "refresh" => false}),
         call("pkg.list_upgrades", &[], map! {"refresh" => false}),
     ];
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(report.join("\n"));
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn packages_are_installed_in_given_versions() {
         = 1
         "
     );
-    let told = [
+    let report = [
         story(&script, "pkg.install", one("1.1-1")),
         story(&script, "pkg.install", one("0.9")),
         story(&script, "pkg.install", map! {"name" => "brine-one", "version" => "1.0-1", "reinstall" => true}),
@@ -120,7 +120,7 @@ fn packages_are_installed_in_given_versions() {
             map! {"name" => "brine-new", "disablerepo" => "a", "enablerepo" => "b", "skip_verify" => true},
         ),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn packages_are_removed() {
         ",
         TWO.lines().filter(|line| !line.contains("brine-two")).collect::<Vec<_>>().join("\n")
     );
-    let told = [
+    let report = [
         story(&script, "pkg.remove", map! {"name" => "brine-two,nosuch"}),
         story(&script, "pkg.purge", map! {"name" => "brine-t*"}),
         story(&script, "pkg.remove", map! {"name" => "brine-two", "version" => "2:1.0-3"}),
         story(TWO, "pkg.remove", map! {"name" => "brine-two", "version" => "9"}),
         story(TWO, "pkg.remove", map! {"name" => "nosuch"}),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn packages_are_held() {
     let newer = || map! {"name" => "brine-two", "version" => "2:1.2-1"};
     let mut forced = newer();
     forced.insert("update_holds".into(), true.into());
-    let told = [
+    let report = [
         story(&locked, "pkg.hold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
         story(&locked, "pkg.unhold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
         story(&locked, "pkg.list_holds", Map::new()),
@@ -168,7 +168,7 @@ fn packages_are_held() {
         story(&locked, "pkg.install", forced),
         story(&format!("{TWO}{NO_LOCKS}"), "pkg.hold", map! {"name" => "brine-one"}),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn repositories_are_queried() {
         $ dnf --quiet --assumeyes check-update
     ";
     for (status, expected) in [("", "null"), ("= 100", "true"), ("= 1", "false")] {
-        let told = story(&format!("{clean}{status}"), "pkg.refresh_db", Map::new());
-        assert_eq!(told.lines().last(), Some(expected), "{status}");
+        let report = story(&format!("{clean}{status}"), "pkg.refresh_db", Map::new());
+        assert_eq!(report.lines().last(), Some(expected), "{status}");
     }
 }
 
@@ -205,12 +205,12 @@ fn yum_and_tdnf_are_called_with_their_options() {
 #[test]
 fn missing_package_manager_is_an_error() {
     let context = testing::context_with(grains(), Scripted::new(""));
-    let told = context.call("pkg.refresh_db", Args::default()).unwrap_err().to_string();
-    assert_eq!(told, "ERROR: neither dnf nor yum is installed: packages of this host cannot be managed");
+    let report = context.call("pkg.refresh_db", Args::default()).unwrap_err().to_string();
+    assert_eq!(report, "ERROR: neither dnf nor yum is installed: packages of this host cannot be managed");
     let context = testing::context_with(map! {"os_family" => "Plan9"}, Scripted::new(""));
-    let told = context.call("pkg.list_pkgs", Args::default()).unwrap_err().to_string();
+    let report = context.call("pkg.list_pkgs", Args::default()).unwrap_err().to_string();
     assert_eq!(
-        told,
+        report,
         "ERROR: there is no package manager for the os_family 'Plan9': apt, dnf, zypper, apk and pacman are known"
     );
 }
@@ -218,10 +218,10 @@ fn missing_package_manager_is_an_error() {
 /// Runs `pkgrepo` and the functions on repositories in a temporary directory.
 #[test]
 fn repositories_are_managed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().display().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
     std::fs::write(
-        folder.path().join("case.repo"),
+        directory.path().join("case.repo"),
         "# of a test\n[case]\nname=Case\nbaseurl=http://a\n\n[other]\nname=Other\nmirrorlist=http://b\nenabled=0\n",
     )
     .unwrap();
@@ -231,8 +231,8 @@ fn repositories_are_managed() {
         let mut args = args;
         args.insert("basedir".into(), path.as_str().into());
         let done = context.minion.states.call(&state, function, Args::keyword(args)).unwrap();
-        let told = ["result", "comment", "changes"].map(|key| to_json(&done.get(key).cloned().unwrap_or_default()));
-        told.join(" | ").replace(&path, "FOLDER")
+        let report = ["result", "comment", "changes"].map(|key| to_json(&done.get(key).cloned().unwrap_or_default()));
+        report.join(" | ").replace(&path, "FOLDER")
     };
     let call = |function: &str, repo: &str, args: Map| {
         let mut args = args;
@@ -241,7 +241,8 @@ fn repositories_are_managed() {
         done.map_or_else(|error| error.to_string(), |value| to_json(&value)).replace(&path, "FOLDER")
     };
     let show = || {
-        let mut files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let mut files: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
         let texts = files.iter().map(|file| {
             format!("--- {}\n{}", file.file_name().unwrap().display(), std::fs::read_to_string(file).unwrap())
@@ -252,7 +253,7 @@ fn repositories_are_managed() {
     let mut newer = new();
     newer.insert("gpgcheck".into(), 0.into());
     newer.insert("comments".into(), list!["why", "#not"]);
-    let told = [
+    let report = [
         state("pkgrepo.managed", new()),
         state("pkgrepo.managed", new()),
         state("pkgrepo.managed", newer),
@@ -271,5 +272,5 @@ fn repositories_are_managed() {
         call("pkg.del_repo", "nosuch", Map::new()),
         show(),
     ];
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(report.join("\n"));
 }

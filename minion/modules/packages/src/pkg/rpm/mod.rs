@@ -132,8 +132,8 @@ pub fn of_file(context: &Context, path: &Path) -> Result<(String, String), CallE
     let words = ["-qp", "--nodigest", "--nosignature", "--queryformat", FORMAT, &path];
     let output = run(context, &command(&words, &Options::default()), &[])?;
     let found = output.stdout.lines().find_map(|text| line(text, &own_arch(context)));
-    let told = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
-    found.map(|(name, installed)| (name, installed.version)).ok_or_else(told)
+    let message = || CallError::Execution(format!("{path} is not a valid package: {}", output.stderr.trim()));
+    found.map(|(name, installed)| (name, installed.version)).ok_or_else(message)
 }
 
 /// Returns the package that owns a file.
@@ -167,7 +167,7 @@ mod tests {
                     glibc_|-(none)_|-2.36_|-1_|-i686_|-1\n\
                     key_|-(none)_|-a1_|-_|-(none)_|-(none)\nrubbish\n";
         let listed = lines(text, "x86_64");
-        let told: Vec<(String, Vec<&str>)> = listed
+        let report: Vec<(String, Vec<&str>)> = listed
             .iter()
             .map(|(name, all)| (name.clone(), all.iter().map(|installed| installed.version.as_str()).collect()))
             .collect();
@@ -178,7 +178,7 @@ mod tests {
             ("kernel", vec!["6.1-1", "6.2-1"]),
             ("key.(none)", vec!["a1"]),
         ];
-        assert_eq!(told, expected.map(|(name, versions)| (name.to_owned(), versions)));
+        assert_eq!(report, expected.map(|(name, versions)| (name.to_owned(), versions)));
         let details = Details {
             epoch: Some("2".into()),
             version: "1.0".into(),
@@ -200,11 +200,11 @@ mod tests {
             ("zsh.x86_64", "x86_64_v2", "zsh"),
             ("zsh", "x86_64", "zsh"),
         ] {
-            let told = match split_arch(name) {
+            let report = match split_arch(name) {
                 Some((bare, arch)) => resolved(bare, arch, own),
                 None => name.to_owned(),
             };
-            assert_eq!(told, expected, "{name} {own}");
+            assert_eq!(report, expected, "{name} {own}");
         }
     }
 }

@@ -28,12 +28,12 @@ pub struct RepoFile {
 
 impl Section {
     /// Returns the repository in Salt's form.
-    pub fn told(&self) -> Map {
-        let mut told: Map = self.options.iter().map(|(key, value)| (key.into(), value.into())).collect();
+    pub fn to_map(&self) -> Map {
+        let mut report: Map = self.options.iter().map(|(key, value)| (key.into(), value.into())).collect();
         if !self.comments.is_empty() {
-            told.insert("comments".into(), self.comments.clone().into());
+            report.insert("comments".into(), self.comments.clone().into());
         }
-        told
+        report
     }
 
     fn set(&mut self, key: &str, value: &str) {
@@ -121,11 +121,11 @@ pub fn written(value: &Value) -> String {
 }
 
 /// Returns the repositories in the files of several directories, with the file of each.
-pub fn all(folders: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
+pub fn all(directories: &[PathBuf]) -> Result<IndexMap<String, (PathBuf, Section)>, FileError> {
     let mut found = IndexMap::new();
-    for folder in folders {
+    for directory in directories {
         let mut paths: Vec<PathBuf> =
-            std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+            std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|ending| ending == "repo"));
         paths.sort();
         for path in paths {
@@ -182,8 +182,8 @@ mod tests {
         name=Other
         ");
         assert_eq!(RepoFile::parse(&file.show()), file);
-        let told: Vec<(String, String)> =
-            file.sections["case"].told().iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+        let report: Vec<(String, String)> =
+            file.sections["case"].to_map().iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
         let expected = [
             ("name", "Case"),
             ("baseurl", "http://a/$releasever\nhttp://b"),
@@ -191,7 +191,7 @@ mod tests {
             ("gpgkey", ""),
             ("comments", "['why it is there']"),
         ];
-        assert_eq!(told, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        assert_eq!(report, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     }
 
     #[test]

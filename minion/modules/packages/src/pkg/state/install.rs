@@ -84,7 +84,7 @@ fn newest_said(
 ) -> Result<Vec<Desired>, CallError> {
     let names: Vec<String> = wanted.iter().filter(|one| is_latest(one)).map(|(package, _)| package.clone()).collect();
     let newest = newer(&context.call, packages, &names, options)?;
-    let said = |one: &Desired| {
+    let described = |one: &Desired| {
         if !is_latest(one) {
             return one.clone();
         }
@@ -93,7 +93,7 @@ fn newest_said(
         let version = newest.get(&one.0).map(String::as_str).or(have);
         (one.0.clone(), version.map(str::to_owned))
     };
-    Ok(wanted.iter().map(said).collect())
+    Ok(wanted.iter().map(described).collect())
 }
 
 /// Formats a package with its requested version.
@@ -303,14 +303,14 @@ impl Held {
         let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };
         let (Some(hold), Some(locks)) = (how.hold, packages.locks()) else { return Ok(held) };
         let names: Vec<Desired> = wanted.iter().map(|(name, _)| (name.clone(), None)).collect();
-        let told = match locks.set(&context.call, &names, hold, &how.options) {
-            Ok(told) => told,
+        let report = match locks.set(&context.call, &names, hold, &how.options) {
+            Ok(report) => report,
             Err(CallError::Execution(message)) => {
                 return Ok(Held { result: Some(false), failed: vec![message], ..held });
             }
             Err(error) => return Err(error),
         };
-        for (package, one) in told {
+        for (package, one) in report {
             let comment = one.get("comment").map(ToString::to_string);
             let change = one.get("changes").and_then(Value::as_map).filter(|change| !change.is_empty());
             let is_good = one.get("result").is_some_and(Value::is_truthy);

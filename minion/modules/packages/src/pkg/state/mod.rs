@@ -17,7 +17,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 
-use crate::pkg::{Desired, Options, Packages, packages, wanted};
+use crate::pkg::{Desired, Options, Packages, packages, requested};
 use holds::{hold, unhold};
 
 /// State functions of `pkg`.
@@ -46,16 +46,16 @@ pub fn installed(
         if pkgs.is_truthy() {
             return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
         }
-        return told(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
+        return report(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
     }
-    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
+    let wanted = normal(context, packages, requested(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
     let how = install::How {
         refresh,
         hold: kwargs.get("hold").map(Value::is_truthy),
         allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
         options: Options::read(&kwargs),
     };
-    told(&name, install::install(context, packages, &name, &wanted, &how))
+    report(&name, install::install(context, packages, &name, &wanted, &how))
 }
 
 /// Ensure that a package, or several with `pkgs`, are installed in their newest version.
@@ -71,9 +71,9 @@ pub fn latest(
         return Ok(StateReturn::ok(&name, "No packages to install provided").into());
     }
     let packages = packages(&context.call)?;
-    let wanted = normal(context, packages, wanted(Some(&name), &pkgs, None)?, &kwargs);
+    let wanted = normal(context, packages, requested(Some(&name), &pkgs, None)?, &kwargs);
     let names = upgrade::Names { all: wanted.into_iter().map(|(name, _)| name).collect(), is_list: pkgs.is_truthy() };
-    told(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
+    report(&name, upgrade::newest(context, packages, &name, &names, refresh, &Options::read(&kwargs)))
 }
 
 /// Ensure that all packages, or those in `pkgs`, have their newest available version.
@@ -87,7 +87,7 @@ pub fn uptodate(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let packages = packages(&context.call)?;
-    told(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
+    report(&name, upgrade::all(context, packages, &name, &pkgs, (refresh, dist_upgrade), &Options::read(&kwargs)))
 }
 
 /// The arguments of `pkg.removed` and `pkg.purged`.
@@ -107,9 +107,9 @@ pub struct RemoveArgs {
 impl RemoveArgs {
     fn remove(self, context: &StateContext, name: &str, purge: bool) -> CallResult {
         let packages = packages(&context.call)?;
-        let wanted = wanted(Some(name), &self.pkgs, given(&self.version).as_deref())?;
+        let wanted = requested(Some(name), &self.pkgs, given(&self.version).as_deref())?;
         let wanted = normal(context, packages, wanted, &self.kwargs);
-        told(name, remove::without(context, packages, name, &wanted, purge, &Options::read(&self.kwargs)))
+        report(name, remove::without(context, packages, name, &wanted, purge, &Options::read(&self.kwargs)))
     }
 }
 
@@ -140,7 +140,7 @@ pub fn held(
         return Ok(StateReturn::ok(&name, "No packages to be held provided").into());
     }
     let packages = packages(&context.call)?;
-    told(&name, hold(context, packages, &name, &wanted(Some(&name), &pkgs, given(&version).as_deref())?, replace))
+    report(&name, hold(context, packages, &name, &requested(Some(&name), &pkgs, given(&version).as_deref())?, replace))
 }
 
 /// Ensure that a package, or several with `pkgs`, are not held; with `all`, release every package.
@@ -155,8 +155,8 @@ pub fn unheld(
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) && !all {
         return Ok(StateReturn::ok(&name, "No packages to be unheld provided").into());
     }
-    let (packages, wanted) = (packages(&context.call)?, wanted(Some(&name), &pkgs, None)?);
-    told(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
+    let (packages, wanted) = (packages(&context.call)?, requested(Some(&name), &pkgs, None)?);
+    report(&name, unhold(context, packages, &name, |held| all || wanted.iter().any(|(package, _)| package == held)))
 }
 
 /// Run the state again when a watched state has changes.
@@ -206,7 +206,7 @@ fn named(chunk: &Chunk) -> Vec<Value> {
 }
 
 /// Converts an error of running a program to a failed state.
-fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
     match done {
         Ok(done) => Ok(done.into()),
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),

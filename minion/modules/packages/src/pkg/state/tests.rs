@@ -140,7 +140,7 @@ impl Locks for Fake {
 
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, _options: &Options) -> Result<Map, CallError> {
         let mut held = self.held.lock();
-        let mut told = Map::new();
+        let mut report = Map::new();
         for (name, _) in wanted {
             let one = if held.contains(name) == hold {
                 HoldResult::nothing(format!("{name} stays"))
@@ -154,13 +154,13 @@ impl Locks for Fake {
                 let (old, new) = if hold { ("install", "hold") } else { ("hold", "install") };
                 HoldResult::done(format!("{name} changes"), map! {"old" => old, "new" => new})
             };
-            told.insert(name.into(), Value::Map(one.of(name)));
+            report.insert(name.into(), Value::Map(one.of(name)));
         }
-        Ok(told)
+        Ok(report)
     }
 }
 
-fn tell(done: Result<StateReturn, CallError>) -> String {
+fn report(done: Result<StateReturn, CallError>) -> String {
     match done {
         Ok(done) => format!("{}: {} | {}\n", Value::from(done.result), done.comment, to_json(&done.changes.into())),
         Err(error) => format!("{error}\n"),
@@ -183,11 +183,11 @@ fn story(test: bool) -> String {
         one("vim", Some("latest")),
         one("nosuch", Some("latest")),
     ] {
-        told += &tell(install::install(&context, &fake, "n", &wanted, &install::How::default()));
+        told += &report(install::install(&context, &fake, "n", &wanted, &install::How::default()));
     }
     for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
         let names = upgrade::Names { is_list: all.len() > 1, all };
-        told += &tell(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
+        told += &report(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
     }
     for (names, purge) in [
         (list(&["vim", "nosuch"]), false),
@@ -196,7 +196,7 @@ fn story(test: bool) -> String {
         (list(&["nosuch"]), true),
     ] {
         let wanted: Vec<Desired> = names.into_iter().map(|name| (name, None)).collect();
-        told += &tell(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
+        told += &report(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
     }
     told + &format!("refreshed {} times", fake.refreshed.lock())
 }
@@ -310,7 +310,7 @@ fn requested_versions_and_holds_are_applied() {
     ] {
         let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
         let wanted: Vec<Desired> = wanted.iter().map(owned).collect();
-        told += &tell(install::install(context, &fake, "n", &wanted, how));
+        told += &report(install::install(context, &fake, "n", &wanted, how));
     }
     insta::assert_snapshot!(told, @r#"
     None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
@@ -339,7 +339,7 @@ fn requested_versions_and_holds_are_applied() {
 fn pkgs_and_sources_are_exclusive() {
     let context = testing::state_context(true, &[]);
     let args = map! {"name" => "x", "pkgs" => list!["a"], "sources" => list![map! {"a" => "/a.deb"}]};
-    let args = brine_function::Args::keyword(args);
+    let args = Args::keyword(args);
     let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
     assert_eq!(done.get("comment"), Some(&"Only one of \"pkgs\" and \"sources\" is permitted.".into()));
 }
@@ -347,7 +347,7 @@ fn pkgs_and_sources_are_exclusive() {
 #[test]
 fn an_empty_list_changes_nothing() {
     let context = testing::state_context(true, &[]);
-    let args = brine_function::Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
+    let args = Args::keyword(map! {"name" => "x", "pkgs" => brine_value::list![]});
     let done = context.call.minion.states.call(&context, "pkg.installed", args).unwrap();
     assert_eq!(done.get("comment"), Some(&"No packages to install provided".into()));
 }
@@ -355,12 +355,12 @@ fn an_empty_list_changes_nothing() {
 #[test]
 fn uptodate_upgrades_all_packages() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
-    let mut told = tell(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    told += &tell(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
-    told += &tell(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
+    let mut told = report(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &report(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
+    told += &report(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
     fake.installed.lock().insert("bash".into(), "5.1".into());
-    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    told += &tell(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    told += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
     insta::assert_snapshot!(told, @r#"
     None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
     True: System is already up-to-date | {}
@@ -373,10 +373,10 @@ fn uptodate_upgrades_all_packages() {
 #[test]
 fn packages_are_installed_from_files() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
-        std::fs::write(folder.path().join(name), text).unwrap();
-        folder.path().join(name).display().to_string()
+        std::fs::write(directory.path().join(name), text).unwrap();
+        directory.path().join(name).display().to_string()
     };
     let (one, other, none) = (file("one.deb", "one 1.0"), file("other.deb", "other 2.0"), file("none.deb", "text"));
     let mut told = String::new();
@@ -392,7 +392,7 @@ fn packages_are_installed_from_files() {
         (&run, list!["one"]),
     ] {
         let done = sources::install(context, &fake, "n", &sources, &Options::default());
-        told += &tell(done).replace(&folder.path().display().to_string(), "/folder");
+        told += &report(done).replace(&directory.path().display().to_string(), "/folder");
     }
     insta::assert_snapshot!(told, @r#"
     None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}

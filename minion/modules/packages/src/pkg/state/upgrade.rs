@@ -5,7 +5,7 @@ use brine_function::CallError;
 use brine_value::{Map, Value, map};
 
 use super::{encountered, has_version, refresh};
-use crate::pkg::{Desired, Operation, Options, Packages, full_trouble, install, newer, trouble, upgrade, wanted};
+use crate::pkg::{Desired, Operation, Options, Packages, full_trouble, install, newer, requested, trouble, upgrade};
 
 /// Packages to upgrade.
 pub(super) struct Names {
@@ -63,10 +63,10 @@ pub(super) fn newest(
     if context.test {
         let mut comment = format!("The following packages would be installed/upgraded: {}", targets.join(", "));
         if !untouched.is_empty() {
-            let told: Vec<String> =
+            let report: Vec<String> =
                 untouched.iter().map(|package| format!("{package} ({})", version(package))).collect();
-            comment += &several(&told).map_or_else(
-                || format!("\n{} packages are already up-to-date", told.len()),
+            comment += &several(&report).map_or_else(
+                || format!("\n{} packages are already up-to-date", report.len()),
                 |list| format!("\nThe following packages are already up-to-date: {list}"),
             );
         }
@@ -120,7 +120,7 @@ pub(super) fn all(
     let before = packages.installed(&context.call, options)?;
     let names: Option<Vec<String>> = match pkgs {
         Value::Nil => None,
-        pkgs => Some(wanted(None, pkgs, None)?.into_iter().map(|(name, _)| name).collect()),
+        pkgs => Some(requested(None, pkgs, None)?.into_iter().map(|(name, _)| name).collect()),
     };
     let mut newer = packages.upgrades(&context.call, true, options)?;
     newer.retain(|package, _| names.as_ref().is_none_or(|names| names.contains(package)));

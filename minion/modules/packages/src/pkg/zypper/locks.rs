@@ -44,12 +44,12 @@ impl Locks for Zypper {
         Ok(read(&text.unwrap_or_default()))
     }
 
-    fn told(&self, context: &Context, full: bool, options: &Options) -> Result<Vec<String>, CallError> {
+    fn list_holds(&self, context: &Context, full: bool, options: &Options) -> Result<Vec<String>, CallError> {
         let (held, listed) = (self.held(context, options)?, self.list(context, options)?);
-        let mut told = Vec::new();
+        let mut report = Vec::new();
         for (name, _) in held {
             for installed in listed.get(&name).into_iter().flatten() {
-                told.push(match (&installed.details, full) {
+                report.push(match (&installed.details, full) {
                     (Some(details), true) => {
                         let epoch = details.epoch.as_deref().unwrap_or("0");
                         let bare = installed.version.split_once(':').map_or(&*installed.version, |(_, rest)| rest);
@@ -59,8 +59,8 @@ impl Locks for Zypper {
                 });
             }
         }
-        told.dedup();
-        Ok(told)
+        report.dedup();
+        Ok(report)
     }
 
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {

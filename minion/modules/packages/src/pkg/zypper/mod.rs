@@ -59,7 +59,7 @@ impl Call {
     }
 
     fn complaint(self, output: &Output) -> String {
-        let said = if self.xml {
+        let answer = if self.xml {
             let found = elements(&output.stdout);
             let errors = named(&found, "message").filter(|message| message.attribute("type") == "error");
             let errors: Vec<&str> = errors.map(|message| message.text.as_str()).collect();
@@ -67,7 +67,7 @@ impl Call {
         } else {
             format!("{}{}", output.stderr.trim(), output.stdout.trim())
         };
-        if said.is_empty() { "Check Zypper's logs.".into() } else { said }
+        if answer.is_empty() { "Check Zypper's logs.".into() } else { answer }
     }
 
     fn output(self, context: &Context, options: &Options, words: &[String]) -> Result<Output, CallError> {
@@ -152,8 +152,8 @@ impl Zypper {
         command.extend((options.recommends == Some(false)).then(|| "--no-recommends".to_owned()));
         command.extend(options.reinstall.then(|| "--force".to_owned()));
         for batch in targets.chunks(BATCH) {
-            let said = Call::default().run(context, options, &[&command, batch].concat())?;
-            let older = downgrades(&said);
+            let answer = Call::default().run(context, options, &[&command, batch].concat())?;
+            let older = downgrades(&answer);
             if !older.is_empty() {
                 let force = words(&["--force"]);
                 Call::default().run(context, options, &[&command, &force, &older[..]].concat())?;
@@ -285,8 +285,8 @@ impl Packages for Zypper {
         for repo in &options.repos {
             command.push(argument(repo)?);
         }
-        let said = Call { refreshable: true, ..Call::default() }.run(context, options, &command)?;
-        Ok(refreshed(&said).into())
+        let answer = Call { refreshable: true, ..Call::default() }.run(context, options, &command)?;
+        Ok(refreshed(&answer).into())
     }
 
     fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {

@@ -21,16 +21,16 @@ fn sections(args: &Map) -> Result<IndexMap<String, (PathBuf, Section)>, CallErro
 }
 
 /// Returns a repository in Salt's form: 0 and 1 are booleans, and `NONE` is null.
-fn told(alias: &str, section: &Section) -> Map {
+fn to_map(alias: &str, section: &Section) -> Map {
     let value = |text: &str| match text {
         "0" => false.into(),
         "1" => true.into(),
         "NONE" => Value::Nil,
         text => Value::from(text),
     };
-    let mut told: Map = section.options.iter().map(|(key, text)| (key.into(), value(text))).collect();
-    told.insert("alias".into(), alias.into());
-    told
+    let mut report: Map = section.options.iter().map(|(key, text)| (key.into(), value(text))).collect();
+    report.insert("alias".into(), alias.into());
+    report
 }
 
 fn failed(text: String) -> CallError {
@@ -92,11 +92,11 @@ fn changes(args: &Map) -> Vec<String> {
 impl Repositories for Zypper {
     fn all(&self, _context: &Context, args: &Map) -> Result<Map, CallError> {
         let found = sections(args)?;
-        Ok(found.iter().map(|(alias, (_, section))| (alias.into(), told(alias, section).into())).collect())
+        Ok(found.iter().map(|(alias, (_, section))| (alias.into(), to_map(alias, section).into())).collect())
     }
 
     fn one(&self, _context: &Context, repo: &str, args: &Map) -> Result<Map, CallError> {
-        Ok(sections(args)?.get(repo).map(|(_, section)| told(repo, section)).unwrap_or_default())
+        Ok(sections(args)?.get(repo).map(|(_, section)| to_map(repo, section)).unwrap_or_default())
     }
 
     fn delete(&self, context: &Context, repo: &str, args: &Map) -> Result<Value, CallError> {
@@ -105,8 +105,8 @@ impl Repositories for Zypper {
             return Err(missing());
         }
         let command = words(&["rr", "--loose-auth", "--loose-query", &argument(repo)?]);
-        let said = Call { xml: true, ..Call::default() }.run(context, &Options::read(args), &command)?;
-        let found = elements(&said);
+        let answer = Call { xml: true, ..Call::default() }.run(context, &Options::read(args), &command)?;
+        let found = elements(&answer);
         let is_done = named(&found, "progress").next().is_some();
         let message = named(&found, "message").next().filter(|_| is_done).ok_or_else(missing)?;
         Ok(map! {repo => true, "message" => message.text.trim()}.into())
@@ -139,11 +139,11 @@ impl Repositories for Zypper {
             // The key is imported when the repository is refreshed.
             self.refresh(context, &Options { repos: vec![repo.to_owned()], ..options })?;
         }
-        let mut told = self.one(context, repo, &args)?;
+        let mut report = self.one(context, repo, &args)?;
         if !is_added && changes.is_empty() && !args.get("gpgautoimport").is_some_and(is_true) {
-            told.insert("comment".into(), "Specified arguments did not result in modification of repo".into());
+            report.insert("comment".into(), "Specified arguments did not result in modification of repo".into());
         }
-        Ok(told.into())
+        Ok(report.into())
     }
 
     fn named(&self, name: &str, args: &mut Map) -> String {

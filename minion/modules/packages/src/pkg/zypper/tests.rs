@@ -16,13 +16,13 @@ fn grains() -> Map {
 fn story(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), Arc::clone(&scripted));
-    let told = match context.call(function, Args::keyword(args)) {
+    let report = match context.call(function, Args::keyword(args)) {
         Ok(value) => to_json(&value),
         Err(error) => error.to_string(),
     };
     let ran = scripted.ran();
     let ran: Vec<&str> = ran.lines().filter_map(|line| line.strip_prefix("zypper --non-interactive ")).collect();
-    format!("{}\n{told}", ran.join("\n"))
+    format!("{}\n{report}", ran.join("\n"))
 }
 
 const TWO: &str = "
@@ -71,12 +71,12 @@ fn installed_packages_and_upgrades_are_listed() {
         let args = Args { positional: names.iter().map(|name| Value::from(*name)).collect(), keyword: kwargs };
         to_json(&context.call(function, args).unwrap())
     };
-    let told = [
+    let report = [
         call("pkg.list_pkgs", &[], Map::new()),
         call("pkg.latest_version", &["brine-one", "brine-two", "nosuch"], map! {"refresh" => false}),
         call("pkg.list_upgrades", &[], Map::new()),
     ];
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(report.join("\n"));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn packages_are_installed_in_given_versions() {
         $ zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name brine-one=1.1-1
     ";
     let one = |version: &str| map! {"name" => "brine-one", "version" => version};
-    let told = [
+    let report = [
         story(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-one" => "1.1-1"}, "brine-new"]}),
         story(&script, "pkg.install", one("0.9-1")),
         story(&script, "pkg.install", map! {"name" => "nosuch"}),
@@ -113,7 +113,7 @@ fn packages_are_installed_in_given_versions() {
         ),
         story(&script, "pkg.install", one(">1.0-1")),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
@@ -133,12 +133,12 @@ fn repositories_are_refreshed() {
         ! Repository 'case' is invalid.
         = 4
     ";
-    let told = [
+    let report = [
         story(script, "pkg.refresh_db", Map::new()),
         story(script, "pkg.refresh_db", map! {"force" => false}),
         story(script, "pkg.refresh_db", map! {"gpgautoimport" => true, "repos" => "case"}),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
@@ -157,25 +157,25 @@ fn packages_are_held() {
         | 1 lock has been successfully removed."
     );
     let call = |function: &str, pkgs: Value| {
-        let told = story(&script, function, map! {"pkgs" => pkgs, "root" => root.as_str()});
-        told.replace(&root, "ROOT")
+        let report = story(&script, function, map! {"pkgs" => pkgs, "root" => root.as_str()});
+        report.replace(&root, "ROOT")
     };
-    let told = [
+    let report = [
         call("pkg.hold", list!["brine-one", "brine-two"]),
         call("pkg.unhold", list!["brine-one", "brine-two"]),
         call("pkg.unhold", list![map! {"brine-two" => "9"}]),
         call("pkg.list_holds", Value::Nil),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }
 
 #[test]
 fn repositories_are_added_and_removed() {
     let root = tempfile::tempdir().unwrap();
-    let folder = root.path().join("etc/zypp/repos.d");
-    std::fs::create_dir_all(&folder).unwrap();
+    let directory = root.path().join("etc/zypp/repos.d");
+    std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(
-        folder.join("case.repo"),
+        directory.join("case.repo"),
         "[case]\nname=Case\nenabled=1\nautorefresh=0\nbaseurl=http://a/b\ngpgcheck=0\n",
     )
     .unwrap();
@@ -198,7 +198,7 @@ fn repositories_are_added_and_removed() {
         args.extend(map! {"repo" => repo, "root" => root.as_str()});
         story(&script, function, args).replace(&root, "ROOT")
     };
-    let told = [
+    let report = [
         call("pkg.get_repo", "case", Map::new()),
         call("pkg.mod_repo", "case", map! {"enabled" => false, "refresh" => true, "priority" => 90, "name" => "Other"}),
         call("pkg.mod_repo", "case", Map::new()),
@@ -209,5 +209,5 @@ fn repositories_are_added_and_removed() {
         call("pkg.del_repo", "nosuch", Map::new()),
         call("pkg.del_repo", "case", Map::new()),
     ];
-    insta::assert_snapshot!(told.join("\n\n"));
+    insta::assert_snapshot!(report.join("\n\n"));
 }

@@ -167,7 +167,7 @@ impl Job {
         args: Args,
     ) -> Result<Result<Vec<Answer>, String>, CallError> {
         let master = master_of(&context.call, &format!("salt.{kind}"))?;
-        let told = map! {
+        let report = map! {
             "arg" => args.positional.clone(),
             "kwarg" => args.keyword.clone(),
             "ret" => &self.returners.ret,
@@ -175,7 +175,7 @@ impl Job {
             "tgt_type" => &self.tgt_type,
             "expect_minions" => self.expect_minions,
         };
-        master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => told});
+        master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => report});
         let options = [("ret_config", self.returners.ret_config), ("ret_kwargs", self.returners.ret_kwargs)];
         let kwargs = options.into_iter().filter(|(_, value)| !value.is_nil());
         let request = PublishRequest {
@@ -276,13 +276,13 @@ fn on_master(
     let arg = kwargs.shift_remove("arg").unwrap_or_default();
     let kwarg = kwargs.shift_remove("kwarg").and_then(|kwarg| kwarg.as_map().cloned());
     let args = arguments(arg, kwarg, kwargs);
-    let mut told = map! {"type" => &word, "name" => &name};
+    let mut report = map! {"type" => &word, "name" => &name};
     if word == "wheel" {
-        told.insert("args".into(), args.keyword.clone().into());
+        report.insert("args".into(), args.keyword.clone().into());
     } else {
-        told.extend(map! {"args" => args.positional.clone(), "kwargs" => args.keyword.clone()});
+        report.extend(map! {"args" => args.positional.clone(), "kwargs" => args.keyword.clone()});
     }
-    master.tell("args", told);
+    master.tell("args", report);
     let Called { jid, value, success } = call(master, &name, args);
     let success = success && value.as_map().is_none_or(|value| !value.contains_key("Error"));
     let verb = if success { "executed" } else { "failed" };

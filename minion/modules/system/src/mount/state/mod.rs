@@ -222,49 +222,49 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
     let name = &args.name;
     let config = &args.config;
     _ = args.fs_mount;
-    let place = without_slash(&args.fs_file);
+    let index = without_slash(&args.fs_file);
     let Some(device) = called(name, args.mount_by.as_deref()) else {
         let by = args.mount_by.unwrap_or_default();
         return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
     };
-    let entry = Entry::new(place, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
+    let entry = Entry::new(index, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
     let done =
         fstab::set(config, &entry, &How { match_on: args.match_on, not_change: args.not_change, test: context.test })?;
     if context.test {
         let comment = match done {
             Outcome::Present => {
-                return Ok(StateReturn::ok(name, format!("{place} entry is already in {config}.")).into());
+                return Ok(StateReturn::ok(name, format!("{index} entry is already in {config}.")).into());
             }
             Outcome::New if args.mount => {
-                format!("{place} entry will be written in {config}.\nWill mount {name} on {place}")
+                format!("{index} entry will be written in {config}.\nWill mount {name} on {index}")
             }
-            Outcome::New => format!("{place} entry will be written in {config}."),
-            Outcome::Changed => format!("{place} entry will be updated in {config}."),
+            Outcome::New => format!("{index} entry will be written in {config}."),
+            Outcome::Changed => format!("{index} entry will be updated in {config}."),
         };
         return Ok(StateReturn::would(name, comment).into());
     }
     let changes = map! {"persist" => done.as_str()};
-    let told = match done {
-        Outcome::Present => StateReturn::ok(name, format!("{place} entry was already in {config}.")),
-        Outcome::Changed => StateReturn::ok(name, format!("{place} entry updated in {config}.")).with_changes(changes),
+    let report = match done {
+        Outcome::Present => StateReturn::ok(name, format!("{index} entry was already in {config}.")),
+        Outcome::Changed => StateReturn::ok(name, format!("{index} entry updated in {config}.")).with_changes(changes),
         Outcome::New if !args.mount => {
-            StateReturn::ok(name, format!("{place} entry added in {config}.")).with_changes(changes)
+            StateReturn::ok(name, format!("{index} entry added in {config}.")).with_changes(changes)
         }
         Outcome::New => {
-            let said = context.call.call("mount.mount", Args::positional([place.into()]))?;
+            let said = context.call.call("mount.mount", Args::positional([index.into()]))?;
             let result = said.as_str().is_none();
             let mounted = match said.as_str() {
-                None => format!("Mounted {name} on {place}"),
+                None => format!("Mounted {name} on {index}"),
                 Some(complaint) => {
                     let why = complaint.split_once(':').map_or(complaint, |(_, why)| why);
                     format!("Error while mounting {why}")
                 }
             };
-            let comment = format!("{place} entry added in {config}.\n{mounted}");
+            let comment = format!("{index} entry added in {config}.\n{mounted}");
             StateReturn { result: Some(result), changes, ..StateReturn::ok(name, comment) }
         }
     };
-    Ok(told.into())
+    Ok(report.into())
 }
 
 /// Ensure that `/etc/fstab` has no entry of a mount point and device.

@@ -78,7 +78,7 @@ struct Work<'w> {
     wanted: Desired,
     active: IndexMap<String, Mount>,
     /// The mount point with links resolved, in the system's notation.
-    place: PathBuf,
+    path: PathBuf,
     key: String,
     /// The device with names and links resolved.
     device: String,
@@ -98,12 +98,12 @@ pub(super) fn state(context: &StateContext, mut wanted: Desired) -> Result<State
     if wanted.name != "/" {
         wanted.name.truncate(wanted.name.trim_end_matches('/').len());
     }
-    let place = std::fs::canonicalize(&wanted.name).unwrap_or_else(|_| PathBuf::from(&wanted.name));
-    let key = place.display().to_string().replace(' ', "\\040");
+    let path = std::fs::canonicalize(&wanted.name).unwrap_or_else(|_| PathBuf::from(&wanted.name));
+    let key = path.display().to_string().replace(' ', "\\040");
     let active = active::read(&context.call)?;
     let (changes, comment) = (Map::new(), String::new());
     let mut work =
-        Work { context, wanted, active, place, key, device: String::new(), changes, comment, remember: false };
+        Work { context, wanted, active, path, key, device: String::new(), changes, comment, remember: false };
     let done = work.done()?;
     Ok(StateReturn { name: shown, ..done })
 }
@@ -130,17 +130,17 @@ impl Work<'_> {
                 Err(ended) => return Ok(ended),
             }
         }
-        if self.wanted.persist { self.persisted(result) } else { Ok(self.told(result)) }
+        if self.wanted.persist { self.persisted(result) } else { Ok(self.report(result)) }
     }
 
-    fn told(&mut self, result: Option<bool>) -> StateReturn {
+    fn report(&mut self, result: Option<bool>) -> StateReturn {
         let (changes, comment) = (std::mem::take(&mut self.changes), std::mem::take(&mut self.comment));
         StateReturn { result, changes, ..StateReturn::ok("", comment) }
     }
 
     fn failed(&mut self, comment: impl Into<String>) -> StateReturn {
         self.comment = comment.into();
-        self.told(Some(false))
+        self.report(Some(false))
     }
 
     fn call(&self, function: &str, args: Map) -> Result<Value, CallError> {
@@ -182,9 +182,13 @@ impl Work<'_> {
         let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
         let on_device = own.starts_with('/');
         let ancestors = Path::new(&self.wanted.device).ancestors().map(|path| path.display().to_string());
-        let mut folders = ancestors.map(|path| path.replace(' ', "\\040"));
-        let found = if on_device { folders.find(|folder| self.active.contains_key(folder)) } else { folders.next() };
-        let below = found.and_then(|folder| self.active.get(&folder)).cloned();
+        let mut directories = ancestors.map(|path| path.replace(' ', "\\040"));
+        let found = if on_device {
+            directories.find(|directory| self.active.contains_key(directory))
+        } else {
+            directories.next()
+        };
+        let below = found.and_then(|directory| self.active.get(&directory)).cloned();
         if let Some(below) = &below {
             if self.wanted.bind_copy {
                 self.wanted.opts.extend(below.opts.iter().chain(&below.superopts).cloned());
@@ -208,7 +212,7 @@ impl Work<'_> {
         {
             return Ok(Some(ended));
         }
-        let cache = self.call("mount.read_mount_cache", map! {"name" => self.place.display().to_string()})?;
+        let cache = self.call("mount.read_mount_cache", map! {"name" => self.path.display().to_string()})?;
         let Some(before) = cache.get("opts").map(crate::mount::options) else {
             self.remember = true;
             return Ok(None);
@@ -220,35 +224,35 @@ impl Work<'_> {
     fn mount_again(&mut self, options: &str, gap: &str) -> Result<Option<StateReturn>, CallError> {
         if self.context.test {
             self.comment = format!("Remount would be forced because options ({options}){gap}changed");
-            return Ok(Some(self.told(None)));
+            return Ok(Some(self.report(None)));
         }
         let fstype = self.wanted.fstype.as_str();
-        let place = self.place.display().to_string();
+        let path = self.path.display().to_string();
         let how = map! {
-            "name" => &place,
+            "name" => &path,
             "device" => &self.wanted.device,
             "mkmnt" => self.wanted.mkmnt,
             "fstype" => fstype,
             "opts" => self.wanted.opts.clone(),
         };
         let said = if ["nfs", "cvfs"].contains(&fstype) || fstype.starts_with("fuse") {
-            let mut told = format!("Forced unmount and mount because options ({options}) changed");
-            let mut unmounted = self.call("mount.umount", map! {"name" => &place})?;
+            let mut message = format!("Forced unmount and mount because options ({options}) changed");
+            let mut unmounted = self.call("mount.umount", map! {"name" => &path})?;
             if unmounted != true.into() {
-                told = format!(
+                message = format!(
                     "Forced a lazy unmount and mount because the previous unmount failed and because the options \
                      ({options}) changed"
                 );
-                unmounted = self.call("mount.umount", map! {"name" => &place, "lazy" => true})?;
+                unmounted = self.call("mount.umount", map! {"name" => &path, "lazy" => true})?;
             }
-            self.changes.insert("umount".into(), told.into());
+            self.changes.insert("umount".into(), message.into());
             if unmounted != true.into() {
-                return Ok(Some(self.failed(format!("Unable to unmount {place}: {unmounted}."))));
+                return Ok(Some(self.failed(format!("Unable to unmount {path}: {unmounted}."))));
             }
             self.call("mount.mount", how)?
         } else {
-            let told = format!("Forced remount because options ({options}) changed");
-            self.changes.insert("umount".into(), told.into());
+            let message = format!("Forced remount because options ({options}) changed");
+            self.changes.insert("umount".into(), message.into());
             self.call("mount.remount", how)?
         };
         self.remember = true;
@@ -283,13 +287,13 @@ impl Work<'_> {
             return Ok(Ok(None));
         }
         let real = if self.device == *wanted { String::new() } else { format!(" ({})", self.device) };
-        let told = format!(
+        let message = format!(
             "Forced unmount because devices don't match. Wanted: {wanted}{real}, current: {}",
             devices.join(", ")
         );
-        self.changes.insert("umount".into(), told.into());
+        self.changes.insert("umount".into(), message.into());
         let user = self.wanted.user.as_deref();
-        self.call("mount.umount", map! {"name" => self.place.display().to_string(), "user" => user})?;
+        self.call("mount.umount", map! {"name" => self.path.display().to_string(), "user" => user})?;
         self.active = active::read(&self.context.call)?;
         if self.active.contains_key(&self.key) {
             return Ok(Err(self.failed("Unable to unmount")));
@@ -322,7 +326,7 @@ impl Work<'_> {
                 (false, true) => format!("{name} would be created and mounted"),
                 (false, false) => format!("{name} does not exist and would not be created"),
             };
-            return Ok(Err(self.told(None)));
+            return Ok(Err(self.report(None)));
         }
         if !exists && !mkmnt {
             return Ok(Err(self.failed("Mount directory is not present")));
@@ -366,11 +370,11 @@ impl Work<'_> {
                 (_, false) => format!("The {name} fstab entry must be updated."),
             };
             self.comment = format!("{}. {needs}", self.comment);
-            return Ok(self.told(None));
+            return Ok(self.report(None));
         }
         if self.remember && !self.context.test {
             let how = map! {
-                "real_name" => self.place.display().to_string(),
+                "real_name" => self.path.display().to_string(),
                 "device" => &self.wanted.device,
                 "mkmnt" => self.wanted.mkmnt,
                 "fstype" => &self.wanted.fstype,
@@ -381,7 +385,7 @@ impl Work<'_> {
         let (comment, change) = super::in_fstab(done);
         self.comment.push_str(comment);
         self.changes.extend(change.map(|change| ("persist".into(), change.into())));
-        Ok(self.told(result))
+        Ok(self.report(result))
     }
 }
 

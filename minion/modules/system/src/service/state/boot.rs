@@ -15,13 +15,13 @@ pub(super) struct Toggled {
 }
 
 /// Applies the outcome to a result.
-pub(super) fn apply(mut told: StateReturn, toggled: Toggled) -> StateReturn {
-    told.result = toggled.result;
-    told.comment = toggled.comment;
+pub(super) fn apply(mut state: StateReturn, toggled: Toggled) -> StateReturn {
+    state.result = toggled.result;
+    state.comment = toggled.comment;
     if let Some(changes) = toggled.changes {
-        told.changes = changes;
+        state.changes = changes;
     }
-    told
+    state
 }
 
 /// Enables or disables a service. `runs` is whether it was started or stopped before; `result` is the outcome of
@@ -35,9 +35,9 @@ pub(super) fn toggle(
     result: bool,
     how: How,
 ) -> Result<Toggled, CallError> {
-    let told = |result, comment, changes| Toggled { result, comment, changes };
+    let report = |result, comment, changes| Toggled { result, comment, changes };
     if !services.is_available(name)? {
-        return Ok(told(Some(!enable), format!("The named service {name} is not available"), None));
+        return Ok(report(Some(!enable), format!("The named service {name} is not available"), None));
     }
     let word = if enable { "enabled" } else { "disabled" };
     let now = match runs {
@@ -47,10 +47,10 @@ pub(super) fn toggle(
     };
     if services.is_enabled(name)? == enable {
         let comment = format!("Service {name} is already {word}, and {now}");
-        return Ok(told(Some(result), comment, runs.is_none().then(Map::new)));
+        return Ok(report(Some(result), comment, runs.is_none().then(Map::new)));
     }
     if context.test {
-        return Ok(told(None, format!("Service {name} set to be {word}"), None));
+        return Ok(report(None, format!("Service {name} set to be {word}"), None));
     }
     let (acted, problem) = match services.act(if enable { "enable" } else { "disable" }, name, how) {
         Ok(acted) => (acted, None),
@@ -63,7 +63,7 @@ pub(super) fn toggle(
         } else {
             Map::new()
         };
-        return Ok(told(Some(result), format!("Service {name} has been {word}, and {now}"), Some(changes)));
+        return Ok(report(Some(result), format!("Service {name} has been {word}, and {now}"), Some(changes)));
     }
     let boot = if enable { "to start at boot" } else { "to not start at boot" };
     let state = match runs {
@@ -76,7 +76,7 @@ pub(super) fn toggle(
     if let Some(problem) = problem.filter(|problem| !problem.is_empty()) {
         comment = format!("{comment}. Additional information follows:\n\n{problem}");
     }
-    Ok(told(Some(false), comment, None))
+    Ok(report(Some(false), comment, None))
 }
 
 /// Ensures that a service is enabled or disabled.

@@ -37,7 +37,10 @@ impl ControlArgs {
     fn control(self, context: &StateContext, name: &str, runs: bool) -> CallResult {
         let how = how(&self.kwargs);
         let wanted = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
-        told(name, asked(name, &self.kwargs).map_or_else(|| be(&Host::new(context), context, name, &wanted), Ok))
+        report(
+            name,
+            invalid_arguments(name, &self.kwargs).map_or_else(|| be(&Host::new(context), context, name, &wanted), Ok),
+        )
     }
 }
 
@@ -56,25 +59,25 @@ pub fn dead(context: &StateContext, name: String, #[args] args: ControlArgs) -> 
 /// Ensure that a service is enabled at boot.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    told(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
+    report(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
 }
 
 /// Ensure that a service is disabled at boot.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    told(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
+    report(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
 }
 
 /// Ensure that a service is masked, permanently or with `runtime` until the next boot.
 #[function]
 pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
-    told(&name, masks::state(&Host::new(context), context, &name, true, runtime))
+    report(&name, masks::state(&Host::new(context), context, &name, true, runtime))
 }
 
 /// Ensure that a service is not masked.
 #[function]
 pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
-    told(&name, masks::state(&Host::new(context), context, &name, false, runtime))
+    report(&name, masks::state(&Host::new(context), context, &name, false, runtime))
 }
 
 /// Restart the service when a watched state has changes, or reload its configuration with `reload`; a service that
@@ -94,7 +97,7 @@ pub fn mod_watch(
     // Only for other operating systems.
     _ = full_restart;
     let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
-    told(&name, watched(&Host::new(context), context, &name, &wanted))
+    report(&name, watched(&Host::new(context), context, &name, &wanted))
 }
 
 /// Returns the options that only systemd supports.
@@ -108,7 +111,7 @@ fn how(kwargs: &Map) -> How {
 }
 
 /// Rejects a common mistake in the arguments.
-fn asked(name: &str, kwargs: &Map) -> Option<StateReturn> {
+fn invalid_arguments(name: &str, kwargs: &Map) -> Option<StateReturn> {
     kwargs.get("enabled")?;
     let comment =
         format!("Service {name} uses non-existent option \"enabled\".  Perhaps \"enable\" option was intended?");
@@ -193,7 +196,7 @@ impl Services for Host<'_> {
     }
 }
 
-fn told(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
+fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
     match done {
         Ok(done) => Ok(done.into()),
         Err(CallError::Execution(message)) => Ok(StateReturn::failed(name, message).into()),

@@ -56,7 +56,7 @@ impl Services for Fake {
     }
 }
 
-fn wanted(runs: bool, enable: Option<bool>) -> Desired {
+fn desired(runs: bool, enable: Option<bool>) -> Desired {
     Desired { runs, enable, sig: None, delay: Value::Nil, how: How::default() }
 }
 
@@ -69,15 +69,15 @@ fn story(test: bool, obeys: bool) -> String {
     let web = || Fake { runs: Cell::new(false), enabled: Cell::new(false), masked: Cell::new(false), obeys };
     let up = || Fake { runs: Cell::new(true), ..web() };
     let states = [
-        be(&web(), &context, "nosuch", &wanted(true, None)),
-        be(&web(), &context, "nosuch", &wanted(false, None)),
-        be(&web(), &context, "web", &wanted(true, None)),
-        be(&web(), &context, "web", &wanted(true, Some(true))),
-        be(&up(), &context, "web", &wanted(true, None)),
-        be(&up(), &context, "web", &wanted(true, Some(true))),
-        be(&up(), &context, "web", &wanted(false, None)),
-        be(&up(), &context, "web", &wanted(false, Some(false))),
-        be(&web(), &context, "web", &wanted(false, None)),
+        be(&web(), &context, "nosuch", &desired(true, None)),
+        be(&web(), &context, "nosuch", &desired(false, None)),
+        be(&web(), &context, "web", &desired(true, None)),
+        be(&web(), &context, "web", &desired(true, Some(true))),
+        be(&up(), &context, "web", &desired(true, None)),
+        be(&up(), &context, "web", &desired(true, Some(true))),
+        be(&up(), &context, "web", &desired(false, None)),
+        be(&up(), &context, "web", &desired(false, Some(false))),
+        be(&web(), &context, "web", &desired(false, None)),
         boot::state(&web(), &context, "web", true, How::default()),
         boot::state(&web(), &context, "web", false, How::default()),
         boot::state(&web(), &context, "nosuch", true, How::default()),
@@ -90,11 +90,11 @@ fn story(test: bool, obeys: bool) -> String {
         masks::state(&web(), &context, "web", true, false),
         masks::state(&web(), &context, "web", false, true),
     ];
-    let told = states.into_iter().map(|done| {
+    let report = states.into_iter().map(|done| {
         let done = done.unwrap();
         format!("{}: {} | {}", Value::from(done.result), done.comment, brine_value::json::to_json(&done.changes.into()))
     });
-    told.collect::<Vec<_>>().join("\n")
+    report.collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -44,9 +44,9 @@ pub struct PresentArgs {
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let whose = Whose { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
     let done = if args.key.source.is_empty() {
-        whose.have(context, &args.name, key(&args.name, args.key.enc, args.key.comment, args.key.file.options))
+        whose.ensure(context, &args.name, key(&args.name, args.key.enc, args.key.comment, args.key.file.options))
     } else {
-        whose.have_all(context, &args.name, &args.key.source, &args.key.file.options)
+        whose.ensure_all(context, &args.name, &args.key.source, &args.key.file.options)
     };
     done.map(Into::into)
 }
@@ -64,9 +64,9 @@ pub fn absent(
 ) -> CallResult {
     let whose = Whose { user, config, hash: fingerprint_hash_type };
     let done = if source.is_empty() {
-        whose.lack(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
+        whose.ensure_not(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
     } else {
-        whose.lack_all(context, &name, &source)
+        whose.ensure_none(context, &name, &source)
     };
     done.map(Into::into)
 }
@@ -103,7 +103,7 @@ pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
         }
     }
     for line in &args.ssh_keys {
-        let one = whose.have(
+        let one = whose.ensure(
             context,
             line,
             key(line, args.key.enc.clone(), args.key.comment.clone(), args.key.file.options.clone()),
@@ -147,7 +147,7 @@ impl Whose {
         File::of(&self.user, &self.config).ok().flatten().map_or(Ok(IndexMap::default()), |file| file.keys())
     }
 
-    fn have(&self, context: &StateContext, name: &str, key: Key) -> Result<StateReturn, CallError> {
+    fn ensure(&self, context: &StateContext, name: &str, key: Key) -> Result<StateReturn, CallError> {
         let (user, shown) = (&self.user, key.key.clone());
         if context.test {
             let verb = match would_set_key(user, &self.config, &key)? {
@@ -161,10 +161,10 @@ impl Whose {
             return Ok(StateReturn::would(name, format!("Key {shown} for user {user} is set to be {verb}")));
         }
         let done = set_key(user, &self.config, key, self.hash.as_deref())?;
-        Ok(self.told(name, &shown, done))
+        Ok(self.report(name, &shown, done))
     }
 
-    fn have_all(
+    fn ensure_all(
         &self,
         context: &StateContext,
         name: &str,
@@ -193,10 +193,10 @@ impl Whose {
                 StateReturn::would(name, comment)
             });
         }
-        Ok(self.told(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
+        Ok(self.report(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
     }
 
-    fn told(&self, name: &str, key: &str, done: Outcome) -> StateReturn {
+    fn report(&self, name: &str, key: &str, done: Outcome) -> StateReturn {
         let user = &self.user;
         match done {
             Outcome::New => StateReturn::ok(name, format!("The authorized host key {key} for user {user} was added"))
@@ -218,7 +218,7 @@ impl Whose {
         }
     }
 
-    fn lack(&self, context: &StateContext, name: &str, key: &str) -> Result<StateReturn, CallError> {
+    fn ensure_not(&self, context: &StateContext, name: &str, key: &str) -> Result<StateReturn, CallError> {
         if context.test {
             return Ok(if self.keys()?.contains_key(key) {
                 StateReturn::would(name, format!("Key {key} for user {} is set for removal", self.user))
@@ -229,7 +229,7 @@ impl Whose {
         Ok(removed(name, key, remove_key(&self.user, &self.config, key)?))
     }
 
-    fn lack_all(&self, context: &StateContext, name: &str, source: &str) -> Result<StateReturn, CallError> {
+    fn ensure_none(&self, context: &StateContext, name: &str, source: &str) -> Result<StateReturn, CallError> {
         let Some(keys) = keys_of(&context.call, source, &context.saltenv)? else {
             let comment = format!("Failed to remove the ssh key. Source file {source} is missing");
             return Ok(StateReturn::failed(name, comment));

@@ -25,7 +25,7 @@ pub struct PresentArgs {
 /// it presents.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    let known = place(args.user.as_deref(), args.of_host.config).and_then(|config| {
+    let known = config_path(args.user.as_deref(), args.of_host.config).and_then(|config| {
         if context.test && args.of_host.key.is_some() && args.of_host.fingerprint.is_some() {
             return Err("Specify either \"key\" or \"fingerprint\", not both.".to_owned());
         }
@@ -78,7 +78,7 @@ pub fn absent(
     #[default] user: Option<String>,
     #[default] config: Option<String>,
 ) -> CallResult {
-    let config = match place(user.as_deref(), config) {
+    let config = match config_path(user.as_deref(), config) {
         Ok(config) => config,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),
     };
@@ -114,7 +114,7 @@ fn given(user: Option<&str>) -> Option<&str> {
 }
 
 /// Returns the path of the file, as reported.
-fn place(user: Option<&str>, config: Option<String>) -> Result<String, String> {
+fn config_path(user: Option<&str>, config: Option<String>) -> Result<String, String> {
     let usual = if given(user).is_some() { ".ssh/known_hosts" } else { "/etc/ssh/ssh_known_hosts" };
     let config = config.filter(|config| !config.is_empty()).unwrap_or_else(|| usual.into());
     if given(user).is_none() && !config.starts_with('/') {

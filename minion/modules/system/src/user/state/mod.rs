@@ -174,11 +174,11 @@ fn differing(before: &Map, now: &Map) -> Map {
 /// Creates a home directory with its parent directories.
 fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
     let home = Path::new(home);
-    let mut missing: Vec<&Path> = home.ancestors().take_while(|folder| !folder.is_dir()).collect();
-    while let Some(folder) = missing.pop() {
-        std::fs::create_dir(folder)?;
-        std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        std::os::unix::fs::chown(folder, Some(user.uid), Some(user.gid))?;
+    let mut missing: Vec<&Path> = home.ancestors().take_while(|directory| !directory.is_dir()).collect();
+    while let Some(directory) = missing.pop() {
+        std::fs::create_dir(directory)?;
+        std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        std::os::unix::fs::chown(directory, Some(user.uid), Some(user.gid))?;
     }
     Ok(())
 }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn results_of_users_are_salts() {
         let base = || Desired { remove_groups: true, createhome: true, enforce_password: true, ..Desired::default() };
-        let mut told = String::new();
+        let mut report = String::new();
         for (name, wanted) in [
             ("fred", base()),
             ("fred", Desired { groups: list(&["adm"]), gecos: full("Fred"), home: Some("/tmp".into()), ..base() }),
@@ -293,9 +293,9 @@ mod tests {
             ("ann", base()),
             ("ann", Desired { groups: list(&["adm", "nosuch"]), ..base() }),
         ] {
-            told = format!("{told}{}\n", would(name, &wanted));
+            report = format!("{report}{}\n", would(name, &wanted));
         }
-        insta::assert_snapshot!(told, @r#"
+        insta::assert_snapshot!(report, @r#"
         True: User fred is present and up to date
         True: User fred is present and up to date
         None: The following user attributes are set to be changed:

@@ -107,8 +107,8 @@ impl Run<'_> {
     }
 
     pub(super) fn update_submodules(&self) -> Result<(), Early> {
-        let told = |error: GitError| self.failed(&format!("Failed to update submodules: {}", error.bare()));
-        self.wanted.source.update_submodules(self.context).map_err(told)
+        let report = |error: GitError| self.failed(&format!("Failed to update submodules: {}", error.bare()));
+        self.wanted.source.update_submodules(self.context).map_err(report)
     }
 
     /// Checks out another branch, if requested.

@@ -151,7 +151,7 @@ impl Latest {
         }
         let refs = self.source.anywhere(context).refs(&[url]);
         let refs = refs.map_err(|error| failed(format!("Failed to check remote refs: {}", error.bare())))?;
-        let wanted = self.wanted(&refs);
+        let wanted = self.desired(&refs);
         if self.depth.is_some() && !matches!(wanted.kind, Some(Kind::Branch | Kind::Tag)) {
             return Err(failed(
                 "When 'depth' is used, 'rev' must be set to the name of a branch or tag on the remote repository"
@@ -178,7 +178,7 @@ impl Latest {
         Ok(done)
     }
 
-    fn wanted(&self, refs: &IndexMap<String, String>) -> Desired {
+    fn desired(&self, refs: &IndexMap<String, String>) -> Desired {
         let head = refs.get("HEAD");
         let is_head = |(name, sha): (&String, &String)| {
             name.strip_prefix("refs/heads/").filter(|_| Some(sha) == head).map(str::to_owned)
@@ -275,7 +275,7 @@ impl Run<'_> {
                 )));
             }
         }
-        self.look_for(wanted, &local, have.is_some(), &mut relation)?;
+        self.find(wanted, &local, have.is_some(), &mut relation)?;
         let stays = !relation.is_same
             && !self.wanted.update_head
             && (self.wanted.branch.is_none() || self.wanted.branch == local.branch);
@@ -335,10 +335,10 @@ impl Run<'_> {
             if local.branches.contains(branch) {
                 base_branch = Some(branch.clone());
                 let found = self.git.quietly().rev_parse(&format!("{branch}^{{commit}}"), &[]);
-                let told = |error: GitError| {
+                let report = |error: GitError| {
                     self.failed(&format!("Unable to get position of local branch '{branch}': {}", error.bare()))
                 };
-                base = Some(found.map_err(told)?);
+                base = Some(found.map_err(report)?);
             } else {
                 base.clone_from(&wanted.commit);
             }
@@ -351,13 +351,7 @@ impl Run<'_> {
     }
 
     /// Checks whether the desired revision was fetched before.
-    fn look_for(
-        &self,
-        wanted: &Desired,
-        local: &Local,
-        has_remote: bool,
-        relation: &mut Relation,
-    ) -> Result<(), Early> {
+    fn find(&self, wanted: &Desired, local: &Local, has_remote: bool, relation: &mut Relation) -> Result<(), Early> {
         let Some(commit) = &wanted.commit else { return Ok(()) };
         let git = self.git.quietly();
         if wanted.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
@@ -455,8 +449,8 @@ impl Run<'_> {
         let Source { name, remote, .. } = &self.wanted.source;
         self.git.set_remote(remote, url).map_err(|error| self.broken(&error))?;
         if let Some(have) = have {
-            let told = format!("Remote '{remote}' changed from {} to {}", redacted(have), redacted(url));
-            self.comments.push(told);
+            let message = format!("Remote '{remote}' changed from {} to {}", redacted(have), redacted(url));
+            self.comments.push(message);
         } else {
             self.comments.push(format!("Remote '{remote}' set to {}", redacted(url)));
             self.changes.insert("new".into(), format!("{name} => {remote}").into());

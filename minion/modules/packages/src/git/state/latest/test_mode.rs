@@ -31,7 +31,7 @@ impl Run<'_> {
             let how = merge_action(relation);
             actions.push(format!("Repository would be {how} to {}", short(wanted.commit.as_deref())));
         }
-        self.tell_actions(relation, &actions)
+        self.report_actions(relation, &actions)
     }
 
     pub(super) fn would_move(&mut self, wanted: &Desired, local: &Local) {
@@ -39,7 +39,7 @@ impl Run<'_> {
         self.changes.insert("revision".into(), change.into());
     }
 
-    pub(super) fn tell_actions(&self, relation: &Relation, actions: &[String]) -> StateReturn {
+    pub(super) fn report_actions(&self, relation: &Relation, actions: &[String]) -> StateReturn {
         if !self.changes.is_empty() {
             return self.would(sentences(actions));
         }
@@ -94,7 +94,7 @@ impl Run<'_> {
         if let Some((told, _)) = wanted.follow(upstream) {
             actions.push(format!("Tracking branch would be {told}"));
         }
-        self.tell_actions(relation, &actions)
+        self.report_actions(relation, &actions)
     }
 }
 

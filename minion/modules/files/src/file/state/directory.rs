@@ -84,11 +84,11 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
         Ok(Folder {
             attributes: Attributes::of_state(context, own_mode, &args.owner.user, &args.owner.group)?,
             files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
-            folders: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
+            directories: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!args.recurse.is_empty()).then_some(Recurse {
                 max_depth: args.max_depth.unwrap_or(usize::MAX),
                 files: !inside("ignore_files"),
-                folders: !inside("ignore_dirs"),
+                directories: !inside("ignore_dirs"),
             }),
             follow: args.follow_symlinks,
             clean: args.clean,
@@ -109,7 +109,7 @@ pub(super) struct Folder {
     /// Attributes of the files in it, at any depth.
     pub files: Attributes,
     /// Attributes of the directories in it, at any depth.
-    pub folders: Attributes,
+    pub directories: Attributes,
     pub recurse: Option<Recurse>,
     /// Whether attributes apply to the targets of links instead of the links.
     pub follow: bool,
@@ -127,7 +127,7 @@ pub(super) struct Folder {
 pub(super) struct Recurse {
     pub max_depth: usize,
     pub files: bool,
-    pub folders: bool,
+    pub directories: bool,
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
@@ -156,7 +156,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
     let mut changes = Map::new();
     if !is_folder {
         if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
-            && let Err(error) = put_aside(name, backup, wanted.force)
+            && let Err(error) = back_up(name, backup, wanted.force)
         {
             return StateReturn::failed(name, error);
         }
@@ -201,10 +201,10 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
         Err(error) => return StateReturn::failed(name, error).with_changes(changes),
     }
     if wanted.clean {
-        let told = clean(context, path, &wanted.exclude, false).map(|paths| whole(path, &wanted.exclude, paths));
-        match told.and_then(|told| Ok((told, clean(context, path, &wanted.exclude, true)?))) {
-            Ok((told, removed)) if !removed.is_empty() => {
-                changes.extend(told);
+        let report = clean(context, path, &wanted.exclude, false).map(|paths| whole(path, &wanted.exclude, paths));
+        match report.and_then(|report| Ok((report, clean(context, path, &wanted.exclude, true)?))) {
+            Ok((report, removed)) if !removed.is_empty() => {
+                changes.extend(report);
                 changes.insert("removed".into(), removed.into());
                 return StateReturn::ok(name, format!("Files cleaned from directory {name}")).with_changes(changes);
             }
@@ -266,15 +266,15 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_fo
     if changes.is_empty() {
         return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
     }
-    let told = changes.iter().flat_map(|(path, what)| {
+    let report = changes.iter().flat_map(|(path, what)| {
         what.as_map().into_iter().flatten().map(move |(key, value)| format!("{path}: {key} - {value}\n"))
     });
-    let comment = format!("The following files will be changed:\n{}", told.collect::<Vec<_>>().concat());
+    let comment = format!("The following files will be changed:\n{}", report.collect::<Vec<_>>().concat());
     StateReturn::would(name, comment).with_changes(changes)
 }
 
 /// Renames a file in the directory's place.
-fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+fn back_up(name: &str, backup: &str, force: bool) -> Result<(), String> {
     if let Ok(status) = std::fs::symlink_metadata(backup) {
         if !force {
             return Err(backup_in_the_way(backup));
@@ -308,18 +308,18 @@ fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)>
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
     let mut open = vec![(path.to_owned(), 0)];
-    while let Some((folder, depth)) = open.pop() {
+    while let Some((directory, depth)) = open.pop() {
         if depth >= recurse.max_depth {
             continue;
         }
-        for (entry, status) in entries(&folder) {
+        for (entry, status) in entries(&directory) {
             if wanted.follow && !entry.exists() {
                 continue;
             }
             let leads_to_folder = status.is_symlink() && entry.is_dir();
             if status.is_dir() || leads_to_folder {
-                if recurse.folders {
-                    found.push((entry.clone(), &wanted.folders));
+                if recurse.directories {
+                    found.push((entry.clone(), &wanted.directories));
                 }
                 if !leads_to_folder {
                     open.push((entry, depth + 1));
@@ -335,8 +335,8 @@ fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)>
 }
 
 /// Returns the entries of a directory, sorted.
-fn entries(folder: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+fn entries(directory: &Path) -> Vec<(PathBuf, std::fs::Metadata)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.filter_map(|entry| Some((entry.path(), entry.metadata().ok()?))).collect();
     found.sort_by(|a, b| a.0.cmp(&b.0));
     found
@@ -363,8 +363,8 @@ pub(super) fn clean_except(
     remove: bool,
 ) -> Result<Vec<String>, String> {
     let (mut removed, mut open) = (Vec::new(), vec![path.to_owned()]);
-    while let Some(folder) = open.pop() {
-        for (entry, status) in entries(&folder) {
+    while let Some(directory) = open.pop() {
+        for (entry, status) in entries(&directory) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
             let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
             // Keeping the directory itself does not keep its content.
@@ -388,7 +388,7 @@ pub(super) fn clean_except(
 
 /// Returns the reported paths of a clean-up: each one, with everything below it.
 fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
-    let mut told = Map::new();
+    let mut report = Map::new();
     for path in paths {
         let relative = Path::new(&path).strip_prefix(root).unwrap_or(Path::new(&path)).to_string_lossy().into_owned();
         if exclude.iter().any(|pattern| pattern.is_match(&relative)) {
@@ -396,9 +396,9 @@ fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
         }
         if !Path::new(&path).is_symlink() {
             let inside = entries(Path::new(&path)).into_iter().map(|(entry, _)| entry.display().to_string());
-            told.extend(whole(root, exclude, inside.collect()));
+            report.extend(whole(root, exclude, inside.collect()));
         }
-        told.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
+        report.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
     }
-    told
+    report
 }

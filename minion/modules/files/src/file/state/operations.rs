@@ -12,28 +12,29 @@ use super::bad_path;
 
 /// Whether missing parent directories are created, and their mode.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Folders {
+pub(super) struct ParentDirectories {
     pub make: bool,
     pub mode: Option<u32>,
 }
 
-impl Folders {
+impl ParentDirectories {
     /// Reads a state's arguments.
     pub fn new(make: bool, mode: &Value) -> Self {
-        Folders { make, mode: parse_mode(mode) }
+        ParentDirectories { make, mode: parse_mode(mode) }
     }
 }
 
 /// Creates the parent directory of a file, if requested. The error is the comment of the state.
-fn parent_for(path: &Path, folders: Folders, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
+fn parent_for(path: &Path, directories: ParentDirectories, missing: impl FnOnce(&str) -> String) -> Result<(), String> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     if parent.is_dir() {
         return Ok(());
     }
-    if !folders.make {
+    if !directories.make {
         return Err(missing(&parent.display().to_string()));
     }
-    make_directories(parent, folders.mode).map_err(|error| format!("Failed to create {}: {error}", parent.display()))
+    make_directories(parent, directories.mode)
+        .map_err(|error| format!("Failed to create {}: {error}", parent.display()))
 }
 
 /// Returns the names of a file's owner and group, or their IDs.
@@ -45,7 +46,7 @@ fn owner_of(path: &Path) -> Option<(String, String)> {
 }
 
 /// Renames the file at a link's path, unless it is a link itself.
-pub(super) fn put_aside(name: &str, backup: &str, force: bool) -> Result<(), String> {
+pub(super) fn back_up(name: &str, backup: &str, force: bool) -> Result<(), String> {
     let path = Path::new(name);
     if path.is_symlink() || !path.exists() {
         return Ok(());
@@ -62,7 +63,7 @@ pub(super) fn symlink(
     name: &str,
     target: &str,
     force: bool,
-    folders: Folders,
+    directories: ParentDirectories,
     user: &Value,
     group: &Value,
 ) -> StateReturn {
@@ -106,18 +107,19 @@ pub(super) fn symlink(
             return StateReturn::would(name, comment);
         }
         let mut comment = format!("Symlink {name} to {target} is set for creation");
-        if folders.make && !path.parent().is_some_and(Path::is_dir) {
+        if directories.make && !path.parent().is_some_and(Path::is_dir) {
             comment = format!("{comment}\n{} will be created", path.parent().unwrap_or(path).display());
         }
-        if !folders.make
+        if !directories.make
             && let Err(missing) =
-                parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present"))
+                parent_for(path, directories, |parent| format!("Directory {parent} for symlink is not present"))
         {
             comment = format!("{comment}\n{missing}");
         }
         return StateReturn::would(name, comment).with_changes(map! {"new" => name});
     }
-    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for symlink is not present")) {
+    if let Err(error) = parent_for(path, directories, |parent| format!("Directory {parent} for symlink is not present"))
+    {
         return StateReturn::failed(name, error);
     }
     if present {
@@ -160,7 +162,13 @@ pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
 }
 
 /// `file.hardlink`: another name of the same file.
-pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: bool, folders: Folders) -> StateReturn {
+pub(super) fn hardlink(
+    context: &StateContext,
+    name: &str,
+    target: &str,
+    force: bool,
+    directories: ParentDirectories,
+) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -195,7 +203,9 @@ pub(super) fn hardlink(context: &StateContext, name: &str, target: &str, force: 
             StateReturn::failed(name, comment)
         };
     }
-    if let Err(error) = parent_for(path, folders, |parent| format!("Directory {parent} for hard link is not present")) {
+    if let Err(error) =
+        parent_for(path, directories, |parent| format!("Directory {parent} for hard link is not present"))
+    {
         return StateReturn::failed(name, error);
     }
     if present {
@@ -268,7 +278,7 @@ pub(super) fn touch(
         };
         return done.with_changes(map! {"new" => name});
     }
-    if let Err(error) = parent_for(path, Folders { make: makedirs, mode: None }, |_| {
+    if let Err(error) = parent_for(path, ParentDirectories { make: makedirs, mode: None }, |_| {
         format!("Directory not present to touch file {name}")
     }) {
         return StateReturn::failed(name, error);
@@ -298,7 +308,7 @@ pub(super) fn copy(
     name: &str,
     source: &str,
     force: bool,
-    folders: Folders,
+    directories: ParentDirectories,
     attributes: Result<Attributes, String>,
 ) -> StateReturn {
     if let Some(bad) = bad_path(name) {
@@ -322,9 +332,9 @@ pub(super) fn copy(
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
-    let mode = folders.mode.or(Some(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
+    let mode = directories.mode.or(Some(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
     let missing = |parent: &str| format!("The target directory {parent} is not present");
-    let copied = parent_for(path, Folders { mode, ..folders }, missing).and_then(|()| {
+    let copied = parent_for(path, ParentDirectories { mode, ..directories }, missing).and_then(|()| {
         copy_tree(Path::new(source), path)
             .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
     });
@@ -378,7 +388,7 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
     if context.test {
         return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
     }
-    let moved = parent_for(path, Folders { make: makedirs, mode: None }, |parent| {
+    let moved = parent_for(path, ParentDirectories { make: makedirs, mode: None }, |parent| {
         format!("The target directory {parent} is not present")
     })
     .and_then(|()| {
