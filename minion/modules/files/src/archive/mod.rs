@@ -16,7 +16,7 @@ use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
-use super::cmd;
+use super::cmd::{self, CommandArgs};
 use brine_function::arguments::names;
 use contents::at;
 pub use contents::{Contents, Format, contents};
@@ -232,7 +232,7 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
     let output = cmd::execute(
         context,
         &command,
-        &map! {"template" => args.template, "runas" => args.runas, "python_shell" => true},
+        &CommandArgs::read(&map! {"template" => args.template, "runas" => args.runas, "python_shell" => true})?,
     )?;
     if output.retcode != 0 {
         return Err(CallError::Execution(output.stdout));
@@ -308,7 +308,7 @@ fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, Cal
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let mut kwargs: Map = kwargs.clone();
     kwargs.insert("python_shell".into(), false.into());
-    Ok(cmd::run(context, cmd::CommandLine(command), kwargs)?
+    Ok(cmd::run(context, cmd::CommandLine(command), CommandArgs::read(&kwargs)?)?
         .to_string()
         .lines()
         .map(str::to_owned)

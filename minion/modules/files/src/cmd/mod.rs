@@ -3,12 +3,11 @@
 //! From the command line and in states a command runs in a shell; from a template it does not, as in Salt, unless
 //! `python_shell=True` is passed.
 
+mod arguments;
 mod find;
 mod scratch;
 mod script;
 pub(crate) mod state;
-
-use std::path::PathBuf;
 
 use brine_context::redact::Redactor;
 use brine_context::{Context, Room};
@@ -17,7 +16,7 @@ use brine_host::process::{Output, Program};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
-use scratch::SCRATCH;
+pub use arguments::CommandArgs;
 pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
@@ -49,19 +48,21 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 /// Run a command, a string or a list of arguments, and return its output. Its exit status becomes the job's
 /// retcode.
 ///
-/// Accepts cwd, stdin, runas, shell, python_shell, env, clean_env, timeout, ignore_retcode and
-/// success_retcodes.
-///
 /// CLI Example:
 ///
 ///     salt '*' cmd.run "ls -l | awk '/foo/{print \$2}'"
 #[function]
-pub fn run(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    if kwargs.get("bg").is_some_and(Value::is_truthy) {
-        return run_bg(context, cmd, kwargs);
+pub fn run(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    if args.bg.is_truthy() {
+        return run_bg(context, cmd, args);
     }
-    let program = Program { merge: true, ..program(context, &cmd.0, &kwargs)? };
-    Ok(finish(context, &program, &kwargs)?.stdout.into())
+    let program = Program { merge: true, ..args.program(context, &cmd.0)? };
+    let output = finish(context, &program, &args)?;
+    let is_failure = output.retcode != 0 && !args.ignore_retcode.is_truthy() && !args.is_quiet();
+    if is_failure && args.raise_err.is_truthy() {
+        return Err(CallError::Execution(output.stdout));
+    }
+    Ok(output.stdout.into())
 }
 
 /// Start a command in the background and return its PID. The command outlives its job.
@@ -70,8 +71,8 @@ pub fn run(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> Call
 ///
 ///     salt '*' cmd.run_bg "fstrim-all"
 #[function]
-pub fn run_bg(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    Ok(map! {"pid" => start(context, &cmd.0, &kwargs)?}.into())
+pub fn run_bg(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    Ok(map! {"pid" => start(context, &cmd.0, &args)?}.into())
 }
 
 /// Run a command in a shell, as `run` with `python_shell=True`.
@@ -80,10 +81,8 @@ pub fn run_bg(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> C
 ///
 ///     salt '*' cmd.shell "ls -l | wc -l"
 #[function]
-pub fn shell(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    let mut kwargs = kwargs;
-    kwargs.insert("python_shell".into(), true.into());
-    run(context, cmd, kwargs)
+pub fn shell(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    run(context, cmd, CommandArgs { python_shell: true.into(), ..args })
 }
 
 /// Run a command and return its standard output.
@@ -92,8 +91,8 @@ pub fn shell(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> Ca
 ///
 ///     salt '*' cmd.run_stdout "ls -l"
 #[function]
-pub fn run_stdout(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    Ok(execute(context, &cmd.0, &kwargs)?.stdout.into())
+pub fn run_stdout(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    Ok(execute(context, &cmd.0, &args)?.stdout.into())
 }
 
 /// Run a command and return its standard error.
@@ -102,8 +101,8 @@ pub fn run_stdout(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) 
 ///
 ///     salt '*' cmd.run_stderr "ls -l /nope"
 #[function]
-pub fn run_stderr(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    Ok(execute(context, &cmd.0, &kwargs)?.stderr.into())
+pub fn run_stderr(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    Ok(execute(context, &cmd.0, &args)?.stderr.into())
 }
 
 /// Run a command and return its pid, retcode, stdout and stderr.
@@ -112,8 +111,8 @@ pub fn run_stderr(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) 
 ///
 ///     salt '*' cmd.run_all "ls -l"
 #[function]
-pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    Ok(all(execute(context, &cmd.0, &kwargs)?).into())
+pub fn run_all(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    Ok(all(execute(context, &cmd.0, &args)?).into())
 }
 
 /// Run a command and return its exit status.
@@ -122,8 +121,8 @@ pub fn run_all(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> 
 ///
 ///     salt '*' cmd.retcode "file /bin/bash"
 #[function]
-pub fn retcode(context: &Context, cmd: CommandLine, #[keywords] kwargs: Map) -> CallResult {
-    Ok(execute(context, &cmd.0, &kwargs)?.retcode.into())
+pub fn retcode(context: &Context, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
+    Ok(execute(context, &cmd.0, &args)?.retcode.into())
 }
 
 /// A command as callers pass it: a string, or a list of arguments.
@@ -142,20 +141,19 @@ pub fn all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
 
-/// Runs a command with Salt's keyword arguments, and sets the job's retcode.
-pub fn execute(context: &Context, command: &str, kwargs: &Map) -> Result<Output, CallError> {
-    finish(context, &program(context, command, kwargs)?, kwargs)
+/// Runs a command, and sets the job's retcode.
+pub fn execute(context: &Context, command: &str, args: &CommandArgs) -> Result<Output, CallError> {
+    finish(context, &args.program(context, command)?, args)
 }
 
 /// Starts a command without waiting for its end, and returns its PID.
-pub fn start(context: &Context, command: &str, kwargs: &Map) -> Result<u32, CallError> {
-    program(context, command, kwargs)?.start().map_err(CallError::execution)
+pub fn start(context: &Context, command: &str, args: &CommandArgs) -> Result<u32, CallError> {
+    args.program(context, command)?.start().map_err(CallError::execution)
 }
 
-/// Runs a program, judges its exit status by the keyword arguments, and sets the job's retcode.
-fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, CallError> {
-    let is_quiet = kwargs.get("hide_output").is_some_and(Value::is_truthy)
-        || kwargs.get("output_loglevel").and_then(Value::as_str) == Some("quiet");
+/// Runs a program, judges its exit status by the arguments, and sets the job's retcode.
+fn finish(context: &Context, program: &Program, args: &CommandArgs) -> Result<Output, CallError> {
+    let is_quiet = args.hide_output.is_truthy() || args.is_quiet();
     // As Salt does, only the program is logged by default: arguments often hold secrets.
     let name = program.command.split_whitespace().next().unwrap_or_default();
     let cwd = program.cwd.as_ref().map(|cwd| cwd.display().to_string());
@@ -165,24 +163,19 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     }
     let mut output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
     if output.timed_out {
-        let after = kwargs.get("timeout").map(ToString::to_string).unwrap_or_default();
-        output.stdout = format!("{} : Timed out after {after} seconds", program.command);
-        output.retcode = i64::from(!kwargs.get("ignore_timeout").is_some_and(Value::is_truthy));
+        output.stdout = format!("{} : Timed out after {} seconds", program.command, args.timeout);
+        output.retcode = i64::from(!args.ignores_timeout());
         context.set_retcode(output.retcode);
         return Ok(output);
     }
-    let good = kwargs.get("success_retcodes").map(Vec::<i64>::from_value).unwrap_or_default().unwrap_or_default();
-    let said = |key: &str, lines: &str| {
-        let words = kwargs.get(key).map(Vec::<String>::from_value).unwrap_or_default().unwrap_or_default();
-        words.iter().any(|word| lines.lines().any(|line| line == word))
-    };
-    if good.contains(&output.retcode)
-        || said("success_stdout", &output.stdout)
-        || said("success_stderr", &output.stderr)
+    let has_any = |words: &[String], text: &str| words.iter().any(|word| text.lines().any(|line| line == word));
+    if Vec::<i64>::from_value(&args.success_retcodes).is_some_and(|good| good.contains(&output.retcode))
+        || has_any(&args.success_stdout, &output.stdout)
+        || has_any(&args.success_stderr, &output.stderr)
     {
         output.retcode = 0;
     }
-    let is_failure = !kwargs.get("ignore_retcode").is_some_and(Value::is_truthy) && output.retcode != 0;
+    let is_failure = !args.ignore_retcode.is_truthy() && output.retcode != 0;
     if is_failure {
         tracing::error!(jid = context.job.jid, retcode = output.retcode, "command '{name}' failed");
         context.set_retcode(output.retcode);
@@ -190,7 +183,7 @@ fn finish(context: &Context, program: &Program, kwargs: &Map) -> Result<Output, 
     if !is_quiet {
         log_output(context, &output, is_failure);
     }
-    if kwargs.get("hide_output").is_some_and(Value::is_truthy) {
+    if args.hide_output.is_truthy() {
         (output.stdout, output.stderr) = (String::new(), String::new());
     }
     Ok(output)
@@ -214,7 +207,7 @@ fn log_output(context: &Context, output: &Output, is_failure: bool) {
 }
 
 /// Joins arguments into a string that a shell and [`brine_host::process::split`] split alike.
-fn words(args: &Value) -> String {
+fn joined(args: &Value) -> String {
     match args {
         Value::Nil => String::new(),
         Value::List(items) => items.iter().flat_map(|item| [" ".to_owned(), quote(&item.to_string())]).collect(),
@@ -222,96 +215,20 @@ fn words(args: &Value) -> String {
     }
 }
 
-/// Runs the content of a script.
-pub fn run_script(context: &Context, content: &[u8], args: &Value, kwargs: &Map) -> Result<Output, CallError> {
-    let owner = kwargs.get("runas").or_else(|| kwargs.get("user")).and_then(Value::as_str);
-    let script = Scratch::new(content, owner)?;
-    let command = format!("{}{}", script.path().display(), words(args));
-    let program = program(context, &command, kwargs)?;
+/// Runs the content of a script with these arguments of its own.
+pub fn run_script(context: &Context, content: &[u8], words: &Value, args: &CommandArgs) -> Result<Output, CallError> {
+    let script = Scratch::new(content, args.user().as_deref())?;
+    let command = format!("{}{}", script.path().display(), joined(words));
+    let program = args.program(context, &command)?;
     // A script without a `#!` line can only be run by a shell.
     let shell = program.shell.clone().or_else(|| (!content.starts_with(b"#!")).then(|| DEFAULT_SHELL.to_owned()));
-    finish(context, &Program { shell, ..program }, kwargs)
+    finish(context, &Program { shell, ..program }, args)
 }
 
-/// Builds the program that Salt's keyword arguments describe.
-fn program(context: &Context, command: &str, kwargs: &Map) -> Result<Program, CallError> {
-    let text = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
-    let flag = |name: &str| kwargs.get(name).map(Value::is_truthy);
-    let through_shell = flag("python_shell").unwrap_or(!context.in_template);
-    let timeout = match kwargs.get("timeout").filter(|timeout| timeout.is_truthy()) {
-        None => None,
-        Some(timeout) => match timeout.as_f64() {
-            Some(seconds) => Some(brine_runtime::seconds::within(0.0..=1e9, seconds)),
-            None => return Err(CallError::Execution(format!("Error: timeout {timeout} must be a number"))),
-        },
-    };
-    let umask = text("umask").map(|umask| {
-        let digits = umask.trim_start_matches("0o");
-        u32::from_str_radix(digits, 8)
-            .ok()
-            .filter(|umask| *umask <= 0o777)
-            .ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
-    });
-    let command = match kwargs.get("template").and_then(Value::as_str) {
-        // For a script, `template` renders the content, not the command.
-        Some("jinja") if !command.contains(SCRATCH) => {
-            let rendering = brine_state::Source::new(context, context.pillar());
-            rendering.render_template("cmd", command, &Map::new(), "base").map_err(CallError::Execution)?
-        }
-        _ => command.to_owned(),
-    };
-    let command = match text("root") {
-        Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
-        None => command,
-    };
-    let mut env = environment(kwargs.get("env"));
-    if let Some(first) = text("prepend_path") {
-        let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
-        let path = own.or_else(|| brine_host::environment::variable("PATH")).unwrap_or_default();
-        env.push(("PATH".into(), if path.is_empty() { first } else { format!("{first}:{path}") }));
-    }
-    let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
-    Ok(Program {
-        command,
-        shell: through_shell.then(|| text("shell").unwrap_or_else(own_shell)),
-        cwd: text("cwd").map(PathBuf::from),
-        env,
-        clean_env: flag("clean_env").unwrap_or(false),
-        stdin: text("stdin"),
-        runas: text("runas").or_else(|| text("user")),
-        timeout,
-        umask: umask.transpose()?,
-        keep_line_ends: flag("rstrip") == Some(false),
-        quiet: text("output_loglevel").is_some_and(|level| level == "quiet"),
-        output_limit: Some(context.config().cmd_output_limit),
-        merge: flag("redirect_stderr").unwrap_or(false),
-    })
-}
-
-/// Reads `env`: a mapping, or a list of mappings and of names that are set to an empty string. Other values are
-/// ignored, as in Salt.
-fn environment(env: Option<&Value>) -> Vec<(String, String)> {
-    let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
-    match env {
-        Some(Value::Map(map)) => pairs(map),
-        Some(Value::List(items)) => {
-            let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
-            items.iter().flat_map(each).collect()
-        }
-        Some(Value::Str(text)) => match brine_yaml::load(text) {
-            Ok(env @ (Value::Map(_) | Value::List(_))) => environment(Some(&env)),
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
-}
-
-/// Whether a shell command succeeds, for conditions of states. Does not set the job's retcode.
-pub fn succeeds(context: &Context, command: &str, kwargs: &Map) -> Result<bool, CallError> {
-    let mut kwargs = kwargs.clone();
-    kwargs.insert("ignore_retcode".into(), true.into());
-    kwargs.insert("python_shell".into(), true.into());
-    Ok(execute(context, command, &kwargs)?.retcode == 0)
+/// Whether a shell command succeeds. Does not set the job's retcode.
+pub fn succeeds(context: &Context, command: &str) -> Result<bool, CallError> {
+    let args = CommandArgs::read(&map! {"ignore_retcode" => true, "python_shell" => true})?;
+    Ok(execute(context, command, &args)?.retcode == 0)
 }
 
 #[cfg(test)]
@@ -412,9 +329,26 @@ mod tests {
         let missing = call(&context, "cmd.script", &["salt://nope"], Map::new());
         assert_eq!(missing.get("cache_error"), Some(&true.into()));
         assert_eq!(
-            call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2", "x"], Map::new()),
+            call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2"], map! {"args" => "x"}),
             "hi x".into()
         );
+    }
+
+    #[test]
+    fn arguments_have_salts_order_and_checks() {
+        let context = testing::context(&[]);
+        assert_eq!(call(&context, "cmd.run", &["pwd; cat", "/", "input"], Map::new()), "/\ninput".into());
+        assert_eq!(call(&context, "cmd.exec_code", &["sh", "pwd", "/"], Map::new()), "/".into());
+        let failing = [
+            (map! {"raise_err" => true}, "out"),
+            (map! {"group" => "wheel"}, "a command cannot be run as the group 'wheel': it has the groups of `runas`"),
+        ];
+        for (kwargs, message) in failing {
+            let error = context.call("cmd.run", args("echo out; exit 3", kwargs)).unwrap_err();
+            assert_eq!(error, CallError::Execution(message.into()));
+        }
+        let tolerant = map! {"raise_err" => true, "ignore_retcode" => true};
+        assert_eq!(call(&context, "cmd.run", &["echo out; exit 3"], tolerant), "out".into());
     }
 
     #[test]

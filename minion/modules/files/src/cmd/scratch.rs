@@ -9,7 +9,9 @@ use brine_context::Context;
 use brine_context::files::in_environment;
 use brine_function::CallError;
 use brine_system::processes;
-use brine_value::{Map, Value, map};
+use brine_value::{Value, map};
+
+use super::CommandArgs;
 
 /// Prefix of the names of temporary files.
 pub(super) const SCRATCH: &str = "__brine.";
@@ -63,7 +65,7 @@ pub fn script_content(
     context: &Context,
     source: &str,
     saltenv: &str,
-    kwargs: &Map,
+    args: &CommandArgs,
 ) -> Result<Option<Vec<u8>>, CallError> {
     let content = if source.starts_with("salt://") {
         let (path, saltenv) = in_environment(source, saltenv);
@@ -75,12 +77,12 @@ pub fn script_content(
         }
         std::fs::read(path).ok()
     };
-    match (content, kwargs.get("template").and_then(Value::as_str)) {
+    match (content, args.template.as_deref()) {
         (Some(content), Some("jinja")) => {
             let text = String::from_utf8(content).map_err(CallError::execution)?;
             let mut variables = map! {"source" => source};
-            variables.extend(kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
-            variables.extend(kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
+            variables.extend(args.kwargs.get("defaults").and_then(Value::as_map).cloned().unwrap_or_default());
+            variables.extend(args.kwargs.get("context").and_then(Value::as_map).cloned().unwrap_or_default());
             let rendering = brine_state::Source::new(context, context.pillar());
             let rendered = rendering.render_template(source, &text, &variables, saltenv);
             Ok(Some(rendered.map_err(CallError::Execution)?.into_bytes()))

@@ -6,7 +6,7 @@ use brine_host::process::{Output, Program};
 use brine_value::{Map, Value, map};
 
 use super::scratch::{Scratch, script_content};
-use super::{all, finish, program, run_script, words};
+use super::{CommandArgs, all, finish, joined, run_script};
 
 /// Run a script from `salt://` or from this host with the arguments `args`, and return its pid, retcode, stdout and
 /// stderr. With `template`, the script is rendered first.
@@ -15,20 +15,14 @@ use super::{all, finish, program, run_script, words};
 ///
 ///     salt '*' cmd.script salt://scripts/runme.sh 'arg1 arg2 "arg 3"'
 #[function]
-pub fn script(
-    context: &Context,
-    source: String,
-    #[default] args: Value,
-    #[default] saltenv: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let saltenv = saltenv.or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
-    let Some(content) = script_content(context, &source, &saltenv, &kwargs)? else {
+pub fn script(context: &Context, source: String, #[default] args: Value, #[args] how: CommandArgs) -> CallResult {
+    let saltenv = how.saltenv.clone().or_else(|| context.config().saltenv.clone()).unwrap_or_else(|| "base".into());
+    let Some(content) = script_content(context, &source, &saltenv, &how)? else {
         let output = Output { pid: 0, retcode: 1, stdout: String::new(), stderr: String::new(), timed_out: false };
         context.set_retcode(1);
         return Ok(all(output).into_iter().chain(map! {"cache_error" => true}).collect::<Map>().into());
     };
-    Ok(all(run_script(context, &content, &args, &kwargs)?).into())
+    Ok(all(run_script(context, &content, &args, &how)?).into())
 }
 
 /// Run a script as `script`, and return only its exit status.
@@ -41,10 +35,11 @@ pub fn script_retcode(
     context: &Context,
     source: String,
     #[default] args: Value,
-    #[default] saltenv: Option<String>,
-    #[keywords] kwargs: Map,
+    #[args] how: CommandArgs,
 ) -> CallResult {
-    let all = script(context, source, args, saltenv, kwargs)?;
+    // As in Salt, the script is rendered by default.
+    let template = how.template.or_else(|| Some("jinja".into()));
+    let all = script(context, source, args, CommandArgs { template, ..how })?;
     Ok(all.get("retcode").cloned().unwrap_or_default())
 }
 
@@ -58,10 +53,11 @@ pub fn exec_code(
     context: &Context,
     lang: String,
     code: String,
+    #[default] cwd: Option<String>,
     #[default] args: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    Ok(run_code(context, &lang, &code, &args, &kwargs)?.stdout.into())
+    Ok(run_code(context, &lang, &code, &args, cwd, kwargs)?.stdout.into())
 }
 
 /// Pass code to an interpreter as `exec_code`, and return its pid, retcode, stdout and stderr.
@@ -74,20 +70,28 @@ pub fn exec_code_all(
     context: &Context,
     lang: String,
     code: String,
+    #[default] cwd: Option<String>,
     #[default] args: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    Ok(all(run_code(context, &lang, &code, &args, &kwargs)?).into())
+    Ok(all(run_code(context, &lang, &code, &args, cwd, kwargs)?).into())
 }
 
-fn run_code(context: &Context, lang: &str, code: &str, args: &Value, kwargs: &Map) -> Result<Output, CallError> {
+fn run_code(
+    context: &Context,
+    lang: &str,
+    code: &str,
+    args: &Value,
+    cwd: Option<String>,
+    kwargs: Map,
+) -> Result<Output, CallError> {
     let mut code = code.to_owned();
     if !code.ends_with('\n') {
         code.push('\n');
     }
-    let owner = kwargs.get("runas").and_then(Value::as_str);
-    let script = Scratch::new(code.as_bytes(), owner)?;
-    let command = format!("{lang} {}{}", script.path().display(), words(args));
-    let program = Program { shell: None, ..program(context, &command, kwargs)? };
-    finish(context, &program, kwargs)
+    let how = CommandArgs { cwd, ..CommandArgs::read(&kwargs)? };
+    let script = Scratch::new(code.as_bytes(), how.runas.as_deref())?;
+    let command = format!("{lang} {}{}", script.path().display(), joined(args));
+    let program = Program { shell: None, ..how.program(context, &command)? };
+    finish(context, &program, &how)
 }

@@ -5,7 +5,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, map};
 
-use crate::cmd;
+use crate::cmd::{self, CommandArgs};
 
 /// State functions of `cmd`.
 pub static FUNCTIONS: &[Function<StateContext>] =
@@ -26,11 +26,12 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
         return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
     }
     if kwargs.get("bg").is_some_and(Value::is_truthy) {
-        let started = cmd::start(&context.call, &name, &kwargs)?;
+        let started = cmd::start(&context.call, &name, &CommandArgs::read(&kwargs)?)?;
         let changes = map! {"pid" => started, "retcode" => Value::Nil, "stdout" => "", "stderr" => ""};
         return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
     }
-    Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, cmd::execute(&context.call, &name, &kwargs))?.into())
+    let output = cmd::execute(&context.call, &name, &CommandArgs::read(&kwargs)?);
+    Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, output)?.into())
 }
 
 /// Run a script from `salt://` with the arguments `args`.
@@ -57,7 +58,8 @@ pub fn script(
     let rest = name.split_once(' ').map_or("", |(_, rest)| rest);
     let source = source.unwrap_or_else(|| name.clone());
     let args = if args.is_truthy() || rest.is_empty() { args } else { rest.into() };
-    let content = match cmd::script_content(&context.call, &source, &context.saltenv, &kwargs) {
+    let how = CommandArgs::read(&kwargs)?;
+    let content = match cmd::script_content(&context.call, &source, &context.saltenv, &how) {
         Ok(Some(content)) => content,
         Ok(None) => {
             let changes = map! {"pid" => 0, "retcode" => 1, "stdout" => "", "stderr" => "", "cache_error" => true};
@@ -67,7 +69,7 @@ pub fn script(
         Err(CallError::Execution(error)) => return Ok(StateReturn::failed(&name, error).into()),
         Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
     };
-    let output = cmd::run_script(&context.call, &content, &args, &kwargs);
+    let output = cmd::run_script(&context.call, &content, &args, &how);
     Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
 }
 
@@ -150,7 +152,7 @@ fn would(
     let named = |value: &Value| value.get("test_name").map(ToString::to_string);
     let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
     let Some(test_name) = test_name else { return Ok(StateReturn::would(name, "").into()) };
-    let output = cmd::execute(&context.call, &test_name, kwargs);
+    let output = cmd::execute(&context.call, &test_name, &CommandArgs::read(kwargs)?);
     let mut done = ran(name, comment, kwargs, output)?;
     if done.result == Some(true) && !done.changes.is_empty() {
         done.result = None;
@@ -183,28 +185,28 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
         let words = brine_host::process::split(last)?;
         words.iter().map(|word| word.split_once('=').map(|(key, value)| (key.into(), value.into()))).collect()
     };
-    let (said, is_json): (Option<Map>, _) = if let Ok(Value::Map(said)) = brine_value::json::from_json(last) {
-        (Some(said), true)
+    let (report, is_json): (Option<Map>, _) = if let Ok(Value::Map(report)) = brine_value::json::from_json(last) {
+        (Some(report), true)
     } else {
         (words(), false)
     };
-    let Some(mut said) = said.filter(|said| !said.is_empty()) else {
+    let Some(mut report) = report.filter(|report| !report.is_empty()) else {
         done.comment = "Failed parsing script output! Stdout must be JSON or a line of name=value pairs.".into();
         done.result = Some(false);
         return done;
     };
-    let changed = said
+    let changed = report
         .get("changed")
         .is_some_and(|word| matches!(word.to_string().to_lowercase().as_str(), "true" | "yes" | "1"));
-    done.comment = said.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
+    done.comment = report.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
     if changed {
         // Changes reported by the command come first, as in Salt.
         let mut ran = std::mem::take(&mut done.changes);
         if let Some(stdout) = ran.get_mut("stdout") {
             *stdout = without_last_line(&stdout.to_string(), is_json).into();
         }
-        said.extend(ran);
-        done.changes = said;
+        report.extend(ran);
+        done.changes = report;
     } else {
         done.changes = Map::new();
     }

@@ -8,7 +8,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::which;
 use brine_value::{Map, Value, list, map};
 
-use brine_modules_files::cmd::{Scratch, script_content};
+use brine_modules_files::cmd::{CommandArgs, Scratch, script_content};
 
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
@@ -76,7 +76,7 @@ pub fn set_file(
     #[default("base".into())] saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    match script_content(context, &path, &saltenv, &Map::new())? {
+    match script_content(context, &path, &saltenv, &CommandArgs::read(&Map::new())?)? {
         Some(content) => answer(context, &content),
         None => Ok(false.into()),
     }
@@ -98,7 +98,8 @@ pub fn set_template(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let all: Map = defaults.unwrap_or_default().into_iter().chain(context.unwrap_or_default()).collect();
-    match script_content(call, &path, &saltenv, &map! {"template" => template, "context" => all})? {
+    match script_content(call, &path, &saltenv, &CommandArgs::read(&map! {"template" => template, "context" => all})?)?
+    {
         Some(content) => answer(call, &content),
         None => Ok(false.into()),
     }

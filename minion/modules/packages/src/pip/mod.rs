@@ -17,7 +17,7 @@ use brine_value::{Map, Value, map};
 
 use crate::pip::versions::compare;
 use brine_function::arguments::names;
-use brine_modules_files::cmd;
+use brine_modules_files::cmd::{self, CommandArgs};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
@@ -314,7 +314,7 @@ fn run(context: &Context, bin_env: Option<&str>, words: &[String], kwargs: &Map)
     }
     let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).cloned().unwrap_or_default();
     let kwargs = map! {"python_shell" => false, "runas" => text("user"), "cwd" => text("cwd"), "env" => env};
-    cmd::execute(context, &command.join(" "), &kwargs)
+    cmd::execute(context, &command.join(" "), &CommandArgs::read(&kwargs)?)
 }
 
 fn good(output: Output) -> Result<Output, CallError> {

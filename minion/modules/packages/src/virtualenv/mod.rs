@@ -8,7 +8,7 @@ use brine_host::programs::find_program;
 use brine_text::shell::quote;
 use brine_value::{Map, Value, map};
 
-use brine_modules_files::cmd;
+use brine_modules_files::cmd::{self, CommandArgs};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
@@ -68,7 +68,8 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     words.extend(args.system_site_packages.then(|| "--system-site-packages".to_owned()));
     words.push(args.path);
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-    let output = cmd::execute(context, &command, &map! {"runas" => args.user, "python_shell" => false})?;
+    let output =
+        cmd::execute(context, &command, &CommandArgs::read(&map! {"runas" => args.user, "python_shell" => false})?)?;
     let (stdout, stderr) = (output.stdout, output.stderr);
     Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
 }
@@ -82,7 +83,8 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
 pub fn get_site_packages(context: &Context, venv: String) -> CallResult {
     let python = format!("{venv}/bin/python");
     let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
-    let output = cmd::execute(context, &format!("{} -c {}", quote(&python), quote(code)), &Map::new())?;
+    let output =
+        cmd::execute(context, &format!("{} -c {}", quote(&python), quote(code)), &CommandArgs::read(&Map::new())?)?;
     if output.retcode != 0 {
         return Err(CallError::Execution(output.stderr));
     }

@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
-use brine_modules_files::cmd;
+use brine_modules_files::cmd::{self, CommandArgs};
 
 /// State functions of `virtualenv`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed]);
@@ -30,7 +30,11 @@ pub fn managed(
 
 /// Returns the Python version of an environment.
 fn version(context: &StateContext, python: &str) -> Result<String, CallError> {
-    let output = cmd::execute(&context.call, &format!("{} -V", quote(python)), &map! {"python_shell" => false})?;
+    let output = cmd::execute(
+        &context.call,
+        &format!("{} -V", quote(python)),
+        &CommandArgs::read(&map! {"python_shell" => false})?,
+    )?;
     Ok(output.stderr)
 }
 

@@ -14,7 +14,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use authorized::{Key, Outcome};
-use brine_modules_files::cmd;
+use brine_modules_files::cmd::{self, CommandArgs};
 
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
@@ -305,7 +305,7 @@ fn check(user: &str, config: &str, key: &Key) -> Result<&'static str, CallError>
 
 /// Returns the keys in a file of the file server or of this host; none if it does not exist.
 pub fn keys_of(context: &Context, source: &str, saltenv: &str) -> Result<Option<IndexMap<String, Key>>, CallError> {
-    let content = cmd::script_content(context, source, saltenv, &Map::new())?;
+    let content = cmd::script_content(context, source, saltenv, &CommandArgs::read(&Map::new())?)?;
     Ok(content.map(|content| authorized::keys(&String::from_utf8_lossy(&content))))
 }
 

@@ -8,7 +8,7 @@ use brine_value::{FromValue, Map, Value, map};
 
 use super::{Extracted, StateContext};
 use crate::archive::{Contents, Format, split_options};
-use crate::cmd;
+use crate::cmd::{self, CommandArgs};
 
 impl Extracted {
     /// Returns how many leading components `tar` strips from each path.
@@ -104,7 +104,7 @@ impl Extracted {
         words.extend(["-f".to_owned(), path]);
         let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
         let kwargs = map! {"cwd" => directory, "python_shell" => false};
-        let output = cmd::execute(&context.call, &command, &kwargs)?;
+        let output = cmd::execute(&context.call, &command, &CommandArgs::read(&kwargs)?)?;
         if output.retcode != 0 {
             return Ok(Err(map! {
                 "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,

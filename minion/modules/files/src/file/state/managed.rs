@@ -318,7 +318,7 @@ pub(super) fn state(
 fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
     let directory = check.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
     let draft = cmd::Scratch::within(&directory, content, &check.ending).map_err(|error| error.to_string())?;
-    cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()), &Map::new())
+    cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()))
         .map_err(|error| error.to_string())
 }
 

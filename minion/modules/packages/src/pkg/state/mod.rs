@@ -24,38 +24,59 @@ use holds::{hold, unhold};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("pkg", [installed, latest, uptodate, removed, purged, held, unheld, mod_watch]);
 
-/// Ensure that a package, or several with `pkgs`, are installed, optionally in a version: one, a glob, conditions
-/// such as `>=1.2, <2`, or `latest`. With `allow_updates`, a newer version is accepted, too. With `hold`, the
-/// packages are held or released.
-///
-/// Accepts the arguments of `pkg.install`, such as `fromrepo`, `skip_verify` and `reinstall`.
-#[function]
-pub fn installed(
-    context: &StateContext,
+/// The arguments of `pkg.installed`.
+#[derive(Args)]
+pub struct InstalledArgs {
+    /// Name of the package.
     name: String,
-    #[default] version: Value,
-    #[default] pkgs: Value,
-    #[default] refresh: Option<bool>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
-        return Ok(StateReturn::ok(&name, "No packages to install provided").into());
+    /// Version: one, a glob, conditions such as `>=1.2, <2`, or `latest`.
+    #[default]
+    version: Value,
+    /// Whether the repositories are refreshed first; by default once per job.
+    #[default]
+    refresh: Option<bool>,
+    /// Packages, or mappings of packages to versions, in the place of `name`.
+    #[default]
+    pkgs: Value,
+    /// Mappings of packages to files or URLs that they are installed from.
+    #[default]
+    sources: Value,
+    /// Whether a newer version than the given one is accepted.
+    #[default(false)]
+    allow_updates: bool,
+    /// Whether the packages are held at their version afterwards, or released; unchanged by default.
+    #[default]
+    hold: Option<bool>,
+    /// Whether the architecture is removed from names, if it is that of the host.
+    #[default(true)]
+    normalize: bool,
+    /// Further arguments: options of the package manager, such as `fromrepo`, `skip_verify`, `ignore_epoch`,
+    /// `update_holds` and `reinstall`.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Ensure that a package, or several with `pkgs`, are installed, optionally in a version.
+#[function]
+pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallResult {
+    let name = &args.name;
+    if args.pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(name, "No packages to install provided").into());
     }
-    let packages = packages(&context.call)?;
-    if let Some(sources) = kwargs.get("sources").filter(|sources| sources.is_truthy()) {
-        if pkgs.is_truthy() {
-            return Ok(StateReturn::failed(&name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
+    let (packages, options) = (packages(&context.call)?, Options::read(&args.kwargs));
+    if args.sources.is_truthy() {
+        if args.pkgs.is_truthy() {
+            return Ok(StateReturn::failed(name, "Only one of \"pkgs\" and \"sources\" is permitted.").into());
         }
-        return report(&name, sources::install(context, packages, &name, sources, &Options::read(&kwargs)));
+        return report(name, sources::install(context, packages, name, &args.sources, &options));
     }
-    let wanted = normal(context, packages, requested(Some(&name), &pkgs, given(&version).as_deref())?, &kwargs);
-    let how = install::How {
-        refresh,
-        hold: kwargs.get("hold").map(Value::is_truthy),
-        allow_updates: kwargs.get("allow_updates").is_some_and(Value::is_truthy),
-        options: Options::read(&kwargs),
-    };
-    report(&name, install::install(context, packages, &name, &wanted, &how))
+    let wanted = requested(Some(name), &args.pkgs, given(&args.version).as_deref())?;
+    let wanted = if args.normalize { normalized(context, packages, wanted) } else { wanted };
+    let (refresh, hold, allow_updates) = (args.refresh, args.hold, args.allow_updates);
+    report(
+        name,
+        install::install(context, packages, name, &wanted, &install::How { refresh, hold, allow_updates, options }),
+    )
 }
 
 /// Ensure that a package, or several with `pkgs`, are installed in their newest version.
@@ -226,9 +247,11 @@ fn encountered(doing: &str, error: CallError) -> CallError {
 
 /// Removes the host's architecture from names, unless names are to be left unchanged.
 fn normal(context: &StateContext, packages: &dyn Packages, wanted: Vec<Desired>, kwargs: &Map) -> Vec<Desired> {
-    if kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy()) {
-        return wanted;
-    }
+    let is_off = kwargs.get("normalize").is_some_and(|normalize| !normalize.is_truthy());
+    if is_off { wanted } else { normalized(context, packages, wanted) }
+}
+
+fn normalized(context: &StateContext, packages: &dyn Packages, wanted: Vec<Desired>) -> Vec<Desired> {
     wanted.into_iter().map(|(name, version)| (packages.normal_name(&context.call, &name), version)).collect()
 }
 

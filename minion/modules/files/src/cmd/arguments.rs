@@ -1,0 +1,226 @@
+//! The arguments that functions of `cmd` share: how a command is run, and how its end is judged.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_context::Context;
+use brine_function::{Args, Arguments, Binder, CallError};
+use brine_host::process::Program;
+use brine_text::shell::quote;
+use brine_value::{Map, Value};
+
+use super::DEFAULT_SHELL;
+use super::scratch::SCRATCH;
+
+/// How a command is run, and how its end is judged.
+#[derive(Args)]
+pub struct CommandArgs {
+    /// Working directory; the home directory of the user by default.
+    #[default]
+    pub(super) cwd: Option<String>,
+    /// Text for standard input.
+    #[default]
+    pub(super) stdin: Option<String>,
+    /// User to run as.
+    #[default]
+    pub(super) runas: Option<String>,
+    /// Not supported, an error: a command has the groups of its user.
+    #[default]
+    pub(super) group: Option<String>,
+    /// Path of the shell; that of the grain `shell` by default.
+    #[default]
+    pub(super) shell: Option<String>,
+    /// Whether the command is run by a shell: the default, except in templates.
+    #[default]
+    pub(super) python_shell: Value,
+    /// Variables of the environment: a mapping, or a list of mappings and names.
+    #[default]
+    pub(super) env: Value,
+    /// Whether `env` is the whole environment.
+    #[default(false.into())]
+    pub(super) clean_env: Value,
+    /// Template engine that renders the command, or the script: `jinja`.
+    #[default]
+    pub(super) template: Option<String>,
+    /// Whether white space at the end of the output is removed.
+    #[default(true.into())]
+    pub(super) rstrip: Value,
+    /// Umask, as an octal string.
+    #[default]
+    pub(super) umask: Option<String>,
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    pub(super) output_encoding: Value,
+    /// `quiet` logs nothing of the command.
+    #[default(Some("debug".into()))]
+    pub(super) output_loglevel: Option<String>,
+    /// Accepted and ignored.
+    #[default]
+    pub(super) log_callback: Value,
+    /// Whether the output is neither logged nor returned.
+    #[default(false.into())]
+    pub(super) hide_output: Value,
+    /// Seconds after which the command is killed.
+    #[default]
+    pub(super) timeout: Value,
+    /// Accepted and ignored: the locale is that of the minion.
+    #[default(true.into())]
+    pub(super) reset_system_locale: Value,
+    /// Whether the exit status does not become the job's retcode.
+    #[default(false.into())]
+    pub(super) ignore_retcode: Value,
+    /// Environment of the file server for the template.
+    #[default]
+    pub(super) saltenv: Option<String>,
+    /// Accepted and ignored: commands have no terminal.
+    #[default(false.into())]
+    pub(super) use_vt: Value,
+    /// Whether standard error is returned with standard output.
+    #[default(false.into())]
+    pub(super) redirect_stderr: Value,
+    /// Whether the command is started in the background.
+    #[default(false.into())]
+    pub(super) bg: Value,
+    /// Accepted and ignored: for Windows.
+    #[default]
+    pub(super) password: Value,
+    /// Accepted and ignored: for Windows.
+    #[default(false.into())]
+    pub(super) encoded_cmd: Value,
+    /// Whether a failure of the command is an error of the call.
+    #[default(false.into())]
+    pub(super) raise_err: Value,
+    /// Directory to search for programs first.
+    #[default]
+    pub(super) prepend_path: Option<String>,
+    /// Exit statuses that count as 0.
+    #[default]
+    pub(super) success_retcodes: Value,
+    /// Lines of the output that make the exit status count as 0.
+    #[default]
+    pub(super) success_stdout: Vec<String>,
+    /// Lines of standard error that make the exit status count as 0.
+    #[default]
+    pub(super) success_stderr: Vec<String>,
+    /// Further arguments: `root`, a directory to change the root to; `ignore_timeout`, whether a timeout is a success;
+    /// `defaults` and `context`, variables of the template.
+    #[keywords]
+    pub(super) kwargs: Map,
+}
+
+impl CommandArgs {
+    /// Reads the arguments from keyword arguments.
+    ///
+    /// # Errors
+    /// A value has a wrong type.
+    pub fn read(kwargs: &Map) -> Result<Self, CallError> {
+        let args = Args::keyword(kwargs.clone());
+        Self::bind(&mut Binder::new("cmd", "run", Self::PARAMS, args)?)
+    }
+
+    /// Returns the user that the command runs as.
+    pub(super) fn user(&self) -> Option<String> {
+        self.runas.clone().or_else(|| self.text("user"))
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.output_loglevel.as_deref() == Some("quiet")
+    }
+
+    /// Returns whether a timeout counts as a success.
+    pub(super) fn ignores_timeout(&self) -> bool {
+        self.kwargs.get("ignore_timeout").is_some_and(Value::is_truthy)
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string)
+    }
+
+    /// Returns the program that runs a command so.
+    ///
+    /// # Errors
+    /// The timeout or the umask is invalid, the template fails, or a `group` is given.
+    pub(super) fn program(&self, context: &Context, command: &str) -> Result<Program, CallError> {
+        if let Some(group) = self.group.as_deref().filter(|group| !group.is_empty()) {
+            let message = format!("a command cannot be run as the group '{group}': it has the groups of `runas`");
+            return Err(CallError::Execution(message));
+        }
+        _ = (&self.output_encoding, &self.log_callback, &self.reset_system_locale, &self.use_vt);
+        _ = (&self.password, &self.encoded_cmd);
+        let through_shell =
+            if self.python_shell.is_nil() { !context.in_template } else { self.python_shell.is_truthy() };
+        let mut env = environment(&self.env);
+        if let Some(first) = self.prepend_path.clone() {
+            let own = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+            let path = own.or_else(|| brine_host::environment::variable("PATH")).unwrap_or_default();
+            env.push(("PATH".into(), if path.is_empty() { first } else { format!("{first}:{path}") }));
+        }
+        let own_shell = || context.grains().get("shell").and_then(Value::as_str).unwrap_or(DEFAULT_SHELL).to_owned();
+        Ok(Program {
+            command: self.command(context, command)?,
+            shell: through_shell.then(|| self.shell.clone().unwrap_or_else(own_shell)),
+            cwd: self.cwd.clone().map(PathBuf::from),
+            env,
+            clean_env: self.clean_env.is_truthy(),
+            stdin: self.stdin.clone(),
+            runas: self.user(),
+            timeout: self.timeout()?,
+            umask: self.umask()?,
+            keep_line_ends: !self.rstrip.is_truthy(),
+            quiet: self.is_quiet(),
+            output_limit: Some(context.config().cmd_output_limit),
+            merge: self.redirect_stderr.is_truthy(),
+        })
+    }
+
+    /// Returns the command rendered, and in another root.
+    fn command(&self, context: &Context, command: &str) -> Result<String, CallError> {
+        let command = match self.template.as_deref() {
+            // For a script, `template` renders the content, not the command.
+            Some("jinja") if !command.contains(SCRATCH) => {
+                let rendering = brine_state::Source::new(context, context.pillar());
+                let saltenv = self.saltenv.as_deref().unwrap_or("base");
+                rendering.render_template("cmd", command, &Map::new(), saltenv).map_err(CallError::Execution)?
+            }
+            _ => command.to_owned(),
+        };
+        Ok(match self.text("root") {
+            Some(root) => format!("chroot {} sh -c {}", quote(&root), quote(&command)),
+            None => command,
+        })
+    }
+
+    fn timeout(&self) -> Result<Option<Duration>, CallError> {
+        if !self.timeout.is_truthy() {
+            return Ok(None);
+        }
+        match self.timeout.as_f64() {
+            Some(seconds) => Ok(Some(brine_runtime::seconds::within(0.0..=1e9, seconds))),
+            None => Err(CallError::Execution(format!("Error: timeout {} must be a number", self.timeout))),
+        }
+    }
+
+    fn umask(&self) -> Result<Option<u32>, CallError> {
+        let Some(umask) = &self.umask else { return Ok(None) };
+        let parsed = u32::from_str_radix(umask.trim_start_matches("0o"), 8).ok().filter(|umask| *umask <= 0o777);
+        parsed.map(Some).ok_or_else(|| CallError::Execution(format!("Invalid umask: '{umask}'")))
+    }
+}
+
+/// Reads `env`: a mapping, or a list of mappings and of names that are set to an empty string. Other values are
+/// ignored, as in Salt.
+fn environment(env: &Value) -> Vec<(String, String)> {
+    let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
+    match env {
+        Value::Map(map) => pairs(map),
+        Value::List(items) => {
+            let each = |item: &Value| item.as_map().map_or_else(|| vec![(item.to_string(), String::new())], pairs);
+            items.iter().flat_map(each).collect()
+        }
+        Value::Str(text) => match brine_yaml::load(text) {
+            Ok(env @ (Value::Map(_) | Value::List(_))) => environment(&env),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
