@@ -12,7 +12,7 @@ use brine_host::programs::{argument, which};
 use brine_system::files;
 use brine_value::{Map, Value};
 
-use super::service::Init;
+use super::service::manager::has_systemd;
 use brine_modules_files::cmd;
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
@@ -49,7 +49,7 @@ pub fn avail(context: &Context, locale: String) -> CallResult {
 ///     salt '*' locale.get_locale
 #[function]
 pub fn get_locale(context: &Context) -> CallResult {
-    if Init::of_host() == Init::Systemd {
+    if has_systemd() {
         let variables = by_localectl(context)?;
         let language = variables.into_iter().find(|(name, _)| name == "LANG");
         return Ok(language.map(|(_, value)| value).unwrap_or_default().into());
@@ -68,7 +68,7 @@ pub fn get_locale(context: &Context) -> CallResult {
 #[function]
 pub fn set_locale(context: &Context, locale: String) -> CallResult {
     let release = context.grains().get("osmajorrelease").and_then(Value::as_i64).unwrap_or(0);
-    if Init::of_host() == Init::Systemd && !(context.os_family() == "Debian" && release >= 13) {
+    if has_systemd() && !(context.os_family() == "Debian" && release >= 13) {
         let others = by_localectl(context)?.into_iter().filter(|(name, _)| name != "LANG");
         let mut words = vec!["localectl".to_owned(), "set-locale".into(), format!("LANG={locale}")];
         words.extend(others.map(|(name, value)| format!("{name}={value}")));

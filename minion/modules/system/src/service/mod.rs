@@ -1,5 +1,6 @@
 //! `service`: services of this host, with systemd or with System V scripts.
 
+pub(crate) mod manager;
 pub(crate) mod state;
 pub(crate) mod systemd;
 mod sysv;
@@ -8,104 +9,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_context::{Context, Room};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_host::programs::which;
+use brine_function::{CallResult, Function, function, registry};
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
-/// The init system of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Init {
-    /// systemd is running.
-    Systemd,
-    /// systemd is installed but not running, as in many containers and during image builds.
-    Offline,
-    /// Scripts in `/etc/init.d`.
-    SysV,
-}
-
-/// Options of an action on a service; only systemd supports them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
-pub struct How {
-    /// Whether not to wait for its completion.
-    #[default]
-    pub no_block: Option<bool>,
-    /// Whether the service is unmasked first.
-    #[default(false)]
-    pub unmask: bool,
-    /// Whether a runtime mask of the service is removed first.
-    #[default(false)]
-    pub unmask_runtime: bool,
-}
-
-#[expect(clippy::derivable_impls, reason = "the derived one does not accept the arguments' attribute `#[default]`")]
-impl Default for How {
-    fn default() -> Self {
-        How { no_block: None, unmask: false, unmask_runtime: false }
-    }
-}
-
-impl Init {
-    /// Returns the init system of this host.
-    pub fn of_host() -> Self {
-        if Path::new("/run/systemd/system").exists() {
-            Init::Systemd
-        } else if which("systemctl").is_some_and(|program| is_program(&program)) {
-            Init::Offline
-        } else {
-            Init::SysV
-        }
-    }
-
-    /// Whether the service is running; without systemd, with `sig`, whether a process has that in its command line.
-    pub fn is_running(self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
-        match (self, sig) {
-            (Init::Systemd, _) => systemd::is_running(context, name),
-            (_, Some(sig)) => Ok(sysv::has_process(sig)),
-            (_, None) => sysv::act(context, "status", name),
-        }
-    }
-
-    /// Whether the service exists.
-    pub fn is_available(self, context: &Context, name: &str) -> Result<bool, CallError> {
-        match self {
-            Init::Systemd => systemd::is_available(context, name),
-            _ => Ok(sysv::all(context)?.iter().any(|service| service == name)),
-        }
-    }
-
-    /// Whether the service is enabled at boot.
-    pub fn is_enabled(self, context: &Context, name: &str) -> Result<bool, CallError> {
-        match self {
-            Init::Systemd => systemd::is_enabled(context, name),
-            _ => sysv::is_enabled(context, name),
-        }
-    }
-
-    /// Whether services can be masked.
-    pub fn can_mask(self) -> bool {
-        self != Init::SysV
-    }
-
-    /// Performs an action on a service, and returns whether it succeeded. Errors of systemd are errors.
-    pub fn act(self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
-        match self {
-            Init::Systemd => systemd::act(context, action, name, how),
-            _ => sysv::act(context, action, name),
-        }
-    }
-
-    fn all(self, context: &Context) -> Result<Vec<String>, CallError> {
-        match self {
-            Init::Systemd => Ok(systemd::all()),
-            _ => sysv::all(context),
-        }
-    }
-
-    fn need_systemd(self, function: &str) -> Result<(), CallError> {
-        if self == Init::Systemd { Ok(()) } else { Err(CallError::NotAvailable(format!("service.{function}"))) }
-    }
-}
+use manager::{How, services, units};
 
 pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
@@ -156,7 +64,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///     salt '*' service.start <service name>
 #[function]
 pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
-    Ok(Init::of_host().act(context, "start", &name, how)?.into())
+    Ok(services().act(context, "start", &name, how)?.into())
 }
 
 /// Stop a service.
@@ -166,7 +74,7 @@ pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
 ///     salt '*' service.stop <service name>
 #[function]
 pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) -> CallResult {
-    Ok(Init::of_host().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
+    Ok(services().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
 }
 
 /// Restart a service.
@@ -176,7 +84,7 @@ pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) 
 ///     salt '*' service.restart <service name>
 #[function]
 pub fn restart(context: &Context, name: String, #[args] how: How) -> CallResult {
-    Ok(Init::of_host().act(context, "restart", &name, how)?.into())
+    Ok(services().act(context, "restart", &name, how)?.into())
 }
 
 /// Reload the configuration of a service.
@@ -186,7 +94,7 @@ pub fn restart(context: &Context, name: String, #[args] how: How) -> CallResult 
 ///     salt '*' service.reload <service name>
 #[function]
 pub fn reload(context: &Context, name: String, #[args] how: How) -> CallResult {
-    Ok(Init::of_host().act(context, "reload", &name, how)?.into())
+    Ok(services().act(context, "reload", &name, how)?.into())
 }
 
 /// Reload the configuration of a service, or restart a service that cannot reload.
@@ -203,7 +111,7 @@ pub fn force_reload(
     #[default(false)] unmask_runtime: bool,
 ) -> CallResult {
     let how = How { no_block: Some(no_block), unmask, unmask_runtime };
-    Ok(Init::of_host().act(context, "force-reload", &name, how)?.into())
+    Ok(services().act(context, "force-reload", &name, how)?.into())
 }
 
 /// Return whether a service is running; for a glob, by service.
@@ -213,13 +121,13 @@ pub fn force_reload(
 ///     salt '*' service.status <service name> [service signature]
 #[function]
 pub fn status(context: &Context, name: String, #[default] sig: Option<String>) -> CallResult {
-    let init = Init::of_host();
+    let services = services();
     if !is_pattern(&name) {
-        return Ok(init.is_running(context, &name, sig.as_deref())?.into());
+        return Ok(services.is_running(context, &name, sig.as_deref())?.into());
     }
     let mut found = Map::new();
-    for service in init.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
-        found.insert(service.into(), init.is_running(context, service, None)?.into());
+    for service in services.all(context)?.iter().filter(|service| fnmatch(&name, service)) {
+        found.insert(service.into(), services.is_running(context, service, None)?.into());
     }
     Ok(found.into())
 }
@@ -231,7 +139,7 @@ pub fn status(context: &Context, name: String, #[default] sig: Option<String>) -
 ///     salt '*' service.available sshd
 #[function]
 pub fn available(context: &Context, name: String) -> CallResult {
-    Ok(Init::of_host().is_available(context, &name)?.into())
+    Ok(services().is_available(context, &name)?.into())
 }
 
 /// Return whether a service does not exist.
@@ -241,7 +149,7 @@ pub fn available(context: &Context, name: String) -> CallResult {
 ///     salt '*' service.missing sshd
 #[function]
 pub fn missing(context: &Context, name: String) -> CallResult {
-    Ok((!Init::of_host().is_available(context, &name)?).into())
+    Ok((!services().is_available(context, &name)?).into())
 }
 
 /// Enable a service at boot.
@@ -258,7 +166,7 @@ pub fn enable(
     #[default(false)] unmask_runtime: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(Init::of_host().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
+    Ok(services().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
 }
 
 /// Disable a service at boot.
@@ -273,7 +181,7 @@ pub fn disable(
     #[default] no_block: Option<bool>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(Init::of_host().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
+    Ok(services().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
 }
 
 /// Return whether a service is enabled at boot.
@@ -283,7 +191,7 @@ pub fn disable(
 ///     salt '*' service.enabled <service name>
 #[function]
 pub fn enabled(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    Ok(Init::of_host().is_enabled(context, &name)?.into())
+    Ok(services().is_enabled(context, &name)?.into())
 }
 
 /// Return whether a service is disabled at boot. Without systemd, only existing services are.
@@ -293,9 +201,7 @@ pub fn enabled(context: &Context, name: String, #[keywords] _kwargs: Map) -> Cal
 ///     salt '*' service.disabled <service name>
 #[function]
 pub fn disabled(context: &Context, name: String) -> CallResult {
-    let init = Init::of_host();
-    let is_service = init == Init::Systemd || init.is_available(context, &name)?;
-    Ok((is_service && !init.is_enabled(context, &name)?).into())
+    Ok(services().is_disabled(context, &name)?.into())
 }
 
 /// Return the names of all services, and of other units of systemd with their types.
@@ -305,7 +211,7 @@ pub fn disabled(context: &Context, name: String) -> CallResult {
 ///     salt '*' service.get_all
 #[function]
 pub fn get_all(context: &Context) -> CallResult {
-    Ok(Init::of_host().all(context)?.into())
+    Ok(services().all(context)?.into())
 }
 
 /// Return the names of the services that are enabled at boot.
@@ -315,10 +221,7 @@ pub fn get_all(context: &Context) -> CallResult {
 ///     salt '*' service.get_enabled
 #[function]
 pub fn get_enabled(context: &Context) -> CallResult {
-    match Init::of_host() {
-        Init::Systemd => Ok(systemd::in_state(context, "enabled")?.into()),
-        _ => Ok(sysv::enabled(context)?.into()),
-    }
+    Ok(services().enabled(context)?.into())
 }
 
 /// Return the names of the services that are disabled at boot.
@@ -328,11 +231,7 @@ pub fn get_enabled(context: &Context) -> CallResult {
 ///     salt '*' service.get_disabled
 #[function]
 pub fn get_disabled(context: &Context) -> CallResult {
-    if Init::of_host() == Init::Systemd {
-        return Ok(systemd::in_state(context, "disabled")?.into());
-    }
-    let enabled = sysv::enabled(context)?;
-    Ok(sysv::all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+    Ok(services().disabled(context)?.into())
 }
 
 /// Return the names of the static units: other units require them, and they cannot be enabled.
@@ -342,8 +241,7 @@ pub fn get_disabled(context: &Context) -> CallResult {
 ///     salt '*' service.get_static
 #[function]
 pub fn get_static(context: &Context) -> CallResult {
-    Init::of_host().need_systemd("get_static")?;
-    Ok(systemd::in_state(context, "static")?.into())
+    Ok(units("get_static")?.fixed(context)?.into())
 }
 
 /// Return the names of the running units.
@@ -353,8 +251,7 @@ pub fn get_static(context: &Context) -> CallResult {
 ///     salt '*' service.get_running
 #[function]
 pub fn get_running(context: &Context) -> CallResult {
-    Init::of_host().need_systemd("get_running")?;
-    Ok(systemd::running(context)?.into())
+    Ok(units("get_running")?.running(context)?.into())
 }
 
 /// Mask a service, so that it cannot be started.
@@ -365,8 +262,8 @@ pub fn get_running(context: &Context) -> CallResult {
 ///     salt '*' service.mask foo runtime=True
 #[function]
 pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
-    Init::of_host().need_systemd("mask")?;
-    systemd::set_mask(context, &name, true, runtime)?;
+    units("mask")?;
+    services().set_mask(context, &name, true, runtime)?;
     Ok(true.into())
 }
 
@@ -378,8 +275,8 @@ pub fn mask(context: &Context, name: String, #[default(false)] runtime: bool) ->
 ///     salt '*' service.unmask foo runtime=True
 #[function]
 pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
-    Init::of_host().need_systemd("unmask")?;
-    systemd::set_mask(context, &name, false, runtime)?;
+    units("unmask")?;
+    services().set_mask(context, &name, false, runtime)?;
     Ok(true.into())
 }
 
@@ -391,8 +288,8 @@ pub fn unmask(context: &Context, name: String, #[default(false)] runtime: bool) 
 ///     salt '*' service.masked foo runtime=True
 #[function]
 pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) -> CallResult {
-    Init::of_host().need_systemd("masked")?;
-    Ok(systemd::is_masked(context, &name, runtime)?.into())
+    units("masked")?;
+    Ok(services().is_masked(context, &name, runtime)?.into())
 }
 
 /// Return the properties of a unit of systemd.
@@ -402,8 +299,7 @@ pub fn masked(context: &Context, name: String, #[default(false)] runtime: bool) 
 ///     salt '*' service.show <service name>
 #[function]
 pub fn show(context: &Context, name: String) -> CallResult {
-    Init::of_host().need_systemd("show")?;
-    Ok(systemd::show(context, &name)?.into())
+    Ok(units("show")?.show(context, &name)?.into())
 }
 
 /// Reload the unit files of systemd.
@@ -413,8 +309,7 @@ pub fn show(context: &Context, name: String) -> CallResult {
 ///     salt '*' service.systemctl_reload
 #[function]
 pub fn systemctl_reload(context: &Context) -> CallResult {
-    Init::of_host().need_systemd("systemctl_reload")?;
-    systemd::read_units_again(context)?;
+    units("systemctl_reload")?.reload(context)?;
     Ok(true.into())
 }
 
@@ -425,7 +320,7 @@ pub fn systemctl_reload(context: &Context) -> CallResult {
 ///     salt '*' service.offline
 #[function]
 pub fn offline(_context: &Context) -> CallResult {
-    Ok((Init::of_host() == Init::Offline).into())
+    Ok(services().is_offline().into())
 }
 
 /// Whether a file is executable.

@@ -9,9 +9,81 @@ use brine_host::process::Output;
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value};
 
-use super::{How, Init, is_program, names_in, sysv};
+use super::manager::{How, Services, Units, has_systemd};
+use super::{is_program, names_in, sysv};
 
 const KINDS: [&str; 9] = ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer"];
+
+/// A running systemd.
+pub struct Systemd;
+
+impl Services for Systemd {
+    fn units(&self) -> Option<&dyn Units> {
+        Some(self)
+    }
+
+    fn can_mask(&self) -> bool {
+        true
+    }
+
+    fn is_available(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        is_available(context, name)
+    }
+
+    fn is_running(&self, context: &Context, name: &str, _sig: Option<&str>) -> Result<bool, CallError> {
+        is_running(context, name)
+    }
+
+    fn is_enabled(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        is_enabled(context, name)
+    }
+
+    fn is_disabled(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        Ok(!is_enabled(context, name)?)
+    }
+
+    fn is_masked(&self, context: &Context, name: &str, runtime: bool) -> Result<bool, CallError> {
+        is_masked(context, name, runtime)
+    }
+
+    fn set_mask(&self, context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
+        set_mask(context, name, masked, runtime)
+    }
+
+    fn act(&self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+        act(context, action, name, how)
+    }
+
+    fn all(&self, _context: &Context) -> Result<Vec<String>, CallError> {
+        Ok(all())
+    }
+
+    fn enabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        in_state(context, "enabled")
+    }
+
+    fn disabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        in_state(context, "disabled")
+    }
+}
+
+impl Units for Systemd {
+    fn fixed(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        in_state(context, "static")
+    }
+
+    fn running(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        running(context)
+    }
+
+    fn show(&self, context: &Context, name: &str) -> Result<Map, CallError> {
+        show(context, name)
+    }
+
+    fn reload(&self, context: &Context) -> Result<(), CallError> {
+        reload(context)
+    }
+}
 
 /// Returns the unit name of a service.
 fn unit(name: &str) -> String {
@@ -43,13 +115,13 @@ fn check_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
     let is_new = !is_known(&status) && std::fs::File::open(Path::new("/etc/systemd/system").join(unit(name))).is_ok();
     let message = format!("{}{}", status.stdout, status.stderr);
     if is_new || message.to_lowercase().contains("'systemctl daemon-reload'") {
-        read_units_again(context)?;
+        reload(context)?;
     }
     Ok(())
 }
 
 /// Reloads the unit files of systemd.
-pub fn read_units_again(context: &Context) -> Result<(), CallError> {
+fn reload(context: &Context) -> Result<(), CallError> {
     let output = systemctl(context, &["--system", "daemon-reload"])?;
     if output.retcode == 0 {
         return Ok(());
@@ -59,19 +131,19 @@ pub fn read_units_again(context: &Context) -> Result<(), CallError> {
 }
 
 /// Whether systemd knows the service.
-pub fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
+fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
     check_for_changes(context, name)?;
     Ok(is_known(&status(context, name)?))
 }
 
 /// Whether the service is running.
-pub fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
+fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
     check_for_changes(context, name)?;
     Ok(systemctl(context, &["is-active", &unit(name)])?.retcode == 0)
 }
 
 /// Whether the service is enabled at boot.
-pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
+fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     let said = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
     match (said.stdout.trim(), said.retcode) {
         ("alias", _) => {
@@ -114,7 +186,7 @@ pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> R
 }
 
 /// Performs an action on a service. A failed start, restart, reload or enabling is an error with systemd's message.
-pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
     check_for_changes(context, name)?;
     for (unmask, runtime) in [(how.unmask, false), (how.unmask_runtime, true)] {
         if unmask {
@@ -148,11 +220,7 @@ pub fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool
 /// it.
 fn scope(context: &Context) -> &'static [&'static str] {
     let wanted = brine_config::opts::modules::systemd_scope(&context.config().opts).is_truthy();
-    if wanted && Init::of_host() == Init::Systemd && which("systemd-run").is_some() {
-        &["systemd-run", "--scope"]
-    } else {
-        &[]
-    }
+    if wanted && has_systemd() && which("systemd-run").is_some() { &["systemd-run", "--scope"] } else { &[] }
 }
 
 fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, CallError> {
@@ -163,7 +231,7 @@ fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, Cal
 }
 
 /// Returns the names of all units with files, and of scripts.
-pub fn all() -> Vec<String> {
+fn all() -> Vec<String> {
     let mut names = with_units();
     names.extend(scripts());
     names.sort();
@@ -191,7 +259,7 @@ fn is_script_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
 }
 
 /// Returns the names of the units whose files are in a state, and of scripts that are.
-pub fn in_state(context: &Context, state: &str) -> Result<Vec<String>, CallError> {
+fn in_state(context: &Context, state: &str) -> Result<Vec<String>, CallError> {
     let output = systemctl(context, &["--full", "--no-legend", "--no-pager", "list-unit-files"])?;
     let mut names = units_in_state(&output.stdout, state);
     if state != "static" {
@@ -215,7 +283,7 @@ fn units_in_state(text: &str, state: &str) -> Vec<String> {
 }
 
 /// Returns the names of the running units.
-pub fn running(context: &Context) -> Result<Vec<String>, CallError> {
+fn running(context: &Context) -> Result<Vec<String>, CallError> {
     let output = systemctl(context, &["--full", "--no-legend", "--no-pager"])?;
     let rows = output.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let mut names: Vec<String> =
@@ -225,7 +293,7 @@ pub fn running(context: &Context) -> Result<Vec<String>, CallError> {
 }
 
 /// Returns the properties of a unit.
-pub fn show(context: &Context, name: &str) -> Result<Map, CallError> {
+fn show(context: &Context, name: &str) -> Result<Map, CallError> {
     let output = systemctl(context, &["show", &unit(&argument(name)?)])?;
     Ok(output
         .stdout

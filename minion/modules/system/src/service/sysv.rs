@@ -5,7 +5,65 @@ use brine_context::programs::run;
 use brine_function::CallError;
 use brine_host::programs::{argument, which};
 
-use super::names_in;
+use super::manager::{How, Services};
+use super::{names_in, systemd};
+
+/// Scripts, also where systemd is installed but does not run.
+pub struct Scripts {
+    /// Whether systemd is installed.
+    pub is_offline: bool,
+}
+
+impl Services for Scripts {
+    fn is_offline(&self) -> bool {
+        self.is_offline
+    }
+
+    fn can_mask(&self) -> bool {
+        self.is_offline
+    }
+
+    fn is_available(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        Ok(all(context)?.iter().any(|service| service == name))
+    }
+
+    fn is_running(&self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
+        sig.map_or_else(|| act(context, "status", name), |sig| Ok(has_process(sig)))
+    }
+
+    fn is_enabled(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        Ok(enabled(context)?.iter().any(|enabled| enabled == name))
+    }
+
+    fn is_disabled(&self, context: &Context, name: &str) -> Result<bool, CallError> {
+        Ok(self.is_available(context, name)? && !self.is_enabled(context, name)?)
+    }
+
+    fn is_masked(&self, context: &Context, name: &str, runtime: bool) -> Result<bool, CallError> {
+        systemd::is_masked(context, name, runtime)
+    }
+
+    fn set_mask(&self, context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
+        systemd::set_mask(context, name, masked, runtime)
+    }
+
+    fn act(&self, context: &Context, action: &str, name: &str, _how: How) -> Result<bool, CallError> {
+        act(context, action, name)
+    }
+
+    fn all(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        all(context)
+    }
+
+    fn enabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        enabled(context)
+    }
+
+    fn disabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        let enabled = enabled(context)?;
+        Ok(all(context)?.into_iter().filter(|name| !enabled.contains(name)).collect())
+    }
+}
 
 /// Returns the current runlevel; in a container it is unknown, and Debian's default is returned.
 pub fn level(context: &Context) -> Result<String, CallError> {
@@ -15,7 +73,7 @@ pub fn level(context: &Context) -> Result<String, CallError> {
 }
 
 /// Returns the names of all services.
-pub fn all(context: &Context) -> Result<Vec<String>, CallError> {
+fn all(context: &Context) -> Result<Vec<String>, CallError> {
     let mut names = names_in("/etc/init.d");
     names.retain(|name| name != "README" && !name.starts_with('.'));
     names.extend(enabled(context)?);
@@ -25,7 +83,7 @@ pub fn all(context: &Context) -> Result<Vec<String>, CallError> {
 }
 
 /// Returns the names of the services that are enabled at boot.
-pub fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
+fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
     let links = ["S".to_owned(), level(context)?].into_iter().flat_map(|level| names_in(&format!("/etc/rc{level}.d")));
     let mut names: Vec<String> = links.filter_map(|link| started(&link).map(str::to_owned)).collect();
     names.sort();
@@ -33,13 +91,8 @@ pub fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(names)
 }
 
-/// Whether the service is enabled at boot.
-pub fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
-    Ok(enabled(context)?.iter().any(|enabled| enabled == name))
-}
-
 /// Whether a process has this in its command line. The calls of this program itself are ignored.
-pub fn has_process(sig: &str) -> bool {
+fn has_process(sig: &str) -> bool {
     let commands = names_in("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let mut commands = commands.filter_map(|number| std::fs::read(format!("/proc/{number}/cmdline")).ok());
     commands.any(|command| {
@@ -49,7 +102,7 @@ pub fn has_process(sig: &str) -> bool {
 }
 
 /// Performs an action on a service, and returns whether it succeeded.
-pub fn act(context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
+fn act(context: &Context, action: &str, name: &str) -> Result<bool, CallError> {
     for words in commands(action, name, which("insserv").is_some())? {
         let output = run(context, &words, &[])?;
         if output.retcode != 0 {

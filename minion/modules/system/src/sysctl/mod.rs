@@ -11,7 +11,7 @@ use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 
-use super::service::Init;
+use super::service::manager::has_systemd;
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
@@ -82,10 +82,7 @@ pub fn persist(context: &Context, name: String, value: String, #[default] config
 
 /// Returns the parameter file that is read last.
 pub fn default_file() -> &'static str {
-    match Init::of_host() {
-        Init::Systemd => "/etc/sysctl.d/99-salt.conf",
-        Init::Offline | Init::SysV => "/etc/sysctl.conf",
-    }
+    if has_systemd() { "/etc/sysctl.d/99-salt.conf" } else { "/etc/sysctl.conf" }
 }
 
 /// Parses the parameters of a file.

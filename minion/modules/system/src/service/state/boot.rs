@@ -27,7 +27,7 @@ pub(super) fn apply(mut state: StateReturn, toggled: Toggled) -> StateReturn {
 /// Enables or disables a service. `runs` is whether it was started or stopped before; `result` is the outcome of
 /// that.
 pub(super) fn toggle(
-    services: &impl Services,
+    services: &dyn Services,
     context: &StateContext,
     name: &str,
     enable: bool,
@@ -36,7 +36,7 @@ pub(super) fn toggle(
     how: How,
 ) -> Result<Toggled, CallError> {
     let report = |result, comment, changes| Toggled { result, comment, changes };
-    if !services.is_available(name)? {
+    if !services.is_available(&context.call, name)? {
         return Ok(report(Some(!enable), format!("The named service {name} is not available"), None));
     }
     let word = if enable { "enabled" } else { "disabled" };
@@ -45,20 +45,20 @@ pub(super) fn toggle(
         Some(false) => "is dead",
         None => "is in the desired state",
     };
-    if services.is_enabled(name)? == enable {
+    if services.is_enabled(&context.call, name)? == enable {
         let comment = format!("Service {name} is already {word}, and {now}");
         return Ok(report(Some(result), comment, runs.is_none().then(Map::new)));
     }
     if context.test {
         return Ok(report(None, format!("Service {name} set to be {word}"), None));
     }
-    let (acted, problem) = match services.act(if enable { "enable" } else { "disable" }, name, how) {
+    let (acted, problem) = match services.act(&context.call, if enable { "enable" } else { "disable" }, name, how) {
         Ok(acted) => (acted, None),
         Err(CallError::Execution(problem)) if enable => (false, Some(problem)),
         Err(error) => return Err(error),
     };
     if acted {
-        let changes = if services.is_enabled(name)? == enable {
+        let changes = if services.is_enabled(&context.call, name)? == enable {
             map! {name => true}
         } else {
             Map::new()
@@ -81,13 +81,13 @@ pub(super) fn toggle(
 
 /// Ensures that a service is enabled or disabled.
 pub(super) fn state(
-    services: &impl Services,
+    services: &dyn Services,
     context: &StateContext,
     name: &str,
     enable: bool,
     how: How,
 ) -> Result<StateReturn, CallError> {
-    if enable && context.test && !services.is_available(name)? {
+    if enable && context.test && !services.is_available(&context.call, name)? {
         let comment = format!("Service {name} not present; if created in this state run, it would have been enabled");
         return Ok(StateReturn::would(name, comment));
     }

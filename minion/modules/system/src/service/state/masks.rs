@@ -8,7 +8,7 @@ use super::Services;
 
 /// Ensures that a service is masked or not: permanently, or with `runtime` until the next boot.
 pub(super) fn state(
-    services: &impl Services,
+    services: &dyn Services,
     context: &StateContext,
     name: &str,
     masked: bool,
@@ -19,7 +19,7 @@ pub(super) fn state(
     }
     let kind = if runtime { "runtime " } else { "" };
     let word = if masked { "masked" } else { "unmasked" };
-    if services.is_masked(name, runtime)? == masked {
+    if services.is_masked(&context.call, name, runtime)? == masked {
         let already = if masked { "is already" } else { "was already" };
         return Ok(StateReturn::ok(name, format!("Service {name} {already} {kind}{word}")));
     }
@@ -27,8 +27,8 @@ pub(super) fn state(
     if context.test {
         return Ok(StateReturn::would(name, format!("Service {name} would be {kind}{word}")).with_changes(changes));
     }
-    services.mask(name, masked, runtime)?;
-    if services.is_masked(name, runtime)? != masked {
+    services.set_mask(&context.call, name, masked, runtime)?;
+    if services.is_masked(&context.call, name, runtime)? != masked {
         let comment = format!("Failed to {} service {name}", if masked { "mask" } else { "unmask" });
         return Ok(StateReturn::ok(name, comment));
     }

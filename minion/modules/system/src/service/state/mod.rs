@@ -5,12 +5,12 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
-use brine_context::{Context, StateContext, StateReturn};
+use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
-use crate::service::{How, Init, systemd};
+use crate::service::manager::{How, Services, services};
 
 /// State functions of `service`.
 pub static FUNCTIONS: &[Function<StateContext>] =
@@ -37,10 +37,7 @@ impl ControlArgs {
     fn control(self, context: &StateContext, name: &str, runs: bool) -> CallResult {
         let how = how(&self.kwargs);
         let wanted = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
-        report(
-            name,
-            invalid_arguments(name, &self.kwargs).map_or_else(|| be(&Host::new(context), context, name, &wanted), Ok),
-        )
+        report(name, invalid_arguments(name, &self.kwargs).map_or_else(|| be(services(), context, name, &wanted), Ok))
     }
 }
 
@@ -59,25 +56,25 @@ pub fn dead(context: &StateContext, name: String, #[args] args: ControlArgs) -> 
 /// Ensure that a service is enabled at boot.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    report(&name, boot::state(&Host::new(context), context, &name, true, how(&kwargs)))
+    report(&name, boot::state(services(), context, &name, true, how(&kwargs)))
 }
 
 /// Ensure that a service is disabled at boot.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    report(&name, boot::state(&Host::new(context), context, &name, false, how(&kwargs)))
+    report(&name, boot::state(services(), context, &name, false, how(&kwargs)))
 }
 
 /// Ensure that a service is masked, permanently or with `runtime` until the next boot.
 #[function]
 pub fn masked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
-    report(&name, masks::state(&Host::new(context), context, &name, true, runtime))
+    report(&name, masks::state(services(), context, &name, true, runtime))
 }
 
 /// Ensure that a service is not masked.
 #[function]
 pub fn unmasked(context: &StateContext, name: String, #[default(false)] runtime: bool) -> CallResult {
-    report(&name, masks::state(&Host::new(context), context, &name, false, runtime))
+    report(&name, masks::state(services(), context, &name, false, runtime))
 }
 
 /// Restart the service when a watched state has changes, or reload its configuration with `reload`; a service that
@@ -97,7 +94,7 @@ pub fn mod_watch(
     // Only for other operating systems.
     _ = full_restart;
     let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
-    report(&name, watched(&Host::new(context), context, &name, &wanted))
+    report(&name, watched(services(), context, &name, &wanted))
 }
 
 /// Returns the options that only systemd supports.
@@ -137,65 +134,6 @@ struct Watched {
     how: How,
 }
 
-/// Queries and actions on services.
-trait Services {
-    /// Whether systemd is installed but not running.
-    fn is_offline(&self) -> bool;
-    fn can_mask(&self) -> bool;
-    fn is_available(&self, name: &str) -> Result<bool, CallError>;
-    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError>;
-    fn is_enabled(&self, name: &str) -> Result<bool, CallError>;
-    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError>;
-    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError>;
-    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError>;
-}
-
-/// The services of this host.
-struct Host<'c> {
-    init: Init,
-    call: &'c Context,
-}
-
-impl<'c> Host<'c> {
-    fn new(context: &'c StateContext) -> Self {
-        Host { init: Init::of_host(), call: &context.call }
-    }
-}
-
-impl Services for Host<'_> {
-    fn is_offline(&self) -> bool {
-        self.init == Init::Offline
-    }
-
-    fn can_mask(&self) -> bool {
-        self.init.can_mask()
-    }
-
-    fn is_available(&self, name: &str) -> Result<bool, CallError> {
-        self.init.is_available(self.call, name)
-    }
-
-    fn is_running(&self, name: &str, sig: Option<&str>) -> Result<bool, CallError> {
-        self.init.is_running(self.call, name, sig)
-    }
-
-    fn is_enabled(&self, name: &str) -> Result<bool, CallError> {
-        self.init.is_enabled(self.call, name)
-    }
-
-    fn is_masked(&self, name: &str, runtime: bool) -> Result<bool, CallError> {
-        systemd::is_masked(self.call, name, runtime)
-    }
-
-    fn mask(&self, name: &str, masked: bool, runtime: bool) -> Result<(), CallError> {
-        systemd::set_mask(self.call, name, masked, runtime)
-    }
-
-    fn act(&self, action: &str, name: &str, how: How) -> Result<bool, CallError> {
-        self.init.act(self.call, action, name, how)
-    }
-}
-
 fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
     match done {
         Ok(done) => Ok(done.into()),
@@ -211,17 +149,12 @@ fn wait(context: &StateContext, delay: &Value) -> bool {
 }
 
 /// Ensures that a service is running or not.
-fn be(
-    services: &impl Services,
-    context: &StateContext,
-    name: &str,
-    wanted: &Desired,
-) -> Result<StateReturn, CallError> {
+fn be(services: &dyn Services, context: &StateContext, name: &str, wanted: &Desired) -> Result<StateReturn, CallError> {
     if services.is_offline() {
         return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
     }
     let runs = wanted.runs;
-    if !services.is_available(name)? {
+    if !services.is_available(&context.call, name)? {
         let would = if runs { "started" } else { "stopped" };
         let comment = format!("The named service {name} is not available");
         return Ok(match (context.test, runs) {
@@ -234,8 +167,8 @@ fn be(
             (false, false) => StateReturn::ok(name, comment),
         });
     }
-    let before = services.is_running(name, wanted.sig.as_deref())?;
-    let enabled_before = services.is_enabled(name)?;
+    let before = services.is_running(&context.call, name, wanted.sig.as_deref())?;
+    let enabled_before = services.is_enabled(&context.call, name)?;
     let unmasked = if wanted.how.unmask && runs {
         Some(masks::state(services, context, name, false, wanted.how.unmask_runtime)?.comment)
     } else {
@@ -258,7 +191,7 @@ fn be(
         let would = if runs { "start" } else { "be killed" };
         return Ok(StateReturn::would(name, with_mask(format!("Service {name} is set to {would}"))));
     }
-    let acted = services.act(if runs { "start" } else { "stop" }, name, wanted.how)?;
+    let acted = services.act(&context.call, if runs { "start" } else { "stop" }, name, wanted.how)?;
     let failure = format!("Service {name} failed to {}", if runs { "start" } else { "die" });
     if !acted {
         let done = StateReturn::failed(name, failure);
@@ -270,13 +203,13 @@ fn be(
     if wait(context, &wanted.delay) {
         return Ok(StateReturn::failed(name, "the job was ended"));
     }
-    let after = services.is_running(name, wanted.sig.as_deref().filter(|_| runs))?;
+    let after = services.is_running(&context.call, name, wanted.sig.as_deref().filter(|_| runs))?;
     let mut done = match (after == runs, runs) {
         (false, _) => StateReturn::failed(name, failure),
         (true, true) => StateReturn::ok(name, format!("Started service {name}")),
         (true, false) => StateReturn::ok(name, format!("Service {name} was killed")),
     };
-    if after != before || services.is_enabled(name)? != enabled_before {
+    if after != before || services.is_enabled(&context.call, name)? != enabled_before {
         done.changes = map! {name => after};
     }
     if let Some(enable) = wanted.enable {
@@ -293,7 +226,7 @@ fn be(
 }
 
 fn watched(
-    services: &impl Services,
+    services: &dyn Services,
     context: &StateContext,
     name: &str,
     wanted: &Watched,
@@ -302,7 +235,7 @@ fn watched(
     if !stops && wanted.sfun != "running" {
         return Ok(StateReturn::failed(name, format!("Unable to trigger watch for service.{}", wanted.sfun)));
     }
-    let runs = services.is_running(name, wanted.sig.as_deref())?;
+    let runs = services.is_running(&context.call, name, wanted.sig.as_deref())?;
     let (action, words, done) = match (stops, runs) {
         (true, false) => return Ok(StateReturn::ok(name, "Service is already stopped")),
         (true, true) => ("stop", "stop", "stopped"),
@@ -316,9 +249,9 @@ fn watched(
     }
     if action == "start" {
         // Stops the remains of a failed service first.
-        services.act("stop", name, How::default())?;
+        services.act(&context.call, "stop", name, How::default())?;
     }
-    let acted = services.act(action, name, wanted.how)?;
+    let acted = services.act(&context.call, action, name, wanted.how)?;
     if wait(context, &wanted.delay) {
         return Ok(StateReturn::failed(name, "the job was ended"));
     }

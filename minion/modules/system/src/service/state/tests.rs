@@ -1,58 +1,70 @@
 //! Results of states for a service in memory.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::*;
 use crate::testing;
 
 /// A service in memory, named `web`.
 struct Fake {
-    runs: Cell<bool>,
-    enabled: Cell<bool>,
-    masked: Cell<bool>,
+    runs: AtomicBool,
+    enabled: AtomicBool,
+    masked: AtomicBool,
     obeys: bool,
 }
 
 impl Services for Fake {
-    fn is_offline(&self) -> bool {
-        false
-    }
-
     fn can_mask(&self) -> bool {
         true
     }
 
-    fn is_available(&self, name: &str) -> Result<bool, CallError> {
+    fn is_available(&self, _context: &Context, name: &str) -> Result<bool, CallError> {
         Ok(name == "web")
     }
 
-    fn is_running(&self, _name: &str, _sig: Option<&str>) -> Result<bool, CallError> {
-        Ok(self.runs.get())
+    fn is_running(&self, _context: &Context, _name: &str, _sig: Option<&str>) -> Result<bool, CallError> {
+        Ok(self.runs.load(Relaxed))
     }
 
-    fn is_enabled(&self, _name: &str) -> Result<bool, CallError> {
-        Ok(self.enabled.get())
+    fn is_enabled(&self, _context: &Context, _name: &str) -> Result<bool, CallError> {
+        Ok(self.enabled.load(Relaxed))
     }
 
-    fn is_masked(&self, _name: &str, _runtime: bool) -> Result<bool, CallError> {
-        Ok(self.masked.get())
+    fn is_masked(&self, _context: &Context, _name: &str, _runtime: bool) -> Result<bool, CallError> {
+        Ok(self.masked.load(Relaxed))
     }
 
-    fn mask(&self, _name: &str, masked: bool, _runtime: bool) -> Result<(), CallError> {
-        self.masked.set(if self.obeys { masked } else { self.masked.get() });
+    fn set_mask(&self, _context: &Context, _name: &str, masked: bool, _runtime: bool) -> Result<(), CallError> {
+        self.masked.store(if self.obeys { masked } else { self.masked.load(Relaxed) }, Relaxed);
         Ok(())
     }
 
-    fn act(&self, action: &str, _name: &str, _how: How) -> Result<bool, CallError> {
+    fn act(&self, _context: &Context, action: &str, _name: &str, _how: How) -> Result<bool, CallError> {
         match action {
             _ if !self.obeys => {}
-            "start" | "restart" => self.runs.set(true),
-            "stop" => self.runs.set(false),
-            "enable" => self.enabled.set(true),
-            "disable" => self.enabled.set(false),
+            "start" | "restart" => self.runs.store(true, Relaxed),
+            "stop" => self.runs.store(false, Relaxed),
+            "enable" => self.enabled.store(true, Relaxed),
+            "disable" => self.enabled.store(false, Relaxed),
             _ => {}
         }
         Ok(self.obeys)
+    }
+
+    fn is_disabled(&self, _context: &Context, _name: &str) -> Result<bool, CallError> {
+        Ok(!self.enabled.load(Relaxed))
+    }
+
+    fn all(&self, _context: &Context) -> Result<Vec<String>, CallError> {
+        Ok(vec!["web".into()])
+    }
+
+    fn enabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        Ok(if self.enabled.load(Relaxed) { self.all(context)? } else { Vec::new() })
+    }
+
+    fn disabled(&self, context: &Context) -> Result<Vec<String>, CallError> {
+        Ok(if self.enabled.load(Relaxed) { Vec::new() } else { self.all(context)? })
     }
 }
 
@@ -66,8 +78,13 @@ fn watch(sfun: &str, reload: bool) -> Watched {
 
 fn story(test: bool, obeys: bool) -> String {
     let context = testing::state_context(test, &[]);
-    let web = || Fake { runs: Cell::new(false), enabled: Cell::new(false), masked: Cell::new(false), obeys };
-    let up = || Fake { runs: Cell::new(true), ..web() };
+    let web = || Fake {
+        runs: AtomicBool::new(false),
+        enabled: AtomicBool::new(false),
+        masked: AtomicBool::new(false),
+        obeys,
+    };
+    let up = || Fake { runs: AtomicBool::new(true), ..web() };
     let states = [
         be(&web(), &context, "nosuch", &desired(true, None)),
         be(&web(), &context, "nosuch", &desired(false, None)),
