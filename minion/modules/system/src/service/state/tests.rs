@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use brine_context::Context;
+
 use super::*;
 use crate::testing;
 
