@@ -74,3 +74,144 @@ async fn runner_functions_of_a_fleet() {
         assert_eq!(value, expected, "{words:?}");
     }
 }
+
+/// Runs `salt-run` and returns its result.
+fn run(system: &System, words: &[&str]) -> brine_value::Value {
+    let output = system.tool("salt-run", &[words, &["--out=json"]].concat());
+    from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{words:?}: {}{}", stdout(&output), stderr(&output)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runner_functions_without_minions() {
+    let mut system = System::start(
+        "runner_queue: {queue: runners}\nosenv: {driver: env}\nvalues: {driver: yaml, files: [ROOT/values.yaml]}\n\
+         wanted: sdb://values/db:user\n",
+    )
+    .await;
+    system.write("values.yaml", "db: {user: me}\n");
+    system.write("srv/salt/_modules/own.py", "def hello():\n    return 'hi'\n");
+    for (words, expected) in [
+        (&["queue.list_queues"][..], "[]"),
+        (&["queue.insert", "q", "one"], "true"),
+        (&["queue.insert", "q", "[two, three, one]"], r#""Item already exists: one""#),
+        (&["queue.list_queues"], r#"["q"]"#),
+        (&["queue.list_length", "q"], "3"),
+        (&["queue.list_items", "q"], r#"["one", "two", "three"]"#),
+        (&["queue.delete", "q", "two"], "true"),
+        (&["queue.pop", "q"], r#"["one"]"#),
+        (&["queue.process_queue", "q", "all"], r#"{"items": ["three"], "backend": "sqlite", "queue": "q"}"#),
+        (&["queue.list_length", "q"], "0"),
+        (&["queue.insert_runner", "queue.insert", "args=made,item"], "true"),
+        (&["queue.process_runner"], "null"),
+        (&["queue.list_items", "made"], r#"["item"]"#),
+        (&["cache.store", "own/bank", "key", "{a: [1]}"], "null"),
+        (&["cache.fetch", "own/bank", "key"], r#"{"a": [1]}"#),
+        (&["cache.fetch", "own/bank", "none"], "{}"),
+        (&["cache.list", "own"], r#"["bank"]"#),
+        (&["cache.list", "grains"], "[]"),
+        (&["cache.flush", "own"], "true"),
+        (&["cache.list", "own/bank"], "[]"),
+        (&["cache.clear_all"], "false"),
+        (&["cache.clear_git_lock", "gitfs"], r#""No locks were removed""#),
+        (&["fileserver.clear_file_list_cache"], "{}"),
+        (&["fileserver.lock"], r#""No locks were set""#),
+        (&["fileserver.clear_lock"], r#""No locks were removed""#),
+        (&["match.compound_matches", "G@os:*", "web1"], r#"{"res": false}"#),
+        (&["manage.reaped"], "[]"),
+        (&["manage.not_reaped"], "[]"),
+        (&["manage.present", "show_ip=True"], "{}"),
+        (&["network.wolmatch", "*"], "[]"),
+        (&["network.wollist", "/nonexistent"], "[]"),
+        (&["error.error"], "{}"),
+        (&["sdb.get", "sdb://values/db:user"], r#""me""#),
+        (&["sdb.get", "plain"], r#""plain""#),
+        (&["sdb.set", "plain", "x"], "false"),
+        (&["config.get", "wanted"], r#""me""#),
+        (&["test.raw_arg", "1", "a=2"], r#"{"args": [1], "kwargs": {"a": 2}}"#),
+        (&["test.metasyntactic", "locality=uk"], r#"["wibble", "wobble", "wubble", "flob"]"#),
+        (&["test.stdout_print"], r#""bar""#),
+        (&["jobs.master"], "[]"),
+        (&["doc.execution"], "{}"),
+        (&["survey.diff", "*", "test.ping"], "[]"),
+        (&["saltutil.sync_modules"], r#"["modules.own"]"#),
+    ] {
+        assert_eq!(run(&system, words), from_json(expected).unwrap(), "{words:?}");
+    }
+    for (words, expected) in [
+        (&["queue.insert", "q", "x", "backend=redis"][..], "queue backend 'redis' is not supported"),
+        (&["queue.pop", "q", "some"], "quantity is invalid: expected a number or \"all\", got some"),
+        (&["cache.store", "grains", "web1", "x"], "the bank grains is the master's own"),
+        (&["cache.clear_git_lock", "other"], "Invalid role 'other'"),
+        (&["error.error", "name=Own", "message=why"], "Exception occurred in runner error.error: Own: why"),
+        (&["git_pillar.update"], "No git_pillar remotes are configured"),
+        (&["manage.bootstrap", "hosts=a"], "install the package of the minion"),
+        (&["manage.safe_accept", "web1"], "compare the fingerprint"),
+        (&["network.wol", "nonsense"], "MAC address 'nonsense' is invalid"),
+        (&["saltutil.sync_runners"], "runs no custom modules of the type runners"),
+        (&["jobs.rerun", "20261120235852025555"], "is not in the job cache"),
+    ] {
+        let output = system.tool("salt-run", words);
+        let shown = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(!output.status.success() && shown.contains(expected), "{words:?}: {shown}");
+    }
+    let opts = run(&system, &["test.get_opts"]);
+    assert_eq!(opts.get("runner_queue").and_then(|queue| queue.get("queue")), Some(&"runners".into()));
+    // Queues are in the store.
+    run(&system, &["queue.insert", "kept", "item"]);
+    system.stop_master();
+    system.start_master().await;
+    assert_eq!(run(&system, &["queue.list_items", "kept"]), from_json(r#"["item"]"#).unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_processed_queue_is_an_event() {
+    let system = System::start("").await;
+    run(&system, &["queue.insert", "reboots", "[web1, web2]"]);
+    let mut events = system.events("salt/queue/").await;
+    run(&system, &["queue.process_queue", "reboots", "2"]);
+    let (tag, data) = events.next().await;
+    assert_eq!(tag, "salt/queue/reboots/process");
+    assert_eq!(data.get("items"), Some(&brine_value::list!["web1", "web2"]));
+    assert_eq!((data.get("queue"), data.get("backend")), (Some(&"reboots".into()), Some(&"sqlite".into())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runner_functions_about_a_minion() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let output = system.tool("salt", &["web1", "test.retcode", "3", "--show-jid"]);
+    let jid = stdout(&output).lines().find_map(|line| line.strip_prefix("jid: ").map(str::to_owned)).unwrap();
+    assert_eq!(
+        run(&system, &["jobs.rerun", &jid, "missing=True"]),
+        from_json(r#"{"jid": null, "minions": []}"#).unwrap()
+    );
+    let mut events = system.events("salt/job/").await;
+    let again = run(&system, &["jobs.rerun", &jid, "failed=True"]);
+    assert_eq!(again.get("minions"), Some(&brine_value::list!["web1"]), "{again}");
+    let (_, data) = events.until(&format!("salt/job/{}/ret/web1", again.get("jid").unwrap())).await;
+    assert_eq!((data.get("fun"), data.get("return")), (Some(&"test.retcode".into()), Some(&true.into())));
+    for (words, expected) in [
+        (&["match.compound_matches", "G@id:web1 or web1", "web1"][..], r#"{"res": "web1"}"#),
+        (&["match.compound_matches", "not web1", "web1"], r#"{"res": false}"#),
+        (&["match.compound_matches", "web2", "web2"], r#"{"res": false}"#),
+        (&["manage.present", "show_ip=True"], r#"{"web1": "127.0.0.1"}"#),
+        (&["manage.reaped"], r#"["web1"]"#),
+        (&["cache.list", "grains"], r#"["web1"]"#),
+        (&["cache.clear_grains", "web1"], "true"),
+        (&["cache.list", "grains"], "[]"),
+        (&["cache.clear_all", "web1"], "true"),
+        (&["salt.execute", "web1", "test.ping", "jid=20261120235852025555"], r#"{"web1": true}"#),
+        (&["survey.diff", "web1", "test.echo", "x"], r#"[{"pool": ["web1"], "result": "x"}]"#),
+        (&["doc.execution", "test.ping"], "null"),
+    ] {
+        let value = run(&system, words);
+        if words[0] == "doc.execution" {
+            assert!(value.get("test.ping").is_some() && value.as_map().unwrap().len() == 1, "{value}");
+        } else {
+            assert_eq!(value, from_json(expected).unwrap(), "{words:?}");
+        }
+    }
+    system.kill_minion("web1");
+    assert_eq!(run(&system, &["manage.down", "removekeys=True", "timeout=1"]), from_json(r#"["web1"]"#).unwrap());
+    assert!(!system.path("pki/minions/web1").exists());
+}

@@ -18,6 +18,7 @@
 mod access;
 mod admission;
 pub mod autosign;
+mod cache_banks;
 mod check;
 mod events;
 mod facts;
@@ -35,6 +36,7 @@ mod metrics_server;
 mod peers;
 mod pillars;
 mod pushed_files;
+mod queues;
 mod reactions;
 mod requests;
 pub mod runner;
@@ -164,6 +166,8 @@ impl Master {
             files: roots(&config)?,
             minion_data: facts::minion_data::MinionData::new(store.clone()),
             mines: facts::mine::Mines::new(store.clone()),
+            queues: queues::Queues::new(store.clone()),
+            banks: cache_banks::Banks::new(store.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20)?,
             tokens: brine_auth::TokenStore::new(store.clone()),

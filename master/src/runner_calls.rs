@@ -1,10 +1,12 @@
 //! Calls of runner and wheel functions: each has a job id, an event at its start and one with its result.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_bus::Bus;
-use brine_config::MasterConfig;
+use brine_config::{MasterConfig, Roots};
 use brine_event::{STAMP, stamp};
 use brine_function::{Args, CallError, Registry};
 use brine_ids::{Jid, MinionId};
@@ -12,6 +14,7 @@ use brine_reactor::{Cause, PriorDispatch};
 use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
 use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::access::Access;
@@ -118,6 +121,7 @@ pub(crate) struct RunnerCalls {
     pub wheels: Registry<WheelContext>,
     pub services: Arc<Services>,
     returns: ReturnEvents,
+    running: Running,
 }
 
 impl RunnerCalls {
@@ -128,7 +132,13 @@ impl RunnerCalls {
             wheels: Registry::new(wheel::MODULES),
             services: Arc::new(services),
             returns,
+            running: Running::default(),
         })
+    }
+
+    /// Returns the running calls: `fun`, `fun_args`, `jid` and `user` of each, oldest first.
+    pub fn running(&self) -> Vec<Map> {
+        self.running.0.lock().values().cloned().collect()
     }
 
     /// Returns whether a function exists.
@@ -297,7 +307,9 @@ impl RunnerCalls {
             Kind::Runner => self.runners.get(function).and_then(|function| function.out),
             Kind::Wheel => None,
         };
+        let running = self.running.enter(&call.jid, &call.body);
         let result = self.call_function(*kind, function, args.clone(), caller);
+        drop(running);
         let success = result.as_ref().is_ok_and(is_success);
         let mut body = call.body.clone();
         if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
@@ -321,6 +333,26 @@ impl RunnerCalls {
             body.insert("outputter".into(), out.into());
         }
         body
+    }
+}
+
+/// The calls that are running, by job id.
+#[derive(Default)]
+struct Running(Mutex<BTreeMap<Jid, Map>>);
+
+/// Ends the entry of a running call, also of one that panics.
+struct RunningCall<'a>(&'a Running, Jid);
+
+impl Running {
+    fn enter(&self, jid: &Jid, body: &Map) -> RunningCall<'_> {
+        self.0.lock().insert(jid.clone(), body.clone());
+        RunningCall(self, jid.clone())
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().remove(&self.1);
     }
 }
 
@@ -427,6 +459,18 @@ impl WheelHost for WheelServices {
         let mut options = self.services.config.opts.clone();
         options.insert("id".into(), self.services.id.as_str().into());
         options
+    }
+
+    fn file_roots(&self) -> Roots {
+        self.services.config.file_roots.clone()
+    }
+
+    fn pillar_roots(&self) -> Roots {
+        self.services.config.pillar_roots.clone()
+    }
+
+    fn config_dir(&self) -> Option<PathBuf> {
+        Some(self.services.config.config_dir.clone())
     }
 
     fn connected(&self) -> Vec<String> {

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use brine_returners::Returner;
 use brine_system::files::FileError;
 
+use crate::cache_banks::Banks;
 use crate::facts::mine::Mines;
 use crate::facts::minion_data::MinionData;
 use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
+use crate::queues::Queues;
 
 /// The keys, files and tables of a master.
 pub(crate) struct Storage {
@@ -19,6 +21,9 @@ pub(crate) struct Storage {
     pub files: brine_fileserver::Roots,
     pub minion_data: MinionData,
     pub mines: Mines,
+    pub queues: Queues,
+    /// Data of callers of `cache.store`.
+    pub banks: Banks,
     pub job_cache: Arc<dyn Returner>,
     pub large_returns: LargeReturns,
     pub tokens: brine_auth::TokenStore,

@@ -58,6 +58,8 @@ impl Fixture {
             files: crate::roots(&config).unwrap(),
             minion_data: MinionData::new(store.clone()),
             mines: Mines::new(store.clone()),
+            queues: crate::queues::Queues::new(store.clone()),
+            banks: crate::cache_banks::Banks::new(store.clone()),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
             tokens: brine_auth::TokenStore::new(store.clone()),
             large_returns: LargeReturns::open(&store, 1 << 20).unwrap(),

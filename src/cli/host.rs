@@ -60,6 +60,9 @@ impl OwnHost {
         ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
+        // Profiles of `sdb` have names of their own.
+        let profiles = config.opts.iter().filter(|(_, value)| value.get("driver").is_some());
+        given.extend(profiles.map(|(name, profile)| (name.clone(), profile.clone())));
         OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
     }
 }

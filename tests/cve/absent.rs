@@ -14,8 +14,6 @@ enum Feature {
     Login(&'static str),
     /// Execution functions.
     Functions(&'static [&'static str]),
-    /// Wheel functions.
-    Wheel(&'static [&'static str]),
     /// Any operating system except Unix.
     Windows,
 }
@@ -54,15 +52,6 @@ impl Feature {
                     assert!(said.contains("is not available"), "{name}: {said}: {hint}");
                 }
             }
-            Feature::Wheel(names) => {
-                let system = System::start("").await;
-                for name in *names {
-                    let load = map! {"cmd" => "wheel", "fun" => *name, "key" => system.root_key(), "kwarg" => map! {"path" => "../escaped", "text" => "x", "data" => "x", "yaml_contents" => map! {}, "file_name" => "../escaped"}};
-                    let answer = ask(&system, load).await.to_string();
-                    assert!(answer.contains("not available"), "{name}: {answer}: {hint}");
-                }
-                crate::assert_nothing_escaped(&system);
-            }
             Feature::Windows => assert_eq!(std::env::consts::FAMILY, "unix", "{hint}"),
         }
     }
@@ -87,9 +76,6 @@ macro_rules! absent {
 }
 
 absent! {
-    /// Wheel functions on files of the master, by path.
-    cve_2020_11652_wheel_functions_leave_no_directory:
-        Feature::Wheel(&["file_roots.read", "file_roots.write", "pillar_roots.read", "config.update_config"]), "#17";
     /// Python modules: `restartcheck` and process names. `local` tests the existing functions.
     cve_2020_28243_restartcheck_runs_no_process_names: Feature::Functions(&["restartcheck.restartcheck"]), "#16";
     /// Python modules: `vmware` and certificates. `tls` tests the existing functions.
@@ -99,8 +85,6 @@ absent! {
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
     /// salt-ssh: quotes in `thin.gen_thin`.
     cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
-    /// Wheel functions: `pillar_roots.write` by paths.
-    cve_2021_25282_pillar_roots_write_stays_inside: Feature::Wheel(&["pillar_roots.write"]), "#17";
     /// Python modules: `snapper`. `local` tests the existing functions.
     cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
     /// The installer for Windows accepts a directory planted by other users.

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use brine_crypt::{Cipher, PrivateKey};
-use brine_value::{Value, list, map};
+use brine_value::{Map, Value, list, map};
 
 use crate::raw::Raw;
 use crate::support::{LONG, System, stderr, stdout};
@@ -301,4 +301,74 @@ async fn cve_2025_22237_minions_choose_no_pillar_sources() {
     }
     assert_nothing_escaped(&system);
     assert!(stdout(&system.tool("salt-key", &["-l", "acc"])).contains("rogue"));
+}
+
+/// Wheel functions read and wrote files of the master outside of `file_roots`, `pillar_roots` and the configuration.
+async fn assert_wheel_stays_inside(functions: &[&str]) {
+    let system = System::start("").await;
+    system.write("srv/secret", SECRET);
+    system.write("srv/salt/open.txt", "open");
+    system.write("srv/pillar/open.txt", "open");
+    for (target, link) in [("srv", "srv/salt/out"), ("srv", "srv/pillar/out"), ("escaped", "srv/salt/broken")] {
+        std::os::unix::fs::symlink(system.path(target), system.path(link)).unwrap();
+    }
+    let call = async |fun: &str, path: &str| {
+        let arguments = map! {"path" => path, "file_name" => path, "data" => "x", "yaml_contents" => map! {"x" => 1}};
+        let takes: &[&str] = match fun.split_once('.').unwrap().1 {
+            "write" => &["path", "data"],
+            "update_config" => &["file_name", "yaml_contents"],
+            _ => &["path"],
+        };
+        let kwarg: Map = arguments.into_iter().filter(|(name, _)| takes.contains(&name.as_str().unwrap())).collect();
+        ask(&system, map! {"cmd" => "wheel", "fun" => fun, "key" => system.root_key(), "kwarg" => kwarg})
+            .await
+            .to_string()
+    };
+    let mut paths = traversals(&system);
+    let secret = system.path("srv/secret").display().to_string();
+    paths
+        .extend(["../secret", "out/secret", "./out/../../secret", &secret, "out/escaped", "broken"].map(str::to_owned));
+    for fun in functions {
+        for path in &paths {
+            let answer = call(fun, path).await;
+            assert!(!answer.contains(SECRET), "{fun} {path:?}: {answer}");
+        }
+    }
+    // Names without a separator are files inside; they are no traversals.
+    for directory in ["srv/salt", "srv/pillar", "etc/master.d"] {
+        for path in walk(&system.path(directory)) {
+            let is_plain = path.parent() == Some(&system.path(directory)) && !path.is_symlink();
+            if is_plain && path.to_string_lossy().contains("escaped") {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+    }
+    std::fs::remove_file(system.path("srv/salt/broken")).unwrap();
+    for directory in ["srv/salt", "srv/pillar"] {
+        for below in ["%2e%2e", "..%2fescaped", "~", "|..", "\u{2024}\u{2024}", "\u{ff0e}\u{ff0e}"] {
+            _ = std::fs::remove_dir_all(system.path(directory).join(below));
+        }
+    }
+    assert_nothing_escaped(&system);
+    assert_eq!(std::fs::read_to_string(system.path("srv/secret")).unwrap(), SECRET);
+    for fun in functions.iter().filter(|fun| fun.split('.').next_back() == Some("read")) {
+        let answer = call(fun, "open.txt").await;
+        assert!(answer.contains("'open'"), "{fun}: {answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2020_11652_wheel_functions_leave_no_directory() {
+    assert_wheel_stays_inside(&["file_roots.find", "file_roots.read", "file_roots.write", "pillar_roots.read"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2021_25282_pillar_roots_write_stays_inside() {
+    assert_wheel_stays_inside(&["pillar_roots.write", "pillar_roots.find"]).await;
+}
+
+/// `wheel.config.update_config` wrote any file of the master.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2021_25283_configuration_files_stay_in_their_directory() {
+    assert_wheel_stays_inside(&["config.update_config"]).await;
 }

@@ -243,6 +243,10 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
     if name.contains('.') {
         return None;
     }
+    // Profiles of `sdb` have names of their own.
+    if value.get("driver").is_some_and(|driver| driver.as_str().is_some()) {
+        return None;
+    }
     let status = known::status::<T>(name);
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
     let is_accepted = match status {

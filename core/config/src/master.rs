@@ -248,6 +248,9 @@ shared_options! {
     /// The number of seconds that the REST API waits for the result of a runner or wheel function.
     rest_timeout: u64 = 300,
 
+    /// The queue of `queue.insert_runner` and `process_runner`: `queue` is its name.
+    runner_queue: Map = Map::new(),
+
     /// Whether `salt/auth` events are published.
     auth_events: bool = true,
     /// The acts (`pend`, `denied`, ...) whose `salt/auth` events include the minion's `autosign_grains`.

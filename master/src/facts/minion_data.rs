@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 
-use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table, Ticket};
 use brine_ids::MinionId;
 use brine_target::Facts;
 use brine_value::{Map, map, msgpack};
+use parking_lot::Mutex;
 
 /// The maximum size of one minion's stored grains, in bytes.
 const MAX_GRAINS: usize = 4 << 20;
@@ -13,15 +14,16 @@ const MAX_GRAINS: usize = 4 << 20;
 const MINIONS: Table = Table("minion_data");
 
 /// The data of the minions in the store.
-#[derive(Debug, Clone)]
 pub struct MinionData {
     store: BlockingStore,
+    /// Serializes changes, of which some read first.
+    changing: Mutex<()>,
 }
 
 impl MinionData {
     /// Creates the data of a store.
     pub fn new(store: BlockingStore) -> Self {
-        MinionData { store }
+        MinionData { store, changing: Mutex::default() }
     }
 
     /// Stores a minion's grains and pillar. Grains above [`MAX_GRAINS`] are left out: targets cannot match them.
@@ -37,7 +39,29 @@ impl MinionData {
         };
         let packed = msgpack::pack_map(&map! {"grains" => grains, "pillar" => pillar});
         batch.put(MINIONS, id.as_str().as_bytes(), packed);
+        let _changing = self.changing.lock();
         self.store.write(batch)
+    }
+
+    /// Removes a minion's grains, its pillar, or both.
+    pub fn clear(&self, id: &MinionId, grains: bool, pillar: bool) -> Result<(), StoreError> {
+        let changing = self.changing.lock();
+        let Some(packed) = self.store.get(MINIONS, id.as_str().as_bytes())? else { return Ok(()) };
+        let mut data = msgpack::unpack_map(&packed).unwrap_or_default();
+        for (name, is_cleared) in [("grains", grains), ("pillar", pillar)] {
+            if is_cleared {
+                data.shift_remove(name);
+            }
+        }
+        let mut batch = Batch::new();
+        if data.is_empty() {
+            batch.delete(MINIONS, id.as_str().as_bytes());
+        } else {
+            batch.put(MINIONS, id.as_str().as_bytes(), msgpack::pack_map(&data));
+        }
+        let ticket = self.store.write(batch);
+        drop(changing);
+        ticket.durable_blocking()
     }
 
     /// Removes the data of a minion.

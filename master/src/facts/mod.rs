@@ -5,7 +5,8 @@ pub(crate) mod mine;
 pub(crate) mod minion_data;
 pub(crate) mod presence;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use brine_config::MasterConfig;
@@ -74,6 +75,11 @@ impl Facts {
         let target = self.target(TargetKind::Nodegroup, group.into(), ":").ok()?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target).ok()).await;
         resolved.ok().flatten().map(|targets| targets.minions.len())
+    }
+
+    /// Returns the minions that are connected now, with their addresses.
+    pub fn present_addresses(&self) -> BTreeMap<MinionId, IpAddr> {
+        self.presence.present_addresses(&self.publisher.hosts())
     }
 
     /// Returns the minions that are connected now.

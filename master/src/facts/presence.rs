@@ -5,7 +5,7 @@
 //! connection, then the most recent ones. Salt compares the same addresses with the grains of the minions, which are not
 //! authenticated.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -71,6 +71,11 @@ impl Presence {
 
     /// Returns the present minions, given the number of connections to the publish port from each address.
     pub(super) fn present(&self, listening: &HashMap<IpAddr, usize>) -> BTreeSet<MinionId> {
+        self.present_addresses(listening).into_keys().collect()
+    }
+
+    /// As [`Presence::present`], with the address of each minion.
+    pub(super) fn present_addresses(&self, listening: &HashMap<IpAddr, usize>) -> BTreeMap<MinionId, IpAddr> {
         let heard = self.0.lock();
         let mut by_host: HashMap<IpAddr, Vec<(&MinionId, &Trace)>> = HashMap::new();
         for (id, trace) in &heard.minions {
@@ -81,7 +86,7 @@ impl Presence {
             minions.truncate(listening.get(&host).copied().unwrap_or(0));
             minions
         });
-        present.map(|(id, _)| id.clone()).collect()
+        present.map(|(id, trace)| (id.clone(), trace.host)).collect()
     }
 }
 

@@ -1,14 +1,31 @@
-//! `cache`: the grains, pillar and mines that the master has stored for its minions.
+//! `cache`: the grains, pillar and mines that the master has stored for its minions, and data of callers by bank and key.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::MinionId;
 use brine_target::Facts;
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
 
 /// Runner functions of `cache`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
-    registry!("cache", [grains, pillar, mine, clear_mine, clear_mine_func]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "cache",
+    [
+        grains,
+        pillar,
+        mine,
+        clear_pillar,
+        clear_grains,
+        clear_mine,
+        clear_mine_func,
+        clear_all,
+        clear_git_lock,
+        store,
+        list,
+        fetch,
+        flush
+    ]
+);
 
 /// Return the grains of minions as of their last pillar request.
 ///
@@ -60,21 +77,53 @@ pub fn mine(
     Ok(found.into())
 }
 
-/// Remove the mines of minions.
+/// Remove the stored pillar of minions, of which targets see nothing until the minions request their pillar again. Return
+/// False without a target.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_pillar tgt='web*'
+#[function]
+pub fn clear_pillar(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    clear(context, tgt, tgt_type, &Parts { pillar: true, ..Parts::default() })
+}
+
+/// Remove the stored grains of minions. Until these request their pillar again, every target by grains may match them.
+/// Return False without a target.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_grains tgt='web*'
+#[function]
+pub fn clear_grains(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    clear(context, tgt, tgt_type, &Parts { grains: true, ..Parts::default() })
+}
+
+/// Remove the mines of minions. Return False without a target.
 ///
 /// CLI Example:
 ///
 ///     salt-run cache.clear_mine tgt='web*'
 #[function]
-pub fn clear_mine(context: &RunnerContext, tgt: Value, #[default("glob".into())] tgt_type: String) -> CallResult {
-    let minions = context.minions(tgt, tgt_type)?;
-    for id in &minions {
-        context.storage().mines.flush(id).map_err(CallError::execution)?;
-    }
-    Ok((!minions.is_empty()).into())
+pub fn clear_mine(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    clear(context, tgt, tgt_type, &Parts { mine: true, ..Parts::default() })
 }
 
-/// Remove the result of one function from the mines of minions.
+/// Remove the result of one function from the mines of minions. Return False without a target or a function.
+///
+/// clear_mine_func_flag: the function, or its alias.
 ///
 /// CLI Example:
 ///
@@ -82,16 +131,194 @@ pub fn clear_mine(context: &RunnerContext, tgt: Value, #[default("glob".into())]
 #[function]
 pub fn clear_mine_func(
     context: &RunnerContext,
-    tgt: Value,
+    #[default] tgt: Value,
     #[default("glob".into())] tgt_type: String,
-    #[default] clear_mine_func_flag: String,
+    #[default] clear_mine_func_flag: Option<String>,
 ) -> CallResult {
-    let minions = context.minions(tgt, tgt_type)?;
-    for id in &minions {
-        let id = id.parse().map_err(CallError::execution)?;
-        context.storage().mines.delete(&id, &clear_mine_func_flag).map_err(CallError::execution)?;
+    clear(context, tgt, tgt_type, &Parts { mine_function: clear_mine_func_flag, ..Parts::default() })
+}
+
+/// Remove the stored grains, pillar and mines of minions. Return False without a target.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_all tgt='web*'
+#[function]
+pub fn clear_all(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+) -> CallResult {
+    clear(context, tgt, tgt_type, &Parts { grains: true, pillar: true, mine: true, mine_function: None })
+}
+
+/// Return that there were no locks: fetches of repositories exclude each other within the master, without lock files
+/// that could be left behind.
+///
+/// role: `gitfs` or `git_pillar`. remote, type: ignored.
+///
+/// CLI Example:
+///
+///     salt-run cache.clear_git_lock gitfs
+#[function]
+pub fn clear_git_lock(
+    _context: &RunnerContext,
+    role: String,
+    #[default] remote: Value,
+    #[default] r#type: Value,
+) -> CallResult {
+    _ = (remote, r#type);
+    if ["gitfs", "git_pillar", "winrepo"].contains(&role.as_str()) {
+        return Ok("No locks were removed".into());
     }
-    Ok((!minions.is_empty()).into())
+    Err(CallError::execution(format!("Invalid role '{role}': expected gitfs or git_pillar")))
+}
+
+/// Store data by bank and key in the master's store.
+///
+/// cachedir: ignored.
+///
+/// CLI Example:
+///
+///     salt-run cache.store mycache mykey 'The time has come the walrus said'
+#[function]
+pub fn store(
+    context: &RunnerContext,
+    bank: String,
+    key: String,
+    data: Value,
+    #[default] cachedir: Value,
+) -> CallResult {
+    _ = cachedir;
+    if MinionBank::named(&bank).is_some() {
+        return Err(CallError::execution(format!("the bank {bank} is the master's own: choose another name")));
+    }
+    context.storage().banks.store(&bank, &key, &data).map_err(CallError::execution)?;
+    Ok(Value::Nil)
+}
+
+/// Return the keys of a bank and the names of the banks below it. The banks `grains`, `pillar` and `mine` have a key for
+/// each minion with such data.
+///
+/// cachedir: ignored.
+///
+/// CLI Example:
+///
+///     salt-run cache.list mycache
+#[function]
+pub fn list(context: &RunnerContext, bank: String, #[default] cachedir: Value) -> CallResult {
+    _ = cachedir;
+    let Some(kind) = MinionBank::named(&bank) else {
+        return Ok(context.storage().banks.list(&bank).map_err(CallError::execution)?.into());
+    };
+    let mut found = Vec::new();
+    for id in context.storage().accepted().map_err(CallError::execution)? {
+        if kind.data(context, &id)?.is_some() {
+            found.push(id);
+        }
+    }
+    found.sort();
+    Ok(found.into())
+}
+
+/// Return the data of a key; an empty result if there is none.
+///
+/// cachedir: ignored.
+///
+/// CLI Example:
+///
+///     salt-run cache.fetch mycache mykey
+#[function]
+pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cachedir: Value) -> CallResult {
+    _ = cachedir;
+    let found = match MinionBank::named(&bank) {
+        Some(kind) => kind.data(context, &key)?.map(Value::from),
+        None => context.storage().banks.fetch(&bank, &key).map_err(CallError::execution)?,
+    };
+    Ok(found.unwrap_or_else(Value::map))
+}
+
+/// Remove a key of a bank, or the bank with all banks below it. Return whether there was any. To remove data of minions,
+/// use `cache.clear_grains`, `clear_pillar` and `clear_mine`.
+///
+/// cachedir: ignored.
+///
+/// CLI Example:
+///
+///     salt-run cache.flush mycache mykey
+#[function]
+pub fn flush(
+    context: &RunnerContext,
+    bank: String,
+    #[default] key: Option<String>,
+    #[default] cachedir: Value,
+) -> CallResult {
+    _ = cachedir;
+    if MinionBank::named(&bank).is_some() {
+        return Err(CallError::execution(format!("the bank {bank} is the master's own: use cache.clear_{bank}")));
+    }
+    Ok(context.storage().banks.flush(&bank, key.as_deref()).map_err(CallError::execution)?.into())
+}
+
+/// A bank of Salt's with data of minions, which has tables of its own.
+#[derive(Clone, Copy)]
+enum MinionBank {
+    Grains,
+    Pillar,
+    Mine,
+}
+
+impl MinionBank {
+    fn named(bank: &str) -> Option<Self> {
+        match bank.trim_matches('/') {
+            "grains" => Some(MinionBank::Grains),
+            "pillar" => Some(MinionBank::Pillar),
+            "mine" => Some(MinionBank::Mine),
+            _ => None,
+        }
+    }
+
+    fn data(self, context: &RunnerContext, id: &str) -> Result<Option<Map>, CallError> {
+        let storage = context.storage();
+        let facts = storage.minion_data.facts(id);
+        Ok(match self {
+            MinionBank::Grains => facts.grains().cloned(),
+            MinionBank::Pillar => facts.pillar().cloned(),
+            MinionBank::Mine => {
+                Some(storage.mines.get(id).map_err(CallError::execution)?).filter(|mine| !mine.is_empty())
+            }
+        })
+    }
+}
+
+/// The parts of minions' data to remove.
+#[derive(Default)]
+struct Parts {
+    grains: bool,
+    pillar: bool,
+    mine: bool,
+    mine_function: Option<String>,
+}
+
+/// Removes data of minions. Without a target, and with nothing to remove, the result is False, as in Salt.
+fn clear(context: &RunnerContext, tgt: Value, tgt_type: String, parts: &Parts) -> CallResult {
+    let has_part = parts.grains || parts.pillar || parts.mine || parts.mine_function.is_some();
+    if tgt.is_nil() || !has_part {
+        return Ok(false.into());
+    }
+    let storage = context.storage();
+    for id in context.minions(tgt, tgt_type)? {
+        let id: MinionId = id.parse().map_err(CallError::execution)?;
+        if parts.grains || parts.pillar {
+            storage.minion_data.clear(&id, parts.grains, parts.pillar).map_err(CallError::execution)?;
+        }
+        if parts.mine {
+            storage.mines.flush(id.as_str()).map_err(CallError::execution)?;
+        } else if let Some(function) = &parts.mine_function {
+            storage.mines.delete(&id, function).map_err(CallError::execution)?;
+        }
+    }
+    Ok(true.into())
 }
 
 /// Returns a part of the stored data by minion, without minions that have none.

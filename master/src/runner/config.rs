@@ -1,6 +1,6 @@
 //! `config`: the master's configuration.
 
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::Value;
 use brine_yaml::traverse;
 
@@ -9,7 +9,7 @@ use super::RunnerContext;
 /// Runner functions of `config`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("config", [get]);
 
-/// Return an option of the master's configuration.
+/// Return an option of the master's configuration. For `sdb://<profile>/<key>` return the value of that key.
 ///
 /// key: the name of the option; names of nested mappings are separated by the delimiter.
 /// default: the result if there is no such option.
@@ -25,5 +25,10 @@ pub fn get(
     #[default(":".into())] delimiter: String,
 ) -> CallResult {
     let opts = Value::Map(context.master.config.opts.clone());
-    Ok(traverse(&opts, &key, &delimiter).cloned().unwrap_or(default))
+    match traverse(&opts, &key, &delimiter) {
+        Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
+            context.call_host("sdb.get", Args::positional([uri.as_str().into()]))
+        }
+        found => Ok(found.cloned().unwrap_or(default)),
+    }
 }

@@ -2,12 +2,13 @@
 
 use brine_function::{CallResult, Function, Registry, function, registry};
 use brine_text::glob::fnmatch;
-use brine_value::Value;
+use brine_value::{Map, Value};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
 
 /// Runner functions of `doc`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("doc", [runner, wheel, nearest]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("doc", [runner, wheel, execution, nearest]);
 
 /// Return the documentation of runner functions.
 ///
@@ -31,6 +32,26 @@ pub fn runner(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
 #[function]
 pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
     Ok(documented(&context.calls.wheels, &args))
+}
+
+/// Return the documentation of the execution functions of all minions that answer.
+///
+/// args: names of modules or functions; all functions if none is given.
+///
+/// CLI Example:
+///
+///     salt-run doc.execution
+#[function]
+pub fn execution(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
+    let request = PublishRequest { arg: args, ..PublishRequest::new("*", "sys.doc", &context.caller.user) };
+    let answers = context.ask(request, None)?.into_values();
+    let documented = answers.filter_map(|answer| match answer {
+        Value::Map(functions) => Some(functions),
+        _ => None,
+    });
+    let mut functions: Map = documented.flatten().collect();
+    functions.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
+    Ok(functions.into())
 }
 
 /// Return the runner function with the most similar name; an empty result if no name is similar.

@@ -6,8 +6,21 @@ use brine_value::{FromValue, Map, Value, map};
 use super::RunnerContext;
 
 /// Runner functions of `fileserver`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
-    registry!("fileserver", [envs, update, file_list, dir_list, empty_dir_list, symlink_list, clear_cache]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "fileserver",
+    [
+        envs,
+        update,
+        file_list,
+        dir_list,
+        empty_dir_list,
+        symlink_list,
+        clear_cache,
+        clear_file_list_cache,
+        clear_lock,
+        lock
+    ]
+);
 
 /// Return the environments.
 ///
@@ -106,6 +119,45 @@ pub fn clear_cache(context: &RunnerContext, #[default] backend: Value) -> CallRe
     }
     context.storage().files.clear_cache().map_err(CallError::execution)?;
     Ok(map! {"cleared" => brine_value::list!["The gitfs fileserver cache was successfully cleared"]}.into())
+}
+
+/// Return an empty result: lists of files are not cached.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.clear_file_list_cache
+#[function]
+pub fn clear_file_list_cache(
+    _context: &RunnerContext,
+    #[default] saltenv: Value,
+    #[default] backend: Value,
+) -> CallResult {
+    _ = (saltenv, backend);
+    Ok(Value::map())
+}
+
+/// Return that there were no locks: fetches of repositories exclude each other within the master, without lock files
+/// that could be left behind.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.clear_lock
+#[function]
+pub fn clear_lock(_context: &RunnerContext, #[default] backend: Value, #[default] remote: Value) -> CallResult {
+    _ = (backend, remote);
+    Ok("No locks were removed".into())
+}
+
+/// Return that no locks were set: fetches of repositories exclude each other within the master. To stop fetching a
+/// repository, remove it from `gitfs_remotes`.
+///
+/// CLI Example:
+///
+///     salt-run fileserver.lock
+#[function]
+pub fn lock(_context: &RunnerContext, #[default] backend: Value, #[default] remote: Value) -> CallResult {
+    _ = (backend, remote);
+    Ok("No locks were set".into())
 }
 
 /// Whether these backends, or all backends if the list is empty, include gitfs.

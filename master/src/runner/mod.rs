@@ -8,18 +8,26 @@ mod batch;
 mod cache;
 mod config;
 mod doc;
+mod error;
 mod event;
 mod event_bus;
 mod fileserver;
+mod git_pillar;
+mod http;
 mod jobs;
 mod manage;
+mod matching;
 mod metrics;
 mod mine;
+mod network;
 mod pillar;
+mod queue;
 mod reactor;
 mod reactor_views;
 mod returner;
 mod salt;
+mod saltutil;
+mod sdb;
 mod state;
 mod survey;
 mod test;
@@ -28,10 +36,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_function::{CallError, Function};
+use brine_function::{Args, CallError, Function};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
+use crate::host_functions::HostFunctions;
 use crate::runner_calls::{Caller, RunnerCalls, Services};
 use crate::storage::Storage;
 
@@ -42,18 +51,27 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     cache::FUNCTIONS,
     config::FUNCTIONS,
     doc::FUNCTIONS,
+    error::FUNCTIONS,
     event::FUNCTIONS,
     event_bus::FUNCTIONS,
     fileserver::FUNCTIONS,
+    git_pillar::FUNCTIONS,
+    http::FUNCTIONS,
     jobs::FUNCTIONS,
     manage::FUNCTIONS,
+    manage::presence::FUNCTIONS,
+    matching::FUNCTIONS,
     metrics::FUNCTIONS,
     mine::FUNCTIONS,
+    network::FUNCTIONS,
     pillar::FUNCTIONS,
+    queue::FUNCTIONS,
     reactor::FUNCTIONS,
     reactor_views::FUNCTIONS,
     returner::FUNCTIONS,
     salt::FUNCTIONS,
+    saltutil::FUNCTIONS,
+    sdb::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,
     test::FUNCTIONS,
@@ -98,8 +116,25 @@ impl RunnerContext {
         Ok(results.collect())
     }
 
+    /// Returns the execution functions of the master's host.
+    pub(crate) fn host(&self) -> Result<&dyn HostFunctions, CallError> {
+        let host = self.master.functions.as_deref();
+        host.ok_or_else(|| CallError::execution("this master was started without execution functions"))
+    }
+
+    /// Calls an execution function on the master's host.
+    pub(crate) fn call_host(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        self.host()?.functions(None).call(function, args)
+    }
+
     /// Blocks on a future.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.caller.thread.wait(future)
     }
+}
+
+/// Returns keyword arguments without those that the publisher adds.
+pub(crate) fn public(mut kwargs: Map) -> Map {
+    kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with("__")));
+    kwargs
 }

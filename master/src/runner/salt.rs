@@ -4,19 +4,23 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
-use super::RunnerContext;
+use super::{RunnerContext, public};
 
 /// Runner functions of `salt`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("salt", [cmd, execute]);
 
 /// Call an execution function on the master's host.
 ///
+/// with_pillar: ignored; the functions see no pillar (False).
+///
 /// CLI Example:
 ///
 ///     salt-run salt.cmd test.arg 1 2 a=1
 #[function]
 pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let args = Args { positional: args, keyword: public(kwargs) };
+    let mut keyword = public(kwargs);
+    keyword.shift_remove("with_pillar");
+    let args = Args { positional: args, keyword };
     match context.master.functions.as_ref().map(|host| host.functions(None)) {
         Some(functions) if functions.has(&fun) => functions.call(&fun, args),
         _ => Ok(CallError::NotAvailable(fun).to_string().into()),
@@ -27,6 +31,8 @@ pub fn cmd(context: &RunnerContext, fun: String, #[rest] args: Vec<Value>, #[key
 ///
 /// arg: the positional arguments.
 /// kwarg: the keyword arguments.
+/// ret: additional returners, separated by commas.
+/// jid: the job id; a new one if it is left out.
 /// timeout: seconds to wait for; the option timeout if it is left out.
 ///
 /// CLI Example:
@@ -40,6 +46,8 @@ pub fn execute(
     #[default] arg: Vec<Value>,
     #[default] timeout: Option<f64>,
     #[default("glob".into())] tgt_type: String,
+    #[default] ret: String,
+    #[default] jid: String,
     #[default] kwarg: Map,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -47,13 +55,11 @@ pub fn execute(
     named.extend(kwarg);
     let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", &fun, &context.caller.user) };
     request.arg = with_keywords(arg, named);
+    request.ret = ret;
+    if !jid.is_empty() {
+        request.jid = Some(jid.parse().map_err(CallError::execution)?);
+    }
     context.ask(request, timeout).map(Value::Map)
-}
-
-/// Returns the keyword arguments without those that the publisher adds.
-fn public(mut kwargs: Map) -> Map {
-    kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with("__")));
-    kwargs
 }
 
 /// Returns the arguments of a job as they are published.

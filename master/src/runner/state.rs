@@ -8,7 +8,7 @@ use brine_job::orchestration::MasterAccess;
 use brine_value::{Map, Value, map};
 
 use super::RunnerContext;
-use crate::host_functions::{HostFunctions, Orchestrated};
+use crate::host_functions::Orchestrated;
 use crate::jobs::orchestration::Orchestrator;
 
 /// Runner functions of `state`.
@@ -22,8 +22,11 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
         orchestrate_single,
         orchestrate_high,
         orchestrate_show_sls,
+        orch_show_sls,
         pause,
+        set_pause,
         resume,
+        rm_pause,
         soft_kill
     ]
 );
@@ -169,6 +172,25 @@ pub fn orchestrate_show_sls(
     Ok(map! {context.master.id.as_str() => done.value}.into())
 }
 
+/// Alias of `state.orchestrate_show_sls`.
+///
+/// CLI Example:
+///
+///     salt-run state.orch_show_sls orch.webservers
+#[function]
+pub fn orch_show_sls(
+    context: &RunnerContext,
+    mods: Value,
+    #[default] saltenv: Value,
+    #[default] test: Value,
+    #[default(false)] queue: bool,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    orchestrate_show_sls(context, mods, saltenv, test, queue, pillar, pillarenv, kwargs)
+}
+
 /// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.
 ///
 /// CLI Example:
@@ -182,6 +204,31 @@ pub fn pause(
     #[default] duration: Value,
 ) -> CallResult {
     control(context, "state.pause", jid, [("state_id", state_id), ("duration", duration)])
+}
+
+/// Alias of `state.pause`.
+///
+/// CLI Example:
+///
+///     salt-run state.set_pause 20261120235852025555
+#[function]
+pub fn set_pause(
+    context: &RunnerContext,
+    jid: Value,
+    #[default] state_id: Value,
+    #[default] duration: Value,
+) -> CallResult {
+    pause(context, jid, state_id, duration)
+}
+
+/// Alias of `state.resume`.
+///
+/// CLI Example:
+///
+///     salt-run state.rm_pause 20261120235852025555
+#[function]
+pub fn rm_pause(context: &RunnerContext, jid: Value, #[default] state_id: Value) -> CallResult {
+    resume(context, jid, state_id)
 }
 
 /// Resume a paused orchestration.
@@ -227,13 +274,7 @@ fn run(
     let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
     let (events, publishes) = (context.master.events.clone(), function != "state.single");
     let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { jobs, calls, events, caller, publishes });
-    host(context)?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
-}
-
-/// Returns the host functions, which include the state engine.
-fn host(context: &RunnerContext) -> Result<&dyn HostFunctions, CallError> {
-    let host = context.master.functions.as_deref();
-    host.ok_or_else(|| CallError::execution("this master was started without the state engine"))
+    context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
 }
 
 /// Publishes the results as progress, too.
@@ -252,5 +293,5 @@ fn control(
 ) -> Result<Value, CallError> {
     let keyword = given.into_iter().filter(|(_, value)| !value.is_nil()).map(|(name, value)| (name.into(), value));
     let args = Args { positional: vec![jid], keyword: keyword.collect() };
-    host(context)?.functions(None).call(function, args)
+    context.call_host(function, args)
 }

@@ -1,6 +1,8 @@
 //! `survey`: groups minions by equal results.
 
-use brine_function::{CallResult, Function, function, registry};
+use std::time::Duration;
+
+use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 use indexmap::IndexMap;
@@ -9,7 +11,10 @@ use super::RunnerContext;
 use super::salt::with_keywords;
 
 /// Runner functions of `survey`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash, diff]);
+
+/// The time for one comparison.
+const DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// Call an execution function on minions, and group the minions by their results, the largest group first.
 ///
@@ -26,6 +31,35 @@ pub fn hash(
     #[rest] args: Vec<Value>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
+    Ok(surveyed(context, tgt, &fun, args, kwargs)?.into())
+}
+
+/// Call an execution function on minions, and group the minions by their results as `hash` does. Each group but the first
+/// has a `diff`: its result compared with that of the first group.
+///
+/// survey_sort: `up` for the smallest group first.
+///
+/// CLI Example:
+///
+///     salt-run survey.diff survey_sort=up '*' cp.get_file_str file:///etc/hosts
+#[function]
+pub fn diff(
+    context: &RunnerContext,
+    tgt: Value,
+    fun: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    Ok(with_diffs(surveyed(context, tgt, &fun, args, kwargs)?).into())
+}
+
+fn surveyed(
+    context: &RunnerContext,
+    tgt: Value,
+    fun: &str,
+    args: Vec<Value>,
+    kwargs: Map,
+) -> Result<Vec<Value>, CallError> {
     let mut kwargs = kwargs;
     kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
     let smallest_first = kwargs.shift_remove("survey_sort").is_some_and(|sort| sort == "up".into());
@@ -34,9 +68,30 @@ pub fn hash(
         _ => "compound",
     };
     let mut request =
-        PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", &fun, &context.caller.user) };
+        PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", fun, &context.caller.user) };
     request.arg = with_keywords(args, kwargs);
-    Ok(pools(context.ask(request, None)?, smallest_first).into())
+    Ok(pools(context.ask(request, None)?, smallest_first))
+}
+
+/// Adds to each group but the first the difference between its result and that of the first.
+fn with_diffs(mut pools: Vec<Value>) -> Vec<Value> {
+    let parts = |pool: &Value| {
+        let text = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
+        let first = pool.get("pool").and_then(Value::as_list).and_then(|ids| ids.first());
+        (text(first), text(pool.get("result")))
+    };
+    let Some((first_id, first)) = pools.first().map(parts) else { return pools };
+    for pool in pools.iter_mut().skip(1) {
+        let (id, result) = parts(pool);
+        let mut diff = similar::TextDiff::configure();
+        // A comparison that takes longer is coarser.
+        let diff = diff.timeout(DIFF_TIME).diff_lines(&first, &result);
+        let text = diff.unified_diff().context_radius(0).header(&first_id, &id).to_string();
+        if let Value::Map(pool) = pool {
+            pool.insert("diff".into(), text.into());
+        }
+    }
+    pools
 }
 
 /// Groups minions by their results.
@@ -66,5 +121,14 @@ mod tests {
             (map! {"pool" => list!["a", "c"], "result" => "True"}, map! {"pool" => list!["b"], "result" => "1"});
         assert_eq!(pools(results.clone(), false), vec![many.clone().into(), few.clone().into()]);
         assert_eq!(pools(results, true), vec![few.into(), many.into()]);
+    }
+
+    #[test]
+    fn groups_are_compared_with_the_first() {
+        let pool = |id: &str, result: &str| map! {"pool" => list![id], "result" => result}.into();
+        let shown = with_diffs(vec![pool("a", "1\n2\n3\n"), pool("b", "1\n3\n")]);
+        assert!(shown[0].get("diff").is_none());
+        assert_eq!(shown[1].get("diff").unwrap().to_string(), "--- a\n+++ b\n@@ -2 +1,0 @@\n-2\n");
+        assert!(with_diffs(Vec::new()).is_empty());
     }
 }

@@ -1,12 +1,18 @@
-//! `wheel.config`: the master's configuration, without its secrets.
+//! `wheel.config`: the master's configuration: its options without secrets, and changes to its files.
 
-use brine_function::{CallResult, Function, function, registry};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brine_config::opts::modules;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::files::{self, path_within};
 use brine_value::{Map, Value};
+use brine_yaml::{Style, dump};
 
 use super::WheelContext;
 
 /// Wheel functions of `config`.
-pub static FUNCTIONS: &[Function<WheelContext>] = registry!("config", [values]);
+pub static FUNCTIONS: &[Function<WheelContext>] = registry!("config", [values, apply, update_config]);
 
 /// The value shown in place of a secret.
 const HIDDEN: &str = "<hidden>";
@@ -18,8 +24,88 @@ pub fn values(context: &WheelContext) -> CallResult {
     Ok(Value::Map(visible(context.host.options())))
 }
 
+/// Set an option in the master's configuration file. Other options and comments are left as they are. The master reads
+/// its configuration when it starts.
+///
+/// key: the name of the option. value: its value.
+#[function]
+pub fn apply(context: &WheelContext, key: String, value: Value) -> CallResult {
+    if key.is_empty() || key.chars().any(char::is_control) {
+        return Err(CallError::execution("the name of the option is invalid: expected a word such as timeout"));
+    }
+    let path = directory(context)?.join("master");
+    let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
+    let text = with_option(&text, &key, value).map_err(|error| {
+        CallError::execution(format!("changing {} failed: {error}; correct the file first", path.display()))
+    })?;
+    files::rewrite(&path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
+    tracing::info!(option = key, by = context.host.actor(), "an option in the master's configuration file was changed");
+    Ok(Value::Nil)
+}
+
+/// Write a file into the directory of `default_include` (`master.d`), replacing one of the same name. The master reads
+/// its configuration when it starts.
+///
+/// file_name: the name of the file without `.conf`. yaml_contents: the options.
+#[function]
+pub fn update_config(context: &WheelContext, file_name: String, yaml_contents: Map) -> CallResult {
+    let include = modules::default_include(&context.host.options()).and_then(|patterns| patterns.into_iter().next());
+    let include = include.unwrap_or_else(|| "master.d/*.conf".to_owned());
+    let drop_ins = directory(context)?.join(Path::new(&include).parent().unwrap_or(Path::new("")));
+    let name = format!("{file_name}.conf");
+    if file_name.is_empty() || file_name.chars().any(|c| c == '/' || c.is_control()) {
+        return Ok("Invalid path".into());
+    }
+    let failed = |error| CallError::execution(format!("creating {} failed: {error}", drop_ins.display()));
+    fs::create_dir_all(&drop_ins).map_err(failed)?;
+    let path = path_within(&drop_ins, &name).filter(|path| path.parent() == drop_ins.canonicalize().ok().as_deref());
+    let Some(path) = path else { return Ok("Invalid path".into()) };
+    let text = dump(&yaml_contents.into(), Style::BLOCK);
+    files::rewrite(&path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
+    tracing::info!(path = %path.display(), by = context.host.actor(), "a configuration file of the master was written");
+    Ok(format!("Wrote {name}").into())
+}
+
+fn directory(context: &WheelContext) -> Result<PathBuf, CallError> {
+    let directory = context.host.config_dir();
+    directory.ok_or_else(|| CallError::execution("the configuration can only be changed through a running master"))
+}
+
+/// Returns a configuration file with one option set. Its lines are replaced in place; if the result would not be read as
+/// wanted, for example because the file is written in braces, the whole file is written anew.
+fn with_option(text: &str, key: &str, value: Value) -> Result<String, String> {
+    let mut options = match brine_yaml::load(text).map_err(|error| error.to_string())? {
+        Value::Map(options) => options,
+        Value::Nil => Map::new(),
+        other => return Err(format!("expected a mapping, got {}", other.type_name())),
+    };
+    options.insert(key.into(), value.clone());
+    let wanted = Value::Map(options);
+    let own = dump(&Value::Map(Map::from_iter([(key.into(), value)])), Style::BLOCK);
+    let of_option = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let (mut edited, mut replaced, mut within) = (String::new(), false, false);
+    for line in text.split_inclusive('\n') {
+        let goes_on = within && line.starts_with([' ', '\t', '-']);
+        within = goes_on || of_option(line);
+        if !within {
+            edited.push_str(line);
+        } else if !goes_on {
+            edited.push_str(&own);
+            replaced = true;
+        }
+    }
+    if !replaced {
+        if !edited.is_empty() && !edited.ends_with('\n') {
+            edited.push('\n');
+        }
+        edited.push_str(&own);
+    }
+    let is_right = brine_yaml::load(&edited).is_ok_and(|read| read == wanted);
+    Ok(if is_right { edited } else { dump(&wanted, Style::BLOCK) })
+}
+
 /// Returns the options with secrets replaced.
-fn visible(options: Map) -> Map {
+pub(crate) fn visible(options: Map) -> Map {
     options
         .into_iter()
         .map(|(name, value)| {
@@ -98,5 +184,28 @@ mod tests {
             remotes[..2],
             [format!("https://{HIDDEN}@host/repository").into(), "ssh://git@host/repository".into()]
         );
+    }
+
+    #[test]
+    fn an_option_is_set_and_the_rest_of_the_file_is_kept() {
+        for (text, key, value, expected) in [
+            ("", "timeout", Value::from(9), "timeout: 9\n"),
+            ("# mine\ntimeout: 5 # s\nuser: a\n", "timeout", 9.into(), "# mine\ntimeout: 9\nuser: a\n"),
+            ("user: a", "timeout", 9.into(), "user: a\ntimeout: 9\n"),
+            ("a:\n  - 1\n  # two\nb: 2\n", "a", "x".into(), "a: x\nb: 2\n"),
+            ("a:\n- 1\n- 2\nab: 2\n", "a", list![3], "a:\n- 3\nab: 2\n"),
+            ("{a: 1}\n", "b", 2.into(), "a: 1\nb: 2\n"),
+            ("a: |\n  b: 1\n\n  c\nd: 1\n", "a", 1.into(), "a: 1\n"),
+        ] {
+            let edited = with_option(text, key, value.clone()).unwrap();
+            assert!(edited.starts_with(expected), "{text:?}: {edited:?}");
+            let read = brine_yaml::load(&edited).unwrap();
+            assert_eq!(read.get(key), Some(&value), "{text:?}");
+            for (name, other) in brine_yaml::load(text).unwrap().as_map().into_iter().flatten() {
+                assert!(name.as_str() == Some(key) || read.as_map().unwrap().get(name) == Some(other), "{text:?}");
+            }
+        }
+        assert!(with_option("- a\n", "b", 1.into()).is_err());
+        assert!(with_option("a: [\n", "b", 1.into()).is_err());
     }
 }

@@ -4,18 +4,31 @@
 //! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 
 pub mod config;
+pub mod error;
+pub mod file_roots;
 pub mod key;
 pub mod minions;
+pub mod pillar_roots;
+mod roots;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use brine_config::Roots;
 use brine_function::Function;
 use brine_value::Map;
 
 use crate::keys::KeyStore;
 
 /// All wheel functions: one line for each module.
-pub static MODULES: &[&[Function<WheelContext>]] = &[config::FUNCTIONS, key::FUNCTIONS, minions::FUNCTIONS];
+pub static MODULES: &[&[Function<WheelContext>]] = &[
+    config::FUNCTIONS,
+    error::FUNCTIONS,
+    file_roots::FUNCTIONS,
+    key::FUNCTIONS,
+    minions::FUNCTIONS,
+    pillar_roots::FUNCTIONS,
+];
 
 /// The services of wheel functions: of the master, or of `salt-key` when it works on the directories itself.
 pub trait WheelHost: Send + Sync {
@@ -31,6 +44,21 @@ pub trait WheelHost: Send + Sync {
     /// Returns the options of the master, with its id; none where no master runs.
     fn options(&self) -> Map {
         Map::new()
+    }
+
+    /// Returns the directories of the file server by environment; none where no master runs.
+    fn file_roots(&self) -> Roots {
+        Roots::default()
+    }
+
+    /// Returns the directories of the pillar by environment; none where no master runs.
+    fn pillar_roots(&self) -> Roots {
+        Roots::default()
+    }
+
+    /// Returns the directory of the configuration files; `None` where no master runs.
+    fn config_dir(&self) -> Option<PathBuf> {
+        None
     }
 
     /// Returns the ids of the connected minions, sorted; none where no master runs.

@@ -65,6 +65,46 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     Ok(all)
 }
 
+/// Fetches the repositories of all entries `git`, or only those of a branch, and of a URL or name. Returns whether each has
+/// changed; a failure is logged, and counts as unchanged.
+///
+/// # Errors
+/// A remote is malformed.
+pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Map, String> {
+    let entries = opts::shared::ext_pillar(opts);
+    let remotes = entries.as_list().unwrap_or_default().iter().filter_map(|entry| entry.get("git"));
+    let remotes = remotes.flat_map(|remotes| match remotes {
+        Value::List(remotes) => remotes.clone(),
+        one => vec![one.clone()],
+    });
+    let cache = opts::master::cachedir(opts).join("git_pillar");
+    let kinds = ["branch", "tag"].map(str::to_owned);
+    let mut updated = Map::new();
+    for item in remotes {
+        let (written, own) = named_with_options(&item).ok_or("a remote of ext_pillar git has no URL")?;
+        let options = OwnOptions { own, all: opts, prefix: "git_pillar_" };
+        let base = || options.text("base").unwrap_or_else(|| "master".into());
+        let (of_branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
+            [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
+            [of_branch, url] => (of_branch.to_owned(), url.to_owned()),
+            _ => return Err(format!("'{written}' is not a branch and a URL")),
+        };
+        let is_named = |repo: &str| repo == url || options.text("name").is_some_and(|name| name == repo);
+        if branch.is_some_and(|branch| branch != of_branch) || repo.is_some_and(|repo| !is_named(repo)) {
+            continue;
+        }
+        let repository = Repository::new(&url, &options, &cache).map_err(|error| error.to_string())?;
+        let before = repository.references(&kinds).unwrap_or_default();
+        let changed = repository.fetch().and_then(|()| Ok(repository.references(&kinds)? != before));
+        let changed = changed.unwrap_or_else(|error| {
+            tracing::error!(%error, "fetching a git_pillar remote failed");
+            false
+        });
+        updated.insert(written.as_str().into(), changed.into());
+    }
+    Ok(updated)
+}
+
 impl Remote {
     fn read(item: &Value, call: &Call<'_>) -> Result<Self, String> {
         let (written, own) = named_with_options(item).ok_or("a remote has no URL")?;

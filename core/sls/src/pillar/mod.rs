@@ -32,6 +32,7 @@ use brine_yaml::traverse;
 use super::gpg::Gpg;
 
 pub use external::check;
+pub use git::update as update_repositories;
 pub use merge::{Merging, merge, merge_deep};
 use tree::Tree;
 

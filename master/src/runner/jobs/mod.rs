@@ -1,4 +1,7 @@
-//! `jobs`: jobs and returns in the job cache.
+//! `jobs`: jobs and returns in the job cache. `search` selects jobs, `rerun` publishes them again.
+
+mod rerun;
+mod search;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,16 +10,28 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_job::Load;
 use brine_returners::{Options, Returner};
-use brine_text::glob::fnmatch;
-use brine_value::{FromValue, Map, Value, map};
+use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
-use jiff::civil::DateTime;
 
 use super::RunnerContext;
+use search::Search;
 
 /// Runner functions of `jobs`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
-    registry!("jobs", [lookup_jid, list_job, print_job, list_jobs, list_jobs_filter, last_run, exit_success, active]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "jobs",
+    [
+        lookup_jid,
+        list_job,
+        print_job,
+        list_jobs,
+        list_jobs_filter,
+        last_run,
+        exit_success,
+        active,
+        master,
+        rerun::rerun
+    ]
+);
 
 /// Return the results of a job by minion.
 ///
@@ -139,7 +154,7 @@ pub fn list_jobs_filter(
 ) -> CallResult {
     tell(context, display_progress, "Querying returner for jobs");
     let cache = cache(context, ext_source.as_deref())?;
-    let jobs = Search { without_find_job: filter_find_job, ..Search::default() }.jobs(&*cache, Some(count))?;
+    let jobs = Search::all(filter_find_job).jobs(&*cache, Some(count))?;
     let jobs = jobs.into_iter().map(|(jid, mut job)| {
         job.insert("JID".into(), (&jid).into());
         Value::Map(job)
@@ -248,6 +263,18 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     Ok(active.into())
 }
 
+/// Return the runner and wheel calls that are running on the master, such as those of its schedule.
+///
+/// CLI Example:
+///
+///     salt-run jobs.master
+#[function]
+pub fn master(context: &RunnerContext) -> CallResult {
+    let own = Value::from(&context.caller.jid);
+    let running = context.calls.running().into_iter().filter(|call| call.get("jid") != Some(&own));
+    Ok(running.map(Value::Map).collect::<Vec<_>>().into())
+}
+
 /// Publishes a progress message, if the caller requested them.
 fn tell(context: &RunnerContext, wanted: bool, message: &str) {
     if wanted {
@@ -314,140 +341,5 @@ fn with_outputter(data: Value, outputter: Option<String>) -> Value {
     match outputter.filter(|name| !name.is_empty()) {
         Some(outputter) => map! {"outputter" => outputter, "data" => data}.into(),
         None => data,
-    }
-}
-
-/// The filters of a job list.
-#[derive(Default)]
-struct Search {
-    metadata: Option<Map>,
-    functions: Vec<String>,
-    targets: Vec<String>,
-    start: Option<DateTime>,
-    end: Option<DateTime>,
-    without_find_job: bool,
-}
-
-impl Search {
-    fn new(metadata: Value, function: &Value, target: &Value, start: &Value, end: &Value) -> Result<Self, CallError> {
-        let metadata = match metadata {
-            Value::Map(metadata) if !metadata.is_empty() => Some(metadata),
-            // As in Salt, a value that is not a mapping matches no job.
-            other => other.is_truthy().then(Map::new),
-        };
-        Ok(Search {
-            metadata,
-            functions: globs(function),
-            targets: globs(target),
-            start: time(start)?,
-            end: time(end)?,
-            without_find_job: false,
-        })
-    }
-
-    /// Returns the newest jobs that match, oldest first.
-    fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
-        let mut loads = cache.get_jids(None).map_err(CallError::execution)?;
-        loads.sort_by(|one, other| other.jid().cmp(one.jid()));
-        let found = loads.iter().filter(|load| self.matches(load)).take(count.unwrap_or(usize::MAX));
-        let mut found: Vec<_> = found.map(|load| (load.jid().clone(), load.summary())).collect();
-        found.reverse();
-        Ok(found)
-    }
-
-    fn matches(&self, load: &Load) -> bool {
-        let any = |globs: &[String], value: &Value| {
-            let values = value.as_list().unwrap_or(std::slice::from_ref(value));
-            globs.is_empty() || values.iter().any(|value| globs.iter().any(|glob| fnmatch(glob, &value.to_string())))
-        };
-        let has = |wanted: &Map| {
-            let metadata = load.metadata().and_then(Value::as_map);
-            metadata.is_some_and(|metadata| wanted.iter().any(|(key, value)| metadata.get(key) == Some(value)))
-        };
-        any(&self.functions, load.fun())
-            && any(&self.targets, load.tgt())
-            && self.metadata.as_ref().is_none_or(has)
-            && self.start.is_none_or(|start| load.time().is_some_and(|time| time >= start))
-            && self.end.is_none_or(|end| load.time().is_some_and(|time| time <= end))
-            && !(self.without_find_job && load.fun().as_str() == Some(brine_auth::FIND_JOB))
-    }
-}
-
-/// Returns globs from a list, or from a comma-separated string.
-fn globs(value: &Value) -> Vec<String> {
-    match value {
-        Value::Nil => Vec::new(),
-        Value::List(all) => all.iter().map(ToString::to_string).collect(),
-        text => text.to_string().split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),
-    }
-}
-
-/// The forms of times that are parsed, beside ISO 8601: those that jobs are listed with, and common ones.
-const TIMES: &[&str] = &[
-    "%Y, %b %d %H:%M:%S%.f",
-    "%Y, %b %d %H:%M",
-    "%Y-%m-%d %H:%M",
-    "%b %d %Y %H:%M:%S",
-    "%b %d %Y %H:%M",
-    "%d %b %Y %H:%M:%S",
-    "%d %b %Y %H:%M",
-];
-/// Forms without a time of day: midnight.
-const DATES: &[&str] = &["%Y, %b %d", "%b %d %Y", "%d %b %Y", "%Y-%m-%d", "%Y%m%d"];
-
-fn time(value: &Value) -> Result<Option<DateTime>, CallError> {
-    if !value.is_truthy() {
-        return Ok(None);
-    }
-    let text = String::from_value(value).unwrap_or_else(|| value.to_string());
-    let text = text.trim();
-    let parsed = text.parse::<DateTime>().ok();
-    let of_time = || TIMES.iter().find_map(|form| DateTime::strptime(form, text).ok());
-    let of_date = || {
-        let date = DATES.iter().find_map(|form| jiff::civil::Date::strptime(form, text).ok());
-        date.map(|date| date.to_datetime(jiff::civil::Time::midnight()))
-    };
-    parsed.or_else(of_time).or_else(of_date).map(Some).ok_or_else(|| {
-        CallError::execution(format!("time '{text}' is invalid: expected a form such as 2026-11-20 23:58:52"))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use brine_value::list;
-
-    const JID: &str = "20261120235852025555";
-
-    fn job(fields: Map) -> Load {
-        let mut load = map! {"jid" => JID, "fun" => "test.ping", "tgt" => "web1", "tgt_type" => "glob"};
-        load.extend(fields);
-        Load::from_map(load).unwrap()
-    }
-
-    #[test]
-    fn every_filter_of_a_search_must_hold() {
-        let search = |metadata: Value, function: Value, target: Value, start: &str, end: &str| {
-            Search::new(metadata, &function, &target, &start.into(), &end.into()).unwrap()
-        };
-        let nil = || Value::Nil;
-        let job = job(map! {"metadata" => map! {"a" => 1, "b" => 2}});
-        for (is, search) in [
-            (true, Search::default()),
-            (true, search(map! {"a" => 1, "c" => 3}.into(), nil(), nil(), "", "")),
-            (false, search(map! {"a" => 2}.into(), nil(), nil(), "", "")),
-            (false, search("a".into(), nil(), nil(), "", "")),
-            (true, search(nil(), "pkg.*, test.*".into(), list!["db*", "web*"], "", "")),
-            (false, search(nil(), "pkg.*".into(), nil(), "", "")),
-            (false, search(nil(), nil(), "db*".into(), "", "")),
-            (true, search(nil(), nil(), nil(), "2026, Nov 20 23:58", "2026-11-21")),
-            (false, search(nil(), nil(), nil(), "2026-11-21", "")),
-            (false, search(nil(), nil(), nil(), "", "2026-11-20T23:58:52")),
-        ] {
-            assert_eq!(search.matches(&job), is);
-        }
-        let of_several = Load::from_map(map! {"jid" => JID, "fun" => list!["test.ping", "cmd.run"]}).unwrap();
-        assert!(Search { functions: vec!["cmd.*".into()], ..Search::default() }.matches(&of_several));
-        assert!(time(&"yesterday".into()).is_err());
     }
 }

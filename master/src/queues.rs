@@ -1,0 +1,221 @@
+//! Queues of items in the store, for the runner module `queue`: first in, first out.
+
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_value::{Value, msgpack};
+use parking_lot::{Mutex, MutexGuard};
+
+/// Items by `<queue>\0<number>`; numbers have eight bytes and grow.
+const ITEMS: Table = Table("queue_items");
+
+/// The maximum length of a name, in bytes.
+const MAX_NAME: usize = 255;
+/// The maximum number of items in a queue.
+const MAX_ITEMS: usize = 100_000;
+/// The maximum size of an item, in bytes.
+const MAX_ITEM: usize = 1 << 20;
+/// The maximum size of a queue, in bytes.
+const MAX_QUEUE: usize = 64 << 20;
+
+/// The error of an operation on a queue.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The name of the queue is invalid.
+    #[error("the name of the queue is invalid: expected 1 to {MAX_NAME} bytes without control characters")]
+    Name,
+    /// An item is too large.
+    #[error("an item is too large: expected at most {MAX_ITEM} bytes, got {0}; queue a reference to the data instead")]
+    LargeItem(usize),
+    /// The queue is full.
+    #[error(
+        "the queue {0} is full: expected at most {MAX_ITEMS} items of {MAX_QUEUE} bytes; process or delete some first"
+    )]
+    Full(String),
+}
+
+/// The queues in a store.
+pub(crate) struct Queues {
+    store: BlockingStore,
+    /// Serializes changes: a queue is read and changed in several steps.
+    changing: Mutex<()>,
+}
+
+/// The items at the head of a queue. Until [`Head::remove`] or the end of this value no other call changes the queues.
+pub(crate) struct Head<'a> {
+    queues: &'a Queues,
+    keys: Vec<Vec<u8>>,
+    _changing: MutexGuard<'a, ()>,
+    /// The items, oldest first.
+    pub items: Vec<Value>,
+}
+
+impl Head<'_> {
+    /// Removes the items from the queue.
+    pub fn remove(self) -> Result<(), StoreError> {
+        self.queues.delete_keys(self.keys)
+    }
+}
+
+impl Queues {
+    /// Creates the queues of a store.
+    pub fn new(store: BlockingStore) -> Self {
+        Queues { store, changing: Mutex::default() }
+    }
+
+    /// Appends items and returns those that are strings and in the queue already, which are left out.
+    ///
+    /// # Errors
+    /// Nothing was appended.
+    pub fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
+        let prefix = prefix(queue)?;
+        let _changing = self.changing.lock();
+        let rows = self.store.scan_prefix(ITEMS, &prefix)?;
+        let mut next = rows.last().map_or(0, |(key, _)| number(key) + 1);
+        let (mut count, mut bytes) = (rows.len(), rows.iter().map(|(_, packed)| packed.len()).sum::<usize>());
+        let mut known: std::collections::HashSet<Vec<u8>> = rows.into_iter().map(|(_, packed)| packed).collect();
+        let (mut batch, mut duplicates) = (Batch::new(), Vec::new());
+        for item in items {
+            let packed = msgpack::pack(&item);
+            if packed.len() > MAX_ITEM {
+                return Err(QueueError::LargeItem(packed.len()));
+            }
+            if !known.insert(packed.clone()) && item.as_str().is_some() {
+                duplicates.push(item);
+                continue;
+            }
+            (count, bytes) = (count + 1, bytes + packed.len());
+            if count > MAX_ITEMS || bytes > MAX_QUEUE {
+                return Err(QueueError::Full(queue.to_owned()));
+            }
+            batch.put(ITEMS, key(&prefix, next), packed);
+            next += 1;
+        }
+        self.store.write(batch).durable_blocking()?;
+        Ok(duplicates)
+    }
+
+    /// Removes all items that equal one of these.
+    pub fn delete(&self, queue: &str, items: &[Value]) -> Result<(), QueueError> {
+        let prefix = prefix(queue)?;
+        let _changing = self.changing.lock();
+        let rows = self.store.scan_prefix(ITEMS, &prefix)?;
+        let unwanted: std::collections::HashSet<Vec<u8>> = items.iter().map(msgpack::pack).collect();
+        let keys = rows.into_iter().filter(|(_, packed)| unwanted.contains(packed)).map(|(key, _)| key);
+        Ok(self.delete_keys(keys.collect())?)
+    }
+
+    /// Returns at most `limit` items, oldest first.
+    pub fn head(&self, queue: &str, limit: usize) -> Result<Head<'_>, QueueError> {
+        let prefix = prefix(queue)?;
+        let changing = self.changing.lock();
+        let mut rows = self.store.scan(ITEMS, &prefix, limit.min(MAX_ITEMS))?;
+        rows.retain(|(key, _)| key.starts_with(&prefix));
+        let mut head = Head { queues: self, keys: Vec::new(), items: Vec::new(), _changing: changing };
+        for (key, packed) in rows {
+            match msgpack::unpack(&packed) {
+                Ok(item) => head.items.push(item),
+                Err(error) => tracing::error!(queue, %error, "an item of a queue is damaged and is left out"),
+            }
+            head.keys.push(key);
+        }
+        Ok(head)
+    }
+
+    /// Returns the number of items.
+    pub fn len(&self, queue: &str) -> Result<usize, QueueError> {
+        Ok(self.store.scan_prefix(ITEMS, &prefix(queue)?)?.len())
+    }
+
+    /// Returns the names of the queues with items, sorted.
+    pub fn names(&self) -> Result<Vec<String>, QueueError> {
+        let mut names = Vec::new();
+        let mut start = Vec::new();
+        while let Some((key, _)) = self.store.scan(ITEMS, &start, 1)?.into_iter().next() {
+            let end = key.iter().position(|byte| *byte == 0).unwrap_or(key.len());
+            names.push(String::from_utf8_lossy(&key[..end]).into_owned());
+            // The first key behind those of this queue.
+            start = [&key[..end], &[1]].concat();
+        }
+        Ok(names)
+    }
+
+    fn delete_keys(&self, keys: Vec<Vec<u8>>) -> Result<(), StoreError> {
+        let mut batch = Batch::new();
+        for key in keys {
+            batch.delete(ITEMS, key);
+        }
+        self.store.write(batch).durable_blocking()
+    }
+}
+
+fn prefix(queue: &str) -> Result<Vec<u8>, QueueError> {
+    if queue.is_empty() || queue.len() > MAX_NAME || queue.chars().any(char::is_control) {
+        return Err(QueueError::Name);
+    }
+    Ok([queue.as_bytes(), &[0]].concat())
+}
+
+fn key(prefix: &[u8], number: u64) -> Vec<u8> {
+    [prefix, &number.to_be_bytes()].concat()
+}
+
+fn number(key: &[u8]) -> u64 {
+    let bytes = key.len().checked_sub(8).and_then(|start| key[start..].try_into().ok());
+    bytes.map_or(0, u64::from_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
+    use brine_value::map;
+
+    use super::*;
+
+    fn queues(folder: &tempfile::TempDir) -> Queues {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        Queues::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+    }
+
+    #[test]
+    fn items_leave_a_queue_in_their_order_and_survive_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let queues_of = || queues(&folder);
+        let first = queues_of();
+        let call = Value::from(map! {"fun" => "test.arg"});
+        assert_eq!(first.insert("q", vec!["b".into(), "a".into(), call.clone()]).unwrap(), Vec::<Value>::new());
+        assert_eq!(first.insert("q", vec!["a".into(), call.clone(), "c".into()]).unwrap(), vec![Value::from("a")]);
+        first.insert("q2", vec!["x".into()]).unwrap();
+        drop(first);
+        let queues = queues_of();
+        assert_eq!(queues.names().unwrap(), ["q", "q2"]);
+        assert_eq!((queues.len("q").unwrap(), queues.len("q2").unwrap(), queues.len("none").unwrap()), (5, 1, 0));
+        let head = queues.head("q", 2).unwrap();
+        assert_eq!(head.items, ["b", "a"].map(Value::from));
+        drop(head);
+        let head = queues.head("q", 2).unwrap();
+        head.remove().unwrap();
+        queues.delete("q", &[call]).unwrap();
+        assert_eq!(queues.head("q", usize::MAX).unwrap().items, [Value::from("c")]);
+        queues.delete("q", &["c".into()]).unwrap();
+        assert_eq!(queues.names().unwrap(), ["q2"]);
+    }
+
+    #[test]
+    fn names_and_sizes_are_bounded() {
+        let folder = tempfile::tempdir().unwrap();
+        let queues = queues(&folder);
+        let long = "x".repeat(MAX_NAME + 1);
+        for name in ["", "a\0b", &long] {
+            assert!(matches!(queues.insert(name, vec!["a".into()]), Err(QueueError::Name)), "{name}");
+        }
+        let large = Value::from("x".repeat(MAX_ITEM));
+        assert!(matches!(queues.insert("q", vec!["a".into(), large]), Err(QueueError::LargeItem(_))));
+        let many = (0..=MAX_ITEMS as i64).map(Value::from).collect();
+        assert!(matches!(queues.insert("q", many), Err(QueueError::Full(_))));
+        assert_eq!(queues.len("q").unwrap(), 0);
+    }
+}

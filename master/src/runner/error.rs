@@ -1,0 +1,22 @@
+//! `error`: failures on purpose, to test what handles them.
+
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
+
+use super::RunnerContext;
+
+/// Runner functions of `error`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("error", [error]);
+
+/// Fail with an error of this name and message; without a name, return an empty result.
+///
+/// CLI Example:
+///
+///     salt-run error.error name=Exception message='This is an error.'
+#[function]
+pub fn error(_context: &RunnerContext, #[default] name: Option<String>, #[default] message: String) -> CallResult {
+    match name {
+        Some(name) => Err(CallError::execution(format!("{name}: {message}"))),
+        None => Ok(Value::map()),
+    }
+}

@@ -1,0 +1,137 @@
+//! `jobs.rerun`: publishes a job again.
+
+use brine_function::{CallError, CallResult, function};
+use brine_ids::Jid;
+use brine_job::Load;
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+use super::{cache, load, parse, returns};
+use crate::runner::RunnerContext;
+
+/// Publish a job again, with a new job id and the same function and arguments: to all of its minions, or only to those
+/// that failed or did not return. Return the new job id and the minions. Only the job's own user and administrators may.
+///
+/// jid: the job id. failed: only minions that returned a failure (False). missing: only minions that did not return
+/// (False); both together select either.
+///
+/// CLI Example:
+///
+///     salt-run jobs.rerun 20261120235852025555
+///     salt-run jobs.rerun 20261120235852025555 failed=True missing=True
+#[function]
+pub fn rerun(
+    context: &RunnerContext,
+    jid: String,
+    #[default(false)] failed: bool,
+    #[default(false)] missing: bool,
+    #[default] ext_source: Option<String>,
+) -> CallResult {
+    let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    let job = load(&*cache, &jid)?;
+    let job =
+        job.ok_or_else(|| CallError::execution(format!("job {jid} is not in the job cache: it cannot run again")))?;
+    may_rerun(&context.caller.user, &job, &crate::process_user())?;
+    let minions = selected(&job, &returns(&*cache, &jid)?, failed, missing);
+    if minions.is_empty() {
+        return Ok(map! {"jid" => Value::Nil, "minions" => Vec::<Value>::new()}.into());
+    }
+    let published = context.wait(context.master.jobs.publish(request(&job, &jid, &minions, &context.caller.user)?));
+    let published = published.map_err(CallError::execution)?;
+    Ok(map! {"jid" => published.jid.as_ref().map_or(Value::Nil, Value::from), "minions" => published.minions}.into())
+}
+
+/// Checks that a user may publish a job again: a right to call `jobs.*` must not become the right to run anything.
+fn may_rerun(user: &str, job: &Load, process_user: &str) -> Result<(), CallError> {
+    let is_administrator = user == "root" || user == process_user || user.starts_with("sudo_");
+    if is_administrator || user == job.user() {
+        return Ok(());
+    }
+    Err(CallError::execution(format!(
+        "job {} was published by {}: only that user and administrators may run it again",
+        job.jid(),
+        job.user()
+    )))
+}
+
+/// Returns the minions that a job is published to again: all of them, or those that failed and that are missing.
+fn selected(job: &Load, returns: &Map, failed: bool, missing: bool) -> Vec<String> {
+    let has_failed = |one: &Value| {
+        one.get("retcode").and_then(Value::as_i64).unwrap_or(0) != 0
+            || one.get("success").and_then(Value::as_bool) == Some(false)
+    };
+    let is_selected = |id: &String| match returns.get(id.as_str()) {
+        _ if !failed && !missing => true,
+        Some(one) => failed && has_failed(one),
+        None => missing,
+    };
+    job.minions().iter().map(ToString::to_string).filter(is_selected).collect()
+}
+
+fn request(job: &Load, jid: &Jid, minions: &[String], user: &str) -> Result<PublishRequest, CallError> {
+    if job.fun().is_nil() || job.tgt().is_nil() {
+        return Err(CallError::execution(format!(
+            "job {jid} was a call of the master: call the function again instead"
+        )));
+    }
+    let request = PublishRequest::new("", "", user);
+    Ok(PublishRequest {
+        tgt: minions.to_vec().into(),
+        tgt_type: "list".to_owned(),
+        fun: job.fun().clone(),
+        arg: job.arg().to_vec(),
+        ret: job.ret().join(","),
+        kwargs: job.metadata().map(|metadata| map! {"metadata" => metadata.clone()}).unwrap_or_default(),
+        ..request
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    fn job() -> Load {
+        let fields = map! {
+            "jid" => "20261120235852025555", "fun" => "test.arg", "arg" => list![1, map! {"__kwarg__" => true, "a" => 2}],
+            "tgt" => "*", "user" => "ann", "minions" => list!["bad", "gone", "good", "odd"],
+        };
+        Load::from_map(fields).unwrap()
+    }
+
+    #[test]
+    fn minions_are_selected_by_their_returns() {
+        let returns = map! {
+            "good" => map! {"return" => 1, "retcode" => 0, "success" => true},
+            "bad" => map! {"return" => 1, "retcode" => 2},
+            "odd" => map! {"return" => 1, "retcode" => 0, "success" => false},
+        };
+        for (failed, missing, expected) in [
+            (false, false, &["bad", "gone", "good", "odd"][..]),
+            (true, false, &["bad", "odd"]),
+            (false, true, &["gone"]),
+            (true, true, &["bad", "gone", "odd"]),
+        ] {
+            assert_eq!(selected(&job(), &returns, failed, missing), expected, "{failed} {missing}");
+        }
+    }
+
+    #[test]
+    fn only_its_user_and_administrators_may_rerun_a_job() {
+        for (user, may) in
+            [("ann", true), ("root", true), ("sudo_bob", true), ("salt", true), ("bob", false), ("", false)]
+        {
+            assert_eq!(may_rerun(user, &job(), "salt").is_ok(), may, "{user}");
+        }
+    }
+
+    #[test]
+    fn the_request_keeps_function_and_arguments() {
+        let request = request(&job(), job().jid(), &["a".to_owned()], "root").unwrap();
+        assert_eq!((request.fun, request.arg), ("test.arg".into(), job().arg().to_vec()));
+        assert_eq!((request.tgt, request.tgt_type.as_str(), request.jid), (list!["a"], "list", None));
+        let call = Load::from_map(map! {"jid" => "20261120235852025555"}).unwrap();
+        assert!(super::request(&call, call.jid(), &[], "root").is_err());
+    }
+}

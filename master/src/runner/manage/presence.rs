@@ -1,0 +1,72 @@
+//! `manage`, without contacting minions: which are connected. Salt's names for the states mean the same.
+
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+use crate::runner::RunnerContext;
+
+macro_rules! presence_functions {
+    ($($connected:ident $disconnected:ident;)*) => {
+        $(
+            /// Return the minions that are connected to the master. No command is sent to minions.
+            ///
+            /// subset: only minions of this list. show_ip: return the address of each minion (False).
+            #[function]
+            pub fn $connected(
+                context: &RunnerContext,
+                #[default] subset: Option<Vec<String>>,
+                #[default(false)] show_ip: bool,
+            ) -> CallResult {
+                Ok(connected(context, subset, show_ip))
+            }
+
+            /// Return the accepted minions that are not connected to the master. No command is sent to minions.
+            ///
+            /// subset: only minions of this list. show_ip: ignored.
+            #[function]
+            pub fn $disconnected(
+                context: &RunnerContext,
+                #[default] subset: Option<Vec<String>>,
+                #[default(false)] show_ip: bool,
+            ) -> CallResult {
+                _ = show_ip;
+                disconnected(context, subset)
+            }
+        )*
+
+        /// Runner functions of `manage` about connections.
+        pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("manage", [$($connected, $disconnected),*]);
+    };
+}
+
+presence_functions! {
+    present not_present;
+    alived not_alived;
+    joined not_joined;
+    allowed not_allowed;
+    reaped not_reaped;
+    list_state list_not_state;
+}
+
+/// Returns the ids of the connected minions, sorted; with `show_ip` a mapping of id to address.
+fn connected(context: &RunnerContext, subset: Option<Vec<String>>, show_ip: bool) -> Value {
+    let found = context.master.facts.present_addresses().into_iter();
+    let found = found.map(|(id, address)| (id.to_string(), address));
+    let found = found.filter(|(id, _)| subset.as_ref().is_none_or(|subset| subset.contains(id)));
+    if show_ip {
+        found.map(|(id, address)| (Value::from(id), Value::from(address.to_string()))).collect::<Map>().into()
+    } else {
+        found.map(|(id, _)| id).collect::<Vec<_>>().into()
+    }
+}
+
+/// Returns the ids of the accepted minions that are not connected, sorted.
+fn disconnected(context: &RunnerContext, subset: Option<Vec<String>>) -> CallResult {
+    let connected = context.master.facts.present_addresses();
+    let mut accepted = context.storage().accepted().map_err(CallError::execution)?;
+    accepted.retain(|id| {
+        !connected.keys().any(|known| known.as_str() == id) && subset.as_ref().is_none_or(|subset| subset.contains(id))
+    });
+    accepted.sort();
+    Ok(accepted.into())
+}

@@ -1,0 +1,254 @@
+//! `queue`: queues of items in the master's store, which reactors, schedules and runner functions process.
+
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, map};
+
+use super::RunnerContext;
+use crate::queues::{Head, QueueError};
+use crate::runner_calls::Kind;
+
+/// Runner functions of `queue`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+    "queue",
+    [insert, delete, list_queues, list_length, list_items, pop, process_queue, insert_runner, process_runner]
+);
+
+/// Salt's backends that a queue in the store stands for. The first is the default.
+const BACKENDS: &[&str] = &["sqlite", "pgjsonb"];
+
+/// Append one or more items to a queue. A string that is in the queue already is left out, and named in the result.
+///
+/// queue: the name of the queue. items: an item, or a list. backend: `sqlite` or `pgjsonb`: both are the master's store.
+///
+/// CLI Example:
+///
+///     salt-run queue.insert myqueue myitem
+///     salt-run queue.insert myqueue "['item1', 'item2', 'item3']"
+#[function]
+pub fn insert(
+    context: &RunnerContext,
+    queue: String,
+    items: Value,
+    #[default("sqlite".into())] backend: String,
+) -> CallResult {
+    known(&backend)?;
+    let duplicates = context.storage().queues.insert(&queue, list_of(items)).map_err(CallError::execution)?;
+    Ok(match &duplicates[..] {
+        [] => true.into(),
+        known => {
+            let names: Vec<String> = known.iter().map(ToString::to_string).collect();
+            format!("Item already exists: {}", names.join(", ")).into()
+        }
+    })
+}
+
+/// Remove one or more items from a queue.
+///
+/// CLI Example:
+///
+///     salt-run queue.delete myqueue myitem
+#[function]
+pub fn delete(
+    context: &RunnerContext,
+    queue: String,
+    items: Value,
+    #[default("sqlite".into())] backend: String,
+) -> CallResult {
+    known(&backend)?;
+    context.storage().queues.delete(&queue, &list_of(items)).map_err(CallError::execution)?;
+    Ok(true.into())
+}
+
+/// Return the names of the queues that have items.
+///
+/// CLI Example:
+///
+///     salt-run queue.list_queues
+#[function]
+pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend: String) -> CallResult {
+    known(&backend)?;
+    Ok(context.storage().queues.names().map_err(CallError::execution)?.into())
+}
+
+/// Return the number of items in a queue.
+///
+/// CLI Example:
+///
+///     salt-run queue.list_length myqueue
+#[function]
+pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
+    known(&backend)?;
+    Ok(context.storage().queues.len(&queue).map_err(CallError::execution)?.into())
+}
+
+/// Return the items of a queue, oldest first.
+///
+/// CLI Example:
+///
+///     salt-run queue.list_items myqueue
+#[function]
+pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
+    known(&backend)?;
+    let head = context.storage().queues.head(&queue, usize::MAX).map_err(CallError::execution)?;
+    Ok(head.items.clone().into())
+}
+
+/// Remove the oldest items of a queue, and return them.
+///
+/// quantity: how many, or `all` (1). is_runner: ignored.
+///
+/// CLI Example:
+///
+///     salt-run queue.pop myqueue
+///     salt-run queue.pop myqueue all
+#[function]
+pub fn pop(
+    context: &RunnerContext,
+    queue: String,
+    #[default(1.into())] quantity: Value,
+    #[default("sqlite".into())] backend: String,
+    #[default(false)] is_runner: bool,
+) -> CallResult {
+    _ = is_runner;
+    let head = head(context, &queue, &quantity, &backend)?;
+    let items = head.items.clone();
+    head.remove().map_err(CallError::execution)?;
+    Ok(items.into())
+}
+
+/// Publish the oldest items of a queue as the event `salt/queue/QUEUE/process`, and remove them. They are removed when
+/// the journal has the event, so none is lost.
+///
+/// quantity: how many, or `all` (1). is_runner: ignored.
+///
+/// CLI Example:
+///
+///     salt-run queue.process_queue myqueue
+///     salt-run queue.process_queue myqueue all backend=sqlite
+#[function]
+pub fn process_queue(
+    context: &RunnerContext,
+    queue: String,
+    #[default(1.into())] quantity: Value,
+    #[default("sqlite".into())] backend: String,
+    #[default(false)] is_runner: bool,
+) -> CallResult {
+    _ = is_runner;
+    process(context, &queue, &quantity, &backend).map(|(data, _)| data.into())
+}
+
+/// Append a call of a runner function to a queue. Whoever may insert into this queue may have any runner function called.
+///
+/// fun: the function. args: its arguments, as a list or separated by commas. kwargs: its keyword arguments. queue: the
+/// name of the queue; by default that of the option `runner_queue`. backend: as for `insert`.
+///
+/// CLI Example:
+///
+///     salt-run queue.insert_runner test.stdout_print
+///     salt-run queue.insert_runner event.send test_insert_runner kwargs='{"data": {"foo": "bar"}}'
+#[function]
+pub fn insert_runner(
+    context: &RunnerContext,
+    fun: String,
+    #[default] args: Value,
+    #[default] kwargs: Map,
+    #[default] queue: Option<String>,
+    #[default] backend: Option<String>,
+) -> CallResult {
+    let args = match args {
+        Value::Nil => Vec::new(),
+        Value::List(args) => args,
+        text => text.to_string().split(',').map(Value::from).collect(),
+    };
+    let (queue, backend) = runner_queue(context, queue, backend)?;
+    insert(context, queue, map! {"fun" => fun, "args" => args, "kwargs" => kwargs}.into(), backend)
+}
+
+/// Call the oldest runner functions of a queue, one after the other. Calls that fail are in the log and on the bus.
+///
+/// quantity: how many, or `all` (1). queue, backend: as for `insert_runner`.
+///
+/// CLI Example:
+///
+///     salt-run queue.process_runner 5
+#[function]
+pub fn process_runner(
+    context: &RunnerContext,
+    #[default(1.into())] quantity: Value,
+    #[default] queue: Option<String>,
+    #[default] backend: Option<String>,
+) -> CallResult {
+    let (queue, backend) = runner_queue(context, queue, backend)?;
+    let (_, items) = process(context, &queue, &quantity, &backend)?;
+    for item in items {
+        let Some(fun) = item.get("fun").and_then(Value::as_str) else {
+            tracing::error!(queue, %item, "an item of a queue is not a call: expected a mapping with fun");
+            continue;
+        };
+        let positional = item.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
+        let keyword = item.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+        context.calls.call_within(Kind::Runner, fun, Args { positional, keyword }, &context.caller);
+    }
+    Ok(Value::Nil)
+}
+
+fn process(
+    context: &RunnerContext,
+    queue: &str,
+    quantity: &Value,
+    backend: &str,
+) -> Result<(Map, Vec<Value>), CallError> {
+    let head = head(context, queue, quantity, backend)?;
+    let items = head.items.clone();
+    let data = map! {"items" => items.clone(), "backend" => backend, "queue" => queue};
+    let mut event = data.clone();
+    context.caller.mark(&mut event);
+    let tag = format!("salt/queue/{queue}/process");
+    context.wait(context.master.bus.fire_durably(&tag, &event)).map_err(CallError::execution)?;
+    head.remove().map_err(CallError::execution)?;
+    Ok((data, items))
+}
+
+fn head<'a>(context: &'a RunnerContext, queue: &str, quantity: &Value, backend: &str) -> Result<Head<'a>, CallError> {
+    known(backend)?;
+    let limit = match quantity.as_str() {
+        Some("all") => Some(usize::MAX),
+        _ => usize::from_value(quantity),
+    };
+    let limit = limit.ok_or_else(|| {
+        CallError::execution(format!("quantity is invalid: expected a number or \"all\", got {quantity}"))
+    })?;
+    context.storage().queues.head(queue, limit).map_err(|error: QueueError| CallError::execution(error))
+}
+
+fn known(backend: &str) -> Result<(), CallError> {
+    if BACKENDS.contains(&backend) {
+        return Ok(());
+    }
+    Err(CallError::execution(format!(
+        "queue backend '{backend}' is not supported: queues are in the master's store; leave the argument out"
+    )))
+}
+
+fn list_of(items: Value) -> Vec<Value> {
+    match items {
+        Value::List(items) => items,
+        one => vec![one],
+    }
+}
+
+/// Returns the queue of runner calls, and its backend.
+fn runner_queue(
+    context: &RunnerContext,
+    queue: Option<String>,
+    backend: Option<String>,
+) -> Result<(String, String), CallError> {
+    let option = |name: &str| {
+        let options = context.master.config.opts.get("runner_queue")?;
+        options.get(name).and_then(Value::as_str).map(str::to_owned)
+    };
+    let queue = queue.or_else(|| option("queue")).ok_or_else(|| {
+        CallError::execution("no queue is named: set the option `runner_queue: {queue: NAME}`, or pass queue=NAME")
+    })?;
+    Ok((queue, backend.or_else(|| option("backend")).unwrap_or_else(|| "pgjsonb".to_owned())))
+}

@@ -1,0 +1,57 @@
+//! `sdb`: values of databases, by `sdb://<profile>/<key>`; the profiles are options of the master. The execution module
+//! of the same name does the work.
+
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::Value;
+
+use super::RunnerContext;
+
+/// Runner functions of `sdb`.
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
+
+/// Return the value of a key. Any other value is returned unchanged.
+///
+/// CLI Example:
+///
+///     salt-run sdb.get sdb://mymemcached/foo
+#[function]
+pub fn get(context: &RunnerContext, uri: Value) -> CallResult {
+    context.call_host("sdb.get", Args::positional([uri]))
+}
+
+/// Set the value of a key. Return False if this is not the URI of a profile.
+///
+/// CLI Example:
+///
+///     salt-run sdb.set sdb://mymemcached/foo bar
+#[function]
+pub fn set(context: &RunnerContext, uri: Value, value: Value) -> CallResult {
+    context.call_host("sdb.set", Args::positional([uri, value]))
+}
+
+/// Delete a key. Return False if this is not the URI of a profile.
+///
+/// CLI Example:
+///
+///     salt-run sdb.delete sdb://mymemcached/foo
+#[function]
+pub fn delete(context: &RunnerContext, uri: Value) -> CallResult {
+    context.call_host("sdb.delete", Args::positional([uri]))
+}
+
+/// Return the value of a key; if it has none, set it to random characters first.
+///
+/// length: how many characters (8). chars: the characters to choose from.
+///
+/// CLI Example:
+///
+///     salt-run sdb.get_or_set_hash sdb://SECRET_NAME/foo 50
+#[function]
+pub fn get_or_set_hash(
+    context: &RunnerContext,
+    uri: Value,
+    #[default(8)] length: usize,
+    #[default("abcdefghijklmnopqrstuvwxyz0123456789!@#$%^&*(-_=+)".into())] chars: String,
+) -> CallResult {
+    context.call_host("sdb.get_or_set_hash", Args::positional([uri, length.into(), chars.into()]))
+}

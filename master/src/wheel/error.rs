@@ -1,0 +1,18 @@
+//! `wheel.error`: failures on purpose, to test what handles them.
+
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
+
+use super::WheelContext;
+
+/// Wheel functions of `error`.
+pub static FUNCTIONS: &[Function<WheelContext>] = registry!("error", [error]);
+
+/// Fail with an error of this name and message; without a name, return an empty result.
+#[function]
+pub fn error(_context: &WheelContext, #[default] name: Option<String>, #[default] message: String) -> CallResult {
+    match name {
+        Some(name) => Err(CallError::execution(format!("{name}: {message}"))),
+        None => Ok(Value::map()),
+    }
+}

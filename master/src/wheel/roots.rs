@@ -1,0 +1,266 @@
+//! Files below `file_roots` and `pillar_roots`, for the wheel modules of the same names.
+//!
+//! Paths come from callers and stay inside of their root: absolute paths, `..` and links that lead out are refused, for
+//! reads as well (CVE-2020-11652, CVE-2021-25282).
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use brine_config::Roots;
+use brine_function::{CallError, CallResult};
+use brine_system::files::{self, path_within, relative_path};
+use brine_value::{Map, Value, map};
+
+/// The maximum size of a file that is returned or written, in bytes.
+const MAX_FILE: u64 = 16 << 20;
+/// The maximum number of files and directories in a list.
+const MAX_ENTRIES: usize = 200_000;
+/// The number of bytes by which a file is taken for text or binary, as in Salt.
+const SAMPLE: u64 = 512;
+
+/// Returns the files of this path in the roots of an environment: `{path: txt}` or `{path: bin}` each.
+pub(super) fn find(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
+    let mut found = Vec::new();
+    for (full, inside) in existing(roots, path, saltenv) {
+        let kind = if is_text(&inside)? { "txt" } else { "bin" };
+        found.push(Value::from(map! {full => kind}));
+    }
+    Ok(found.into())
+}
+
+/// Returns the content of the text files of this path in the roots of an environment: `{path: content}` each.
+pub(super) fn read(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
+    let mut found = Vec::new();
+    for (full, inside) in existing(roots, path, saltenv) {
+        if !is_text(&inside)? {
+            continue;
+        }
+        let failed = |error| CallError::execution(format!("reading {full} failed: {error}"));
+        let mut content = Vec::new();
+        let file = File::open(&inside).map_err(failed)?;
+        file.take(MAX_FILE + 1).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 > MAX_FILE {
+            return Err(CallError::execution(format!("reading {full} failed: expected at most {MAX_FILE} bytes")));
+        }
+        found.push(Value::from(map! {full => String::from_utf8_lossy(&content).into_owned()}));
+    }
+    Ok(found.into())
+}
+
+/// Returns the files and directories of the roots of an environment: `{root: {directory: {file: f}}}`.
+pub(super) fn list_env(roots: &Roots, saltenv: &str) -> CallResult {
+    let mut left = MAX_ENTRIES;
+    let mut found = Map::new();
+    for root in roots.get(saltenv).into_iter().flatten() {
+        let mut above = HashSet::new();
+        found.insert(Value::from(root.display().to_string()), listed(root, &mut left, &mut above)?.into());
+    }
+    Ok(found.into())
+}
+
+/// Returns the lists of all environments, each in a list.
+pub(super) fn list_roots(roots: &Roots) -> CallResult {
+    let mut found = Map::new();
+    for saltenv in roots.keys() {
+        found.insert(saltenv.as_str().into(), vec![list_env(roots, saltenv)?].into());
+    }
+    Ok(found.into())
+}
+
+/// Writes a file into a root of an environment. Mistakes are sentences as in Salt; `shows_path` of Salt's `file_roots`
+/// adds the invalid path.
+pub(super) fn write(
+    roots: &Roots,
+    data: &str,
+    (path, saltenv, index): (&str, &str, usize),
+    shows_path: bool,
+) -> CallResult {
+    let Some(directories) = roots.get(saltenv) else {
+        return Ok(format!("Named environment {saltenv} is not present").into());
+    };
+    let Some(root) = directories.get(index) else {
+        return Ok(format!("Specified index {index} in environment {saltenv} is not present").into());
+    };
+    if Path::new(path).is_absolute() {
+        return Ok(format!("The path passed in {path} is not relative to the environment {saltenv}").into());
+    }
+    if data.len() as u64 > MAX_FILE {
+        return Err(CallError::execution(format!("writing {path} failed: expected at most {MAX_FILE} bytes")));
+    }
+    let Some(relative) = relative_path(path) else { return Ok(invalid(path, shows_path)) };
+    let failed = |error| CallError::execution(format!("writing {path} failed: {error}"));
+    fs::create_dir_all(root).map_err(failed)?;
+    let Some(inside) = path_within(root, path) else {
+        tracing::warn!(path, root = %root.display(), "a wheel function was refused a file outside of its root");
+        return Ok(invalid(path, shows_path));
+    };
+    if let Some(directory) = inside.parent() {
+        fs::create_dir_all(directory).map_err(failed)?;
+    }
+    files::rewrite(&inside, data.as_bytes(), 0o644).map_err(CallError::execution)?;
+    Ok(format!("Wrote data to file {}", root.join(relative).display()).into())
+}
+
+fn invalid(path: &str, shows_path: bool) -> Value {
+    if shows_path { format!("Invalid path: {path}").into() } else { "Invalid path".into() }
+}
+
+/// Returns the regular files of this path in the roots of an environment: the path as Salt names it, and the one with its
+/// links resolved, which is within the root.
+fn existing(roots: &Roots, path: &str, saltenv: &str) -> Vec<(String, std::path::PathBuf)> {
+    let Some(relative) = relative_path(path) else { return Vec::new() };
+    let inside = |root: &std::path::PathBuf| {
+        let inside = path_within(root, path).filter(|inside| inside.is_file())?;
+        Some((root.join(&relative).display().to_string(), inside))
+    };
+    roots.get(saltenv).into_iter().flatten().filter_map(inside).collect()
+}
+
+/// Returns whether a file seems to be text, as Salt decides: no NUL and under 30 % unprintable bytes at its beginning.
+fn is_text(path: &Path) -> Result<bool, CallError> {
+    let failed = |error| CallError::execution(format!("reading {} failed: {error}", path.display()));
+    let mut sample = Vec::new();
+    File::open(path).map_err(failed)?.take(SAMPLE).read_to_end(&mut sample).map_err(failed)?;
+    // A character that the sample cuts in two is text.
+    let is_utf8 = match std::str::from_utf8(&sample) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    let is_plain = |byte: &u8| matches!(byte, 0x08 | b'\t' | b'\n' | 0x0c | b'\r' | 0x1b | 0x20..=0x7e);
+    let odd = sample.iter().filter(|byte| !is_plain(byte)).count();
+    Ok(!sample.contains(&0) && (is_utf8 || odd * 10 <= sample.len() * 3))
+}
+
+/// Returns the content of a directory. Links are listed by what they lead to, and not followed.
+fn listed(directory: &Path, left: &mut usize, above: &mut HashSet<(u64, u64)>) -> Result<Map, CallError> {
+    let mut found = Map::new();
+    let Ok(entries) = fs::read_dir(directory) else { return Ok(found) };
+    let Ok(identity) = fs::metadata(directory).map(|stat| (stat.dev(), stat.ino())) else { return Ok(found) };
+    if !above.insert(identity) {
+        return Ok(found);
+    }
+    let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        *left = left.checked_sub(1).ok_or_else(|| {
+            CallError::execution(format!("listing the roots failed: expected at most {MAX_ENTRIES} files"))
+        })?;
+        let name = Value::from(entry.file_name().to_string_lossy().into_owned());
+        let path = entry.path();
+        let value = if !path.is_dir() {
+            "f".into()
+        } else if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+            Value::map()
+        } else {
+            listed(&path, left, above)?.into()
+        };
+        found.insert(name, value);
+    }
+    above.remove(&identity);
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use brine_value::list;
+
+    use super::*;
+
+    struct Fixture {
+        folder: tempfile::TempDir,
+        roots: Roots,
+    }
+
+    fn fixture() -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for directory in ["root/sub", "other", "outside"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        fs::write(path("root/top.sls"), "a: é\n").unwrap();
+        fs::write(path("root/sub/data"), b"\x00\x01").unwrap();
+        fs::write(path("other/top.sls"), "b\n").unwrap();
+        fs::write(path("outside/secret"), "secret").unwrap();
+        symlink(path("outside"), path("root/out")).unwrap();
+        symlink(path("outside/secret"), path("root/link")).unwrap();
+        symlink(path("outside/new"), path("root/broken")).unwrap();
+        let roots = [("base".to_owned(), vec![path("root"), path("other")])].into_iter().collect();
+        Fixture { folder, roots }
+    }
+
+    impl Fixture {
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn shown(&self, name: &str) -> String {
+            self.path(name).display().to_string()
+        }
+    }
+
+    #[test]
+    fn files_are_found_and_read_in_every_root() {
+        let fixture = fixture();
+        let (one, two) = (fixture.shown("root/top.sls"), fixture.shown("other/top.sls"));
+        let found = find(&fixture.roots, "top.sls", "base").unwrap();
+        assert_eq!(found, list![map! {one.clone() => "txt"}, map! {two.clone() => "txt"}]);
+        let content = read(&fixture.roots, "./top.sls", "base").unwrap();
+        assert_eq!(content, list![map! {one => "a: é\n"}, map! {two => "b\n"}]);
+        let binary = fixture.shown("root/sub/data");
+        assert_eq!(find(&fixture.roots, "sub/data", "base").unwrap(), list![map! {binary => "bin"}]);
+        for (path, saltenv) in [("sub/data", "base"), ("top.sls", "dev"), ("none", "base"), ("sub", "base")] {
+            assert_eq!(read(&fixture.roots, path, saltenv).unwrap(), list![], "{path} {saltenv}");
+        }
+    }
+
+    #[test]
+    fn environments_are_listed_as_trees_without_following_links() {
+        let fixture = fixture();
+        let tree = list_env(&fixture.roots, "base").unwrap();
+        let root =
+            map! {"broken" => "f", "link" => "f", "out" => map! {}, "sub" => map! {"data" => "f"}, "top.sls" => "f"};
+        let expected = map! {fixture.shown("root") => root, fixture.shown("other") => map! {"top.sls" => "f"}};
+        assert_eq!(tree, expected.into());
+        assert_eq!(list_roots(&fixture.roots).unwrap(), map! {"base" => list![tree]}.into());
+        assert_eq!(list_env(&fixture.roots, "dev").unwrap(), Value::map());
+    }
+
+    #[test]
+    fn no_path_leads_out_of_a_root() {
+        let fixture = fixture();
+        let absolute = fixture.shown("outside/secret");
+        let outside = ["../outside/secret", "sub/../../outside/secret", &absolute, "out/secret", "link", "a\0b", ""];
+        for path in outside.into_iter().chain(["broken", "out/new", "../outside/new", "..", "/"]) {
+            assert_eq!(find(&fixture.roots, path, "base").unwrap(), list![], "{path}");
+            assert_eq!(read(&fixture.roots, path, "base").unwrap(), list![], "{path}");
+            let answer = write(&fixture.roots, "x", (path, "base", 0), true).unwrap().to_string();
+            let is_refusal = answer == format!("Invalid path: {path}") || answer.contains("is not relative");
+            assert!(is_refusal, "{path}: {answer}");
+        }
+        assert_eq!(fs::read_to_string(fixture.path("outside/secret")).unwrap(), "secret");
+        assert!(!fixture.path("outside/new").exists());
+    }
+
+    #[test]
+    fn files_are_written_into_the_chosen_root() {
+        let fixture = fixture();
+        let put = |path: &str, saltenv: &str, index| {
+            write(&fixture.roots, "new", (path, saltenv, index), false).unwrap().to_string()
+        };
+        let path = fixture.shown("root/a/b.sls");
+        assert_eq!(put("a/b.sls", "base", 0), format!("Wrote data to file {path}"));
+        assert_eq!(fs::read_to_string(path).unwrap(), "new");
+        put("top.sls", "base", 1);
+        assert_eq!(fs::read_to_string(fixture.path("other/top.sls")).unwrap(), "new");
+        assert_eq!(put("top.sls", "dev", 0), "Named environment dev is not present");
+        assert_eq!(put("top.sls", "base", 2), "Specified index 2 in environment base is not present");
+        assert_eq!(put("../x", "base", 0), "Invalid path");
+        assert!(put("/x", "base", 0).starts_with("The path passed in /x is not relative"));
+    }
+}
