@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::beacons::Configured;
-use crate::custom::{CustomFunctions, CustomModules, CustomStates};
+use crate::custom::{self, CustomModules};
 use crate::local_bus::LocalBus;
 use crate::{Rooms, StateContext, schedule};
 
@@ -185,8 +185,8 @@ impl Minion {
                 beacons: Configured::new(config.beacons.clone()),
                 schedule: Mutex::new(Schedule::new(config.schedule.clone())),
                 jobs: Mutex::default(),
-                functions: Registry::new(&rooms.functions()).with_overlay(CustomFunctions(Arc::clone(&custom))),
-                states: Registry::new(&rooms.states()).with_overlay(CustomStates(Arc::clone(&custom))),
+                functions: Registry::new(&rooms.functions()).with_overlay(custom::functions(&custom)),
+                states: Registry::new(&rooms.states()).with_overlay(custom::states(&custom)),
                 custom,
                 rooms,
             }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `settings` | the option `python_host`: [`Settings`] |
 //! | `files` | the files that may be loaded, and whose they are: [`Files`] |
+//! | `library` | people's own modules by type, and what Python says of them: [`Library`] |
+//! | `functions` | their functions in the form of built-in ones: [`Functions`] |
 //! | `host` | calls, and the process that runs them: [`Python`] |
 //! | `process` | one process: its start, its connection, its end |
 //! | `program/` | the program that it runs, in Python |
@@ -14,14 +16,20 @@
 #![warn(clippy::self_named_module_files)]
 
 mod files;
+mod functions;
 mod host;
+mod library;
 mod process;
 mod settings;
 #[cfg(test)]
 mod tests;
 
+use brine_function::CallError;
+
 pub use files::Files;
+pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};
+pub use library::{Described, Library};
 pub use settings::Settings;
 
 /// Why a call of Python gave no value.
@@ -54,4 +62,20 @@ pub enum PythonError {
     /// A bound of the host is exceeded.
     #[error("the call of Python failed: {0}")]
     Limit(String),
+}
+
+impl PythonError {
+    /// Returns the error of the call of a function, in Salt's words.
+    pub fn of_call(self, function: &str) -> CallError {
+        let PythonError::Raised { class, message } = self else { return CallError::execution(self) };
+        match class.as_str() {
+            "CommandExecutionError" => CallError::Execution(message),
+            "CommandNotFoundError" => {
+                CallError::Execution(format!("Command required for '{function}' not found: {message}"))
+            }
+            "SaltInvocationError" => CallError::Invocation { function: function.to_owned(), message },
+            "TypeError" => CallError::Arguments { function: function.to_owned(), message },
+            _ => CallError::Exception(format!("{class}: {message}")),
+        }
+    }
 }

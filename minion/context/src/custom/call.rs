@@ -3,15 +3,25 @@
 use std::sync::Arc;
 
 use brine_config::template_opts;
-use brine_function::{Args, CallError, CallResult, Registry};
+use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
 use brine_ids::Jid;
 use brine_jinja::HostedFile;
-use brine_python::{Call, PythonError, Services, Setup};
+use brine_python::{Call, PythonError, Services};
 use brine_value::{Map, Value, map};
 
 use super::CustomModules;
 use super::returned::verified;
 use crate::{Context, Job, Minion, StateContext};
+
+pub(super) fn module(context: &Context, bound: &mut Binder) -> CallResult {
+    let args = Args { positional: bound.rest(), keyword: bound.keywords() };
+    context.minion.custom.call(context, bound.function(), args)
+}
+
+pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
+    let args = Args { positional: bound.rest(), keyword: bound.keywords() };
+    context.call.minion.custom.call_state(context, bound.function(), args)
+}
 
 /// How many forms of the options are kept.
 const MOST_OPTS: usize = 4;
@@ -21,7 +31,7 @@ impl CustomModules {
     pub(super) fn call(&self, context: &Context, function: &str, args: Args) -> CallResult {
         let call =
             Call { kind: "modules", function, args, data: self.data(context, context.is_test()), ..Call::default() };
-        self.ask(&Running { context, state: None }, call).map_err(|error| refusal(function, error))
+        self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(function))
     }
 
     /// Calls a state function.
@@ -39,7 +49,7 @@ impl CustomModules {
         data.push(("low", Arc::new(low)));
         let call = Call { kind: "states", function, args, data, ..Call::default() };
         let returned = self.ask(&Running { context: &context.call, state: Some(context) }, call);
-        returned.map_err(|error| refusal(function, error)).and_then(verified)
+        returned.map_err(|error| error.of_call(function)).and_then(verified)
     }
 
     /// Returns the grains of people's own modules. Files and functions that fail are logged.
@@ -76,11 +86,11 @@ impl CustomModules {
             ..Call::default()
         };
         let rendered = self.ask(&Running { context: &context.for_template(), state: None }, call);
-        Some(rendered.map_err(|error| refusal(file.name, error)))
+        Some(rendered.map_err(|error| error.of_call(file.name)))
     }
 
     /// Calls outside of a job.
-    pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call) -> Result<Value, PythonError> {
+    pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call<'_>) -> Result<Value, PythonError> {
         let job = Job::local(&Jid::new(), "saltutil.refresh_modules", &Args::default());
         let context = Context::new(Arc::clone(minion), Arc::new(job));
         call.data = self.data(&context, context.is_test());
@@ -89,12 +99,8 @@ impl CustomModules {
 
     fn ask(&self, running: &Running, call: Call) -> Result<Value, PythonError> {
         let minion = &running.context.minion;
-        self.python.call(call, || self.setup(minion), running)
-    }
-
-    fn setup(&self, minion: &Minion) -> Setup {
-        let functions = [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))];
-        Setup { files: (*self.all_files()).clone(), functions: functions.into_iter().collect() }
+        let functions = || [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))].into();
+        self.library.call(call, functions, running)
     }
 
     /// Returns the data of a call. Mappings are passed to Python once, as long as they stay the same ones.
@@ -122,23 +128,7 @@ impl CustomModules {
 }
 
 fn built_in<C>(registry: &Registry<C>) -> Vec<String> {
-    registry.built_in().map(brine_function::Function::full_name).collect()
-}
-
-/// Returns the error of a call in Salt's words.
-fn refusal(function: &str, error: PythonError) -> CallError {
-    match error {
-        PythonError::Raised { class, message } => match class.as_str() {
-            "CommandExecutionError" => CallError::Execution(message),
-            "CommandNotFoundError" => {
-                CallError::Execution(format!("Command required for '{function}' not found: {message}"))
-            }
-            "SaltInvocationError" => CallError::Invocation { function: function.to_owned(), message },
-            "TypeError" => CallError::Arguments { function: function.to_owned(), message },
-            _ => CallError::Exception(format!("{class}: {message}")),
-        },
-        other => CallError::execution(other),
-    }
+    registry.built_in().map(Function::full_name).collect()
 }
 
 /// The services of Brine for a running function.

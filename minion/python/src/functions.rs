@@ -1,0 +1,86 @@
+//! Functions of people's own modules in the form of built-in ones, so that what finds these finds them, too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use brine_function::{Binder, CallResult, Function, Param, ParamKind};
+use brine_value::{Map, Value};
+use parking_lot::Mutex;
+
+use crate::library::Described;
+
+/// The functions of one type for the context `C`.
+///
+/// A function lives as long as the process, as the built-in ones do; a sync that does not change its parameters and
+/// documentation adds nothing.
+pub struct Functions<C: 'static> {
+    kind: &'static str,
+    code: fn(&C, &mut Binder) -> CallResult,
+    made: Mutex<HashMap<String, &'static Function<C>>>,
+    last: Mutex<Option<(Arc<Described>, Vec<&'static Function<C>>)>>,
+}
+
+impl<C> Functions<C> {
+    /// Creates those of a type, which are called by `code`.
+    pub fn new(kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
+        Functions { kind, code, made: Mutex::default(), last: Mutex::default() }
+    }
+
+    /// Returns the type.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Returns the functions of a module, or of all, of a description.
+    pub fn of(&self, described: &Arc<Described>, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let mut last = self.last.lock();
+        let is_last = last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, described));
+        if !is_last {
+            let all = described.of(self.kind).iter().map(|(module, name, about)| self.made(module, name, about));
+            *last = Some((Arc::clone(described), all.collect()));
+        }
+        let all = last.iter().flat_map(|(_, all)| all).copied();
+        all.filter(|one| module.is_none_or(|module| one.module == module)).collect()
+    }
+
+    fn made(&self, module: &str, name: &str, about: &Map) -> &'static Function<C> {
+        let key = format!("{module}.{name} {}", Value::Map(about.clone()));
+        self.made.lock().entry(key).or_insert_with(|| Box::leak(Box::new(function(module, name, about, self.code))))
+    }
+}
+
+fn leaked(text: &str) -> &'static str {
+    Box::leak(text.to_owned().into_boxed_str())
+}
+
+fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) -> CallResult) -> Function<C> {
+    let text = |key: &str| about.get(key).and_then(Value::as_str).unwrap_or_default();
+    let list = |key: &str| about.get(key).and_then(Value::as_list).unwrap_or_default();
+    let (names, defaults) = (list("args"), list("defaults"));
+    let required = names.len().saturating_sub(defaults.len());
+    let param = |name: &str, kind| Param { name: leaked(name), kind, expected: "anything", doc: &[] };
+    let mut params = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let kind = match index.checked_sub(required).and_then(|index| defaults.get(index)) {
+            Some(default) => ParamKind::Given(Box::leak(Box::new(default.clone()))),
+            None => ParamKind::Required,
+        };
+        params.push(param(&name.to_string(), kind));
+    }
+    if about.get("varargs").is_some_and(Value::is_truthy) {
+        params.push(param("args", ParamKind::Rest));
+    }
+    if about.get("kwargs").is_some_and(Value::is_truthy) {
+        params.push(param("kwargs", ParamKind::Keywords));
+    }
+    // A space in front, as `///` leaves one.
+    let doc: Vec<&'static str> = text("doc").lines().map(|line| leaked(&format!(" {line}"))).collect();
+    Function {
+        module: leaked(module),
+        name: leaked(name),
+        doc: doc.leak(),
+        params: params.leak(),
+        out: Some(text("out")).filter(|out| !out.is_empty()).map(leaked),
+        code,
+    }
+}

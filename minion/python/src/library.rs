@@ -1,0 +1,203 @@
+//! People's own modules: the files in the directories of each type, and the functions in them as Python describes them.
+//!
+//! Python starts only for a function that a file may have: its module is the name of a file, or occurs in quotes in the
+//! text of one, as a `__virtualname__` does.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_function::Args;
+use brine_value::{Map, Value};
+use parking_lot::ReentrantMutex;
+
+use crate::{Call, Files, Python, PythonError, Services, Settings, Setup};
+
+/// The longest text of a file that is searched for the name of a module; a longer one may have any.
+const MOST_SEARCHED: u64 = 1 << 20;
+/// How many answers about modules are kept.
+const MOST_CANDIDATES: usize = 10_000;
+
+/// People's own modules of some types.
+pub struct Library {
+    python: Python,
+    directories: Vec<(&'static str, PathBuf)>,
+    /// The types whose functions are called by name.
+    kinds: &'static [&'static str],
+    // Reentrant: Python asks for functions while it is asked for its own.
+    state: ReentrantMutex<RefCell<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    files: Option<Arc<Files>>,
+    /// Whether a file may have functions of a module, by type and module.
+    candidates: HashMap<(&'static str, String), bool>,
+    described: Option<Arc<Described>>,
+    is_describing: bool,
+}
+
+/// The functions of files as Python describes them, and the errors of files.
+#[derive(Debug, Default)]
+pub struct Described {
+    functions: BTreeMap<String, Vec<(String, String, Map)>>,
+    errors: BTreeMap<String, BTreeMap<String, String>>,
+    /// Why Python could not be asked.
+    failure: Option<String>,
+}
+
+impl Described {
+    /// Returns the functions of a type: module, name, and parameters and documentation.
+    pub fn of(&self, kind: &str) -> &[(String, String, Map)] {
+        self.functions.get(kind).map_or(&[], Vec::as_slice)
+    }
+
+    fn has(&self, kind: &str, name: &str) -> bool {
+        name.split_once('.')
+            .is_some_and(|(module, name)| self.of(kind).iter().any(|(m, n, _)| m == module && n == name))
+    }
+
+    /// Reads Python's answer, and logs the errors of files.
+    fn read(answer: &Value, kinds: &[&str]) -> Self {
+        let mut described = Described::default();
+        for kind in kinds {
+            let part = |name: &str| answer.get(kind).and_then(|of| of.get(name)).and_then(Value::as_map).cloned();
+            let functions = described.functions.entry((*kind).to_owned()).or_default();
+            for (name, about) in part("functions").unwrap_or_default() {
+                let name = name.as_str().and_then(|name| name.split_once('.'));
+                if let (Some((module, name)), Value::Map(about)) = (name, about) {
+                    functions.push((module.to_owned(), name.to_owned(), about));
+                }
+            }
+            for (file, error) in part("errors").unwrap_or_default() {
+                let (file, error) = (file.to_string(), error.to_string());
+                tracing::warn!(kind, file, error, "a custom module is not loaded");
+                described.errors.entry((*kind).to_owned()).or_default().insert(file, error);
+            }
+        }
+        described
+    }
+
+    /// Returns why a module with a file is not there, in Salt's words.
+    fn failure(&self, kind: &str, module: &str) -> Option<String> {
+        let error = self.errors.get(kind).and_then(|errors| errors.get(module)).or(self.failure.as_ref())?;
+        let error = error.strip_prefix("__virtual__ returned False").unwrap_or(error);
+        let error = error.trim_start_matches(':').trim_start();
+        let reason = if error.is_empty() { String::new() } else { format!(": {error}") };
+        Some(format!("'{module}' __virtual__ returned False{reason}"))
+    }
+}
+
+impl Library {
+    /// Creates one of the files in the directories of each type; functions of `kinds` are called by name. Nothing is read
+    /// yet.
+    pub fn new(settings: Settings, directories: Vec<(&'static str, PathBuf)>, kinds: &'static [&'static str]) -> Self {
+        Library { python: Python::new(settings), directories, kinds, state: ReentrantMutex::default() }
+    }
+
+    /// Reads the directories anew: the next call of Python loads all files again.
+    pub fn refresh(&self) {
+        let state = self.state.lock();
+        let is_describing = state.borrow().is_describing;
+        *state.borrow_mut() = State { is_describing, ..State::default() };
+        self.python.restart();
+    }
+
+    /// Returns whether the Python process runs.
+    pub fn is_running(&self) -> bool {
+        self.python.is_running()
+    }
+
+    /// Returns the files of all types.
+    pub fn files(&self) -> Arc<Files> {
+        let state = self.state.lock();
+        let mut state = state.borrow_mut();
+        Arc::clone(state.files.get_or_insert_with(|| Arc::new(Files::find(&self.directories))))
+    }
+
+    /// Returns whether a file of this type may have functions of a module, or of any.
+    pub fn may_have(&self, kind: &str, module: Option<&str>) -> bool {
+        let files = self.files();
+        let files = files.of(kind);
+        let (Some(module), false) = (module, files.is_empty()) else { return !files.is_empty() };
+        let Some(kind) = self.kinds.iter().find(|known| **known == kind) else { return false };
+        let state = self.state.lock();
+        let mut state = state.borrow_mut();
+        // A template could ask for any number of modules.
+        if state.candidates.len() > MOST_CANDIDATES {
+            state.candidates.clear();
+        }
+        let found = || files.iter().any(|path| names(path, module));
+        *state.candidates.entry((*kind, module.to_owned())).or_insert_with(found)
+    }
+
+    /// Returns whether a function of this full name and type is one of these.
+    pub fn has(&self, kind: &str, name: &str, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> bool {
+        self.may_have(kind, name.split('.').next()) && self.described(ask).is_some_and(|all| all.has(kind, name))
+    }
+
+    /// Returns why a module of this type is not there although it has a file, if so.
+    pub fn failure(
+        &self,
+        kind: &str,
+        module: &str,
+        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+    ) -> Option<String> {
+        if self.may_have(kind, Some(module)) { self.described(ask)?.failure(kind, module) } else { None }
+    }
+
+    /// Returns the description of the files; `None` while Python is asked for it. `ask` makes the call.
+    pub fn described(&self, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> Option<Arc<Described>> {
+        let state = self.state.lock();
+        if let Some(described) = &state.borrow().described {
+            return Some(Arc::clone(described));
+        }
+        if state.borrow().is_describing {
+            return None;
+        }
+        state.borrow_mut().is_describing = true;
+        let kinds: Value = self.kinds.iter().map(|kind| Value::from(*kind)).collect();
+        let answer = ask(Call { kind: "describe", args: Args::positional([kinds]), ..Call::default() });
+        let described = Arc::new(match answer {
+            Ok(answer) => Described::read(&answer, self.kinds),
+            Err(error) => {
+                tracing::error!(%error, "custom modules are not loaded");
+                Described { failure: Some(error.to_string()), ..Described::default() }
+            }
+        });
+        let mut state = state.borrow_mut();
+        state.is_describing = false;
+        state.described = Some(Arc::clone(&described));
+        Some(described)
+    }
+
+    /// Calls Python. A new process gets the full names of Brine's functions by type.
+    ///
+    /// # Errors
+    /// Those of [`Python::call`].
+    pub fn call(
+        &self,
+        call: Call<'_>,
+        functions: impl Fn() -> BTreeMap<&'static str, Vec<String>>,
+        services: &dyn Services,
+    ) -> Result<Value, PythonError> {
+        self.python.call(call, || Setup { files: (*self.files()).clone(), functions: functions() }, services)
+    }
+}
+
+/// Returns whether a file may have functions of a module: by its name, or as its text has the module's in quotes.
+fn names(path: &Path, module: &str) -> bool {
+    let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
+    if stem == Some(module) {
+        return true;
+    }
+    let text = if path.is_dir() { path.join("__init__.py") } else { path.to_owned() };
+    if text.extension().is_none_or(|extension| extension != "py")
+        || text.metadata().is_ok_and(|status| status.len() > MOST_SEARCHED)
+    {
+        return true;
+    }
+    let Ok(text) = std::fs::read_to_string(&text) else { return true };
+    text.contains(&format!("'{module}'")) || text.contains(&format!("\"{module}\""))
+}
