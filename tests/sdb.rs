@@ -96,7 +96,9 @@ async fn values_in_sqlite_reach_pillar_and_states() {
     let mut events = system.events("salt/minion/").await;
     system.spawn_minion("web1");
     events.until("salt/minion/web1/start").await;
-    for words in [&["pillar.get", "word", "unmask=True"][..], &["config.get", "wanted"], &["sdb.get", "sdb://own/password"]] {
+    for words in
+        [&["pillar.get", "word", "unmask=True"][..], &["config.get", "wanted"], &["sdb.get", "sdb://own/password"]]
+    {
         assert_eq!(system.salt_json(&[&["web1"], words].concat()).get("web1"), Some(&"xyzzy".into()), "{words:?}");
     }
     let states = system.salt_json(&["web1", "state.apply", "show"]).to_string();

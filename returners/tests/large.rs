@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use brine_bus::store::Store;
 use brine_ids::Jid;
 use brine_job::{Load, Return};
-use brine_returners::{Options, open};
+use brine_returners::{JobOutline, Options, open};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, map};
 
@@ -50,5 +50,7 @@ fn a_million_returns_are_looked_up_quickly() {
     };
     time("returns of a job", 10, &|| cache.get_jid(&jids[JOBS / 2]).unwrap().len());
     time("the newest 100 jobs", 100, &|| cache.get_jids(Some(100)).unwrap().len());
+    let is_apply = |job: &JobOutline<'_>| job.functions().any(|fun| fun == "state.apply");
+    time("jobs of a function", 100, &|| cache.find_jobs(None, &is_apply).unwrap().len());
     time("all jobs", 1000, &|| cache.get_jids(None).unwrap().len());
 }
