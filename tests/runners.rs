@@ -83,13 +83,13 @@ fn run(system: &System, words: &[&str]) -> brine_value::Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn runner_functions_without_minions() {
-    let mut system = System::start(
+    let mut system = System::new(
         "runner_queue: {queue: runners}\nosenv: {driver: env}\nvalues: {driver: yaml, files: [ROOT/values.yaml]}\n\
          wanted: sdb://values/db:user\n",
-    )
-    .await;
+    );
     system.write("values.yaml", "db: {user: me}\n");
     system.write("srv/salt/_modules/own.py", "def hello():\n    return 'hi'\n");
+    system.start_master().await;
     for (words, expected) in [
         (&["queue.list_queues"][..], "[]"),
         (&["queue.insert", "q", "one"], "true"),

@@ -10,6 +10,7 @@
 mod connection;
 mod encoding;
 mod error;
+mod job_outline;
 mod local_cache;
 mod options;
 mod rawfile_json;
@@ -26,6 +27,7 @@ use brine_text::nearest::nearest;
 use brine_value::{Map, Value};
 
 pub use error::ReturnerError;
+pub use job_outline::JobOutline;
 pub use options::Options;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use sql::SqlError;
@@ -94,11 +96,25 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("find returns"))
     }
 
-    /// Returns the loads of at most `limit` jobs, newest first; [`Load::summary`] is the form that listings show.
-    /// Damaged ones are logged and skipped.
+    /// Returns the loads of at most `limit` jobs, newest first; [`Load::summary`] is the form that listings show. Loads may
+    /// lack their minions. Damaged ones are logged and skipped.
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         let _ = limit;
         Err(self.cannot("list jobs"))
+    }
+
+    /// Returns the loads of at most `limit` jobs of which `wanted` accepts the outline, newest first. Loads may lack their
+    /// minions. Damaged ones are logged and skipped.
+    fn find_jobs(
+        &self,
+        limit: Option<usize>,
+        wanted: &dyn Fn(&JobOutline<'_>) -> bool,
+    ) -> Result<Vec<Load>, ReturnerError> {
+        let mut loads = self.get_jids(None)?;
+        loads.sort_by(|one, other| other.jid().cmp(one.jid()));
+        loads.retain(|load| wanted(&JobOutline::new(load.jid().as_str(), &job_outline::lines_of(load))));
+        loads.truncate(limit.unwrap_or(usize::MAX));
+        Ok(loads)
     }
 
     /// Returns each minion's newest return of a function, in the form of [`Returner::get_jid`].

@@ -10,6 +10,7 @@ use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
 use crate::error::readable;
+use crate::job_outline::{self, JobOutline};
 use crate::{Backend, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError};
 
 const NAME: &str = "local_cache";
@@ -31,6 +32,12 @@ const RETURNS: Table = Table("jobs_return");
 const CALLS: Table = Table("jobs_call");
 /// Keys `<jid>/<minion id>` of minions expected to return in addition to those in the load.
 const MINIONS: Table = Table("jobs_minions");
+/// What lists show of each job, by job id: the text of its outline with its length in front of it as four bytes, and the
+/// load without minions. So a list reads neither minions nor the results of calls.
+const INDEX: Table = Table("jobs_index");
+/// Has the key [`COMPLETE`] once all older jobs are in the index.
+const INDEX_STATE: Table = Table("jobs_index_state");
+const COMPLETE: &[u8] = b"complete";
 
 /// The number of uncommitted writes from which on a write waits for the oldest one.
 const IN_FLIGHT: usize = 1024;
@@ -39,7 +46,9 @@ const PAGE: usize = 1000;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let store = options.store().ok_or(ReturnerError::NoStore)?.clone();
-    Ok(Box::new(LocalCache { store, in_flight: Mutex::default() }))
+    let cache = LocalCache { store, in_flight: Mutex::default() };
+    cache.complete_index()?;
+    Ok(Box::new(cache))
 }
 
 /// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
@@ -68,14 +77,47 @@ impl LocalCache {
         Ok(&self.store)
     }
 
+    /// Adds the jobs to the index that an earlier version has stored without it: all at the first start, and later those
+    /// behind the newest one in the index.
+    fn complete_index(&self) -> Result<(), ReturnerError> {
+        let has_begun = self.store.get(INDEX_STATE, COMPLETE)?.is_some();
+        let newest = if has_begun { self.store.last(INDEX)? } else { None };
+        let from = newest.map(|(key, _)| key).unwrap_or_default();
+        for table in [LOADS, CALLS] {
+            self.each_from(table, from.clone(), |key, packed| {
+                let load = if table == LOADS { load_of(key, packed) } else { load_of_call(key, packed.to_vec()) };
+                let Some(load) = readable(load) else { return Ok(()) };
+                let mut batch = Batch::new();
+                batch.put_new(INDEX, load.jid().as_str(), index_of(&load));
+                self.write(batch)
+            })?;
+        }
+        let mut batch = Batch::new();
+        batch.put(INDEX_STATE, COMPLETE, Vec::new());
+        self.write(batch)?;
+        self.flush()
+    }
+
     /// Calls `visit` with each row of a table, oldest first.
     fn each(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
+        self.each_from(table, Vec::new(), |key, value| {
+            visit(key, value);
+            Ok(())
+        })
+    }
+
+    /// As [`LocalCache::each`], from a key on, until an error.
+    fn each_from(
+        &self,
+        table: Table,
+        mut start: Vec<u8>,
+        mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), ReturnerError>,
+    ) -> Result<(), ReturnerError> {
         let store = self.settle()?;
-        let mut start = Vec::new();
         loop {
             let page = store.scan(table, &start, PAGE)?;
             for (key, packed) in &page {
-                visit(key, packed);
+                visit(key, packed)?;
             }
             match page.into_iter().nth(PAGE - 1) {
                 Some((key, _)) => start = [&key[..], b"\0"].concat(),
@@ -83,6 +125,25 @@ impl LocalCache {
             }
         }
     }
+}
+
+/// Encodes a row of [`INDEX`].
+fn index_of(load: &Load) -> Vec<u8> {
+    let outline = job_outline::lines_of(load);
+    let mut shown = load.map().clone();
+    for name in ["minions", "Minions", "missing"] {
+        shown.shift_remove(name);
+    }
+    let length = u32::try_from(outline.len()).unwrap_or(u32::MAX);
+    [&length.to_be_bytes()[..], outline.as_bytes(), &msgpack::pack_map(&shown)].concat()
+}
+
+/// Splits a row of [`INDEX`] into its outline and the packed load.
+fn split_index(row: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = row.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let (outline, packed) = rest.split_at_checked(length)?;
+    Some((std::str::from_utf8(outline).ok()?, packed))
 }
 
 fn key(jid: &Jid, id: &str) -> Vec<u8> {
@@ -136,6 +197,7 @@ impl Returner for LocalCache {
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
         batch.put(LOADS, load.jid().as_str(), msgpack::pack_map(load.map()));
+        batch.put(INDEX, load.jid().as_str(), index_of(load));
         self.write(batch)
     }
 
@@ -155,6 +217,9 @@ impl Returner for LocalCache {
         let mut batch = Batch::new();
         for call in calls {
             batch.put_new(CALLS, key(call.jid(), call.id().as_str()), call.body().clone());
+            if let Some(load) = readable(call.load().map_err(|error| damaged(call.jid().as_str().as_bytes(), error))) {
+                batch.put_new(INDEX, call.jid().as_str(), index_of(&load));
+            }
         }
         self.write(batch)
     }
@@ -192,17 +257,31 @@ impl Returner for LocalCache {
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
-        let store = self.settle()?;
+        self.find_jobs(limit, &|_| true)
+    }
+
+    fn find_jobs(
+        &self,
+        limit: Option<usize>,
+        wanted: &dyn Fn(&JobOutline<'_>) -> bool,
+    ) -> Result<Vec<Load>, ReturnerError> {
         let limit = limit.unwrap_or(usize::MAX);
-        let loads = store.scan_back(LOADS, limit)?;
-        let calls = store.scan_back(CALLS, limit)?;
-        let loads = loads.iter().filter_map(|(key, packed)| readable(load_of(key, packed)));
-        let calls = calls.into_iter().filter_map(|(key, body)| readable(load_of_call(&key, body)));
-        let mut all: Vec<Load> = loads.chain(calls).collect();
-        // Both come newest first, so that the sort merges two runs.
-        all.sort_by(|one, other| other.jid().cmp(one.jid()));
-        all.truncate(limit);
-        Ok(all)
+        let mut found = Vec::new();
+        self.settle()?.each_back(INDEX, |key, row| {
+            if found.len() >= limit {
+                return false;
+            }
+            let parts = std::str::from_utf8(key).ok().zip(split_index(row));
+            let Some((jid, (outline, packed))) = parts else {
+                found.extend(readable(Err(damaged(key, "expected an outline and a load"))));
+                return true;
+            };
+            if wanted(&JobOutline::new(jid, outline)) {
+                found.extend(readable(load_of(key, packed)));
+            }
+            true
+        })?;
+        Ok(found)
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
@@ -228,7 +307,7 @@ impl Returner for LocalCache {
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
         let mut batch = Batch::new();
-        for table in [LOADS, RETURNS, CALLS, MINIONS] {
+        for table in [LOADS, RETURNS, CALLS, MINIONS, INDEX] {
             batch.delete_below(table, oldest.as_str());
         }
         self.write(batch)
@@ -239,7 +318,7 @@ impl Returner for LocalCache {
 mod tests {
     use brine_bus::store::Store;
     use brine_runtime::executors::MayBlock;
-    use brine_value::map;
+    use brine_value::{list, map};
 
     use super::*;
 
@@ -280,11 +359,36 @@ mod tests {
         }
         let mut batch = Batch::new();
         batch.put(LOADS, bad.as_str(), &b"\xc1"[..]).put(RETURNS, key(&bad, "a"), &b"\x80"[..]);
+        batch.put(INDEX, bad.as_str(), &b"\xc1"[..]);
         cache.write(batch).unwrap();
         let error = cache.get_load(&bad).unwrap_err().to_string();
         assert!(error.starts_with(&format!("decoding the value of {bad} (local_cache) failed: ")), "{error}");
         assert_eq!(cache.get_jid(&bad).unwrap(), Map::new());
         assert_eq!(cache.get_jids(None).unwrap().iter().map(Load::jid).collect::<Vec<_>>(), [&good]);
+    }
+
+    #[test]
+    fn jobs_of_earlier_versions_are_added_to_the_index() {
+        let directory = tempfile::tempdir().unwrap();
+        let jids = [Jid::new(), Jid::new(), Jid::new()];
+        let old = cache(directory.path());
+        for jid in &jids[..2] {
+            old.save_load(&Load::from_map(map! {"jid" => jid, "fun" => "test.ping", "minions" => list!["a"]}).unwrap())
+                .unwrap();
+        }
+        let body = msgpack::pack_map(&map! {"fun" => "runner.manage.up", "return" => 1});
+        old.save_calls(&[Call::new("m_master".parse().unwrap(), jids[2].clone(), body.into())]).unwrap();
+        let mut batch = Batch::new();
+        batch.delete(INDEX, jids[0].as_str()).delete(INDEX, jids[1].as_str()).delete(INDEX, jids[2].as_str());
+        old.write(batch).unwrap();
+        assert_eq!(old.get_jids(None).unwrap(), []);
+        old.complete_index().unwrap();
+        let found = |wanted: &dyn Fn(&JobOutline<'_>) -> bool| -> Vec<Jid> {
+            old.find_jobs(None, wanted).unwrap().iter().map(|load| load.jid().clone()).collect()
+        };
+        assert_eq!(found(&|_| true), [jids[2].clone(), jids[1].clone(), jids[0].clone()]);
+        assert_eq!(found(&|job| job.functions().any(|fun| fun == "runner.manage.up")), [jids[2].clone()]);
+        assert_eq!(old.get_load(&jids[0]).unwrap().unwrap().minions().len(), 1);
     }
 
     #[test]

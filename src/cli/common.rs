@@ -13,6 +13,7 @@ use super::log_file::LogFile;
 use super::log_format::{self, LineFormat};
 use super::logging;
 use super::privileges::{self, Owned};
+use super::sdb;
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
 
@@ -150,7 +151,7 @@ impl CommonOptions {
 
     /// As [`CommonOptions::start_with_master`] for the minion's configuration.
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
-        let mut loaded = MinionConfig::load(self.directory()?, overrides)?;
+        let mut loaded = sdb::minion_config(self.directory()?, overrides)?;
         let opts = &mut loaded.config.opts;
         // Templates read the user of the minion in `opts`.
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
@@ -165,7 +166,7 @@ impl CommonOptions {
     /// As [`CommonOptions::start_with_master`] for the daemon, which also reports options without effect. The
     /// environment is that of the user that root will change to.
     pub fn start_daemon_with_master(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &of_user(user))?;
+        let loaded = sdb::master_config(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
         Ok(report(loaded, role, |config| &config.opts))
@@ -173,7 +174,7 @@ impl CommonOptions {
 
     /// As [`CommonOptions::start_daemon_with_master`] for the API, which has a log file of its own.
     pub fn start_api(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &of_user(user))?;
+        let loaded = sdb::master_config(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, api_logfile, "var/log/salt/api"))?;
         // The master reports options without effect.
@@ -182,7 +183,7 @@ impl CommonOptions {
 
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
     pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
-        let loaded = MinionConfig::load(self.directory()?, &of_user(user))?;
+        let loaded = sdb::minion_config(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
         Ok(report(loaded, role, |config| &config.opts))

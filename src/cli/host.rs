@@ -60,11 +60,28 @@ impl OwnHost {
         ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
-        // Profiles of `sdb` have names of their own.
-        let profiles = config.opts.iter().filter(|(_, value)| value.get("driver").is_some());
-        given.extend(profiles.map(|(name, profile)| (name.clone(), profile.clone())));
+        given.extend(profiles(&config.opts));
         OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
     }
+
+    /// Creates host functions for values of a minion's configuration, before the minion starts.
+    pub fn of_minion(config: &MinionConfig) -> Self {
+        let mut given = map! {
+            "root_dir" => config.root_dir.clone(),
+            "cachedir" => config.cachedir.join("sdb"),
+            "pki_dir" => config.pki_dir.clone(),
+            "sock_dir" => config.sock_dir.clone(),
+            "file_client" => "local",
+        };
+        given.extend(profiles(&config.opts));
+        OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
+    }
+}
+
+/// Returns the profiles of `sdb`, which have names of their own.
+fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
+    let profiles = opts.iter().filter(|(_, value)| value.get("driver").is_some());
+    profiles.map(|(name, profile)| (name.clone(), profile.clone()))
 }
 
 impl OwnMinion {

@@ -20,6 +20,7 @@ mod privileges;
 mod run;
 mod salt;
 mod salt_options;
+mod sdb;
 mod stdout_reader;
 mod swarm;
 mod up;

@@ -243,10 +243,8 @@ fn runner_queue(
     queue: Option<String>,
     backend: Option<String>,
 ) -> Result<(String, String), CallError> {
-    let option = |name: &str| {
-        let options = context.master.config.opts.get("runner_queue")?;
-        options.get(name).and_then(Value::as_str).map(str::to_owned)
-    };
+    let own = &context.master.config.runner_queue;
+    let option = |name: &str| own.get(name).and_then(Value::as_str).map(str::to_owned);
     let queue = queue.or_else(|| option("queue")).ok_or_else(|| {
         CallError::execution("no queue is named: set the option `runner_queue: {queue: NAME}`, or pass queue=NAME")
     })?;

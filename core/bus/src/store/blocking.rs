@@ -86,6 +86,20 @@ impl BlockingStore {
         })
     }
 
+    /// Calls `visit` with each pair in descending order of their keys until it returns `false`. The values are not
+    /// copied.
+    pub fn each_back(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<(), StoreError> {
+        self.read(table, |table| {
+            for pair in table.iter()?.rev() {
+                let (key, value) = pair?;
+                if !visit(key.value(), value.value()) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// Returns the pair with the last key.
     pub fn last(&self, table: Table) -> Result<Option<Pair>, StoreError> {
         self.read(table, |table| Ok(table.last()?.map(|(key, value)| (key.value().to_vec(), value.value().to_vec()))))

@@ -3,7 +3,7 @@
 use brine_function::CallError;
 use brine_ids::Jid;
 use brine_job::Load;
-use brine_returners::Returner;
+use brine_returners::{JobOutline, Returner};
 use brine_text::glob::fnmatch;
 use brine_value::{FromValue, Map, Value};
 use jiff::civil::DateTime;
@@ -49,29 +49,36 @@ impl Search {
 
     /// Returns the newest jobs that match, oldest first.
     pub(super) fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
-        let mut loads = cache.get_jids(None).map_err(CallError::execution)?;
-        loads.sort_by(|one, other| other.jid().cmp(one.jid()));
-        let found = loads.iter().filter(|load| self.matches(load)).take(count.unwrap_or(usize::MAX));
+        // Metadata is not in outlines.
+        let limit = if self.metadata.is_none() { count } else { None };
+        let loads = cache.find_jobs(limit, &|outline| self.accepts(outline)).map_err(CallError::execution)?;
+        let found = loads.iter().filter(|load| self.has_metadata(load)).take(count.unwrap_or(usize::MAX));
         let mut found: Vec<_> = found.map(|load| (load.jid().clone(), load.summary())).collect();
         found.reverse();
         Ok(found)
     }
 
-    fn matches(&self, load: &Load) -> bool {
-        let any = |globs: &[String], value: &Value| {
-            let values = value.as_list().unwrap_or(std::slice::from_ref(value));
-            globs.is_empty() || values.iter().any(|value| globs.iter().any(|glob| fnmatch(glob, &value.to_string())))
+    fn accepts(&self, job: &JobOutline<'_>) -> bool {
+        let any = |globs: &[String], mut values: Box<dyn Iterator<Item = &str> + '_>| {
+            globs.is_empty() || values.any(|value| globs.iter().any(|glob| fnmatch(glob, value)))
         };
+        let is_within = |start: Option<DateTime>, end: Option<DateTime>| {
+            let time = job.jid().parse::<Jid>().ok().and_then(|jid| jid.time());
+            start.is_none_or(|start| time.is_some_and(|time| time >= start))
+                && end.is_none_or(|end| time.is_some_and(|time| time <= end))
+        };
+        any(&self.functions, Box::new(job.functions()))
+            && any(&self.targets, Box::new(job.targets()))
+            && (self.start.is_none() && self.end.is_none() || is_within(self.start, self.end))
+            && !(self.without_find_job && job.functions().eq([brine_auth::FIND_JOB]))
+    }
+
+    fn has_metadata(&self, load: &Load) -> bool {
         let has = |wanted: &Map| {
             let metadata = load.metadata().and_then(Value::as_map);
             metadata.is_some_and(|metadata| wanted.iter().any(|(key, value)| metadata.get(key) == Some(value)))
         };
-        any(&self.functions, load.fun())
-            && any(&self.targets, load.tgt())
-            && self.metadata.as_ref().is_none_or(has)
-            && self.start.is_none_or(|start| load.time().is_some_and(|time| time >= start))
-            && self.end.is_none_or(|end| load.time().is_some_and(|time| time <= end))
-            && !(self.without_find_job && load.fun().as_str() == Some(brine_auth::FIND_JOB))
+        self.metadata.as_ref().is_none_or(has)
     }
 }
 
@@ -116,6 +123,7 @@ fn time(value: &Value) -> Result<Option<DateTime>, CallError> {
 
 #[cfg(test)]
 mod tests {
+    use brine_returners::ReturnerError;
     use brine_value::{list, map};
 
     use super::*;
@@ -126,6 +134,23 @@ mod tests {
         let mut load = map! {"jid" => JID, "fun" => "test.ping", "tgt" => "web1", "tgt_type" => "glob"};
         load.extend(fields);
         Load::from_map(load).unwrap()
+    }
+
+    /// A returner with one job.
+    struct One(Load);
+
+    impl Returner for One {
+        fn name(&self) -> &'static str {
+            "one"
+        }
+
+        fn get_jids(&self, _: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
+            Ok(vec![self.0.clone()])
+        }
+    }
+
+    fn matches(search: &Search, job: &Load) -> bool {
+        !search.jobs(&One(job.clone()), Some(1)).unwrap().is_empty()
     }
 
     #[test]
@@ -147,10 +172,10 @@ mod tests {
             (false, search(nil(), nil(), nil(), "2026-11-21", "")),
             (false, search(nil(), nil(), nil(), "", "2026-11-20T23:58:52")),
         ] {
-            assert_eq!(search.matches(&job), is);
+            assert_eq!(matches(&search, &job), is);
         }
         let of_several = Load::from_map(map! {"jid" => JID, "fun" => list!["test.ping", "cmd.run"]}).unwrap();
-        assert!(Search { functions: vec!["cmd.*".into()], ..Search::default() }.matches(&of_several));
+        assert!(matches(&Search { functions: vec!["cmd.*".into()], ..Search::default() }, &of_several));
         assert!(time(&"yesterday".into()).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! `config`: options by name, from the first source that has them.
 
 use brine_context::{Context, Room};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 
 /// Return the value at a path from the first source that has it: the minion's options, its grains, its pillar, the
 /// master's options in the pillar; with `merge` (recurse or overwrite), the merged values of all. `omit_opts` and
-/// the like skip one source when `merge` is not used.
+/// the like skip one source when `merge` is not used. For `sdb://<profile>/<key>` return the value of that key.
 ///
 /// CLI Example:
 ///
@@ -58,7 +58,12 @@ pub fn get(
             at(&all)
         }
     };
-    Ok(found.unwrap_or(default))
+    match found {
+        Some(Value::Str(uri)) if uri.starts_with("sdb://") => {
+            context.call("sdb.get", Args::positional([Value::Str(uri)]))
+        }
+        found => Ok(found.unwrap_or(default)),
+    }
 }
 
 /// Return a value merged from the minion's options, the master's options in the pillar, and the pillar.

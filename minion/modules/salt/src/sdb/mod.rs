@@ -1,16 +1,13 @@
 //! `sdb`: values addressed by `sdb://<profile>/<key>`, in the database of a profile in the configuration or pillar.
 //!
-//! Drivers are Salt's: `env` (the minion's environment) and `yaml` (files of this host).
+//! Drivers are Salt's: `env` (the minion's environment), `yaml` (files of this host), `sqlite3`, `rest` and `etcd`.
+//! Minions, and the master for its own configuration, runner functions and templates, share this module.
 
-use std::path::PathBuf;
+mod drivers;
 
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
-use brine_host::environment;
-use brine_sls::gpg::Gpg;
-use brine_sls::pillar::merge_deep;
-use brine_value::{FromValue, Map, Value};
-use brine_yaml::entry_at;
+use brine_value::{Map, Value};
 
 use super::random;
 
@@ -42,7 +39,7 @@ pub fn get(context: &Context, uri: Value, #[default(false)] strict: bool) -> Cal
 #[function]
 pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
     match Entry::of(context, &uri) {
-        Ok(entry) => entry.set(value),
+        Ok(entry) => entry.set(context, value),
         Err(_) => Ok(false.into()),
     }
 }
@@ -55,7 +52,7 @@ pub fn set(context: &Context, uri: Value, value: Value) -> CallResult {
 #[function]
 pub fn delete(context: &Context, uri: Value) -> CallResult {
     match Entry::of(context, &uri) {
-        Ok(entry) => Err(entry.unsupported("delete")),
+        Ok(entry) => entry.delete(context),
         Err(_) => Ok(false.into()),
     }
 }
@@ -79,7 +76,7 @@ pub fn get_or_set_hash(
         return Ok(found);
     }
     let value = random::get_str(context, length, Some(chars), true, true, true, true, false)?;
-    entry.set(value.clone())?;
+    entry.set(context, value.clone())?;
     Ok(value)
 }
 
@@ -111,63 +108,36 @@ impl Entry {
 
     fn get(&self, context: &Context) -> Result<Value, CallError> {
         match self.driver.as_str() {
-            "env" => Ok(environment::variable(&self.key).into()),
-            "yaml" => Ok(entry_at(&self.content(context)?, &self.key, ":").cloned().unwrap_or_default()),
+            "env" => Ok(drivers::env::get(&self.key)),
+            "yaml" => drivers::yaml::get(context, &self.profile, &self.key),
+            "sqlite3" => drivers::sqlite3::get(&self.profile, &self.key),
+            "rest" => drivers::rest::get(context, &self.profile, &self.key),
+            "etcd" => drivers::etcd::get(context, &self.profile, &self.key),
             _ => Err(self.unsupported("get")),
         }
     }
 
-    fn set(&self, value: Value) -> Result<Value, CallError> {
+    fn set(&self, context: &Context, value: Value) -> Result<Value, CallError> {
         match self.driver.as_str() {
-            // As in Salt: an existing variable is left unchanged.
-            "env" => {
-                if let Some(have) = environment::variable(&self.key) {
-                    return Ok(have.into());
-                }
-                environment::set(&self.key, Some(&value.to_string()));
-                Ok(value)
-            }
+            "env" => Ok(drivers::env::set(&self.key, value)),
+            "sqlite3" => drivers::sqlite3::set(&self.profile, &self.key, &value),
+            "etcd" => drivers::etcd::set(context, &self.profile, &self.key, &value),
             _ => Err(self.unsupported("set")),
         }
     }
 
-    /// Returns the merged files of the profile.
-    fn content(&self, context: &Context) -> Result<Map, CallError> {
-        let files = self.profile.get("files").and_then(Vec::<PathBuf>::from_value).unwrap_or_default();
-        let option = |name: &str| self.profile.get("merge").and_then(|merge| merge.get(name));
-        let lists = option("merge_lists").or_else(|| option("merge_list")).is_some_and(Value::is_truthy);
-        let overwrite = option("strategy").is_some_and(|strategy| strategy.as_str() == Some("overwrite"));
-        let mut all = Map::new();
-        for path in files {
-            let text = match std::fs::read_to_string(&path) {
-                Ok(text) => text,
-                Err(error) => {
-                    tracing::error!(path = %path.display(), %error, "reading a file of an SDB profile failed");
-                    continue;
-                }
-            };
-            let failed = |error: String| CallError::Execution(format!("reading {} failed: {error}", path.display()));
-            match brine_yaml::load(&text).map_err(|error| failed(error.to_string()))? {
-                Value::Map(content) if overwrite => all.extend(content),
-                Value::Map(content) => merge_deep(&mut all, &content, lists),
-                Value::Nil => {}
-                other => return Err(failed(format!("expected a mapping, got {}", other.type_name()))),
-            }
+    fn delete(&self, context: &Context) -> Result<Value, CallError> {
+        match self.driver.as_str() {
+            "etcd" => drivers::etcd::delete(context, &self.profile, &self.key),
+            _ => Err(self.unsupported("delete")),
         }
-        let mut all = Value::Map(all);
-        if self.profile.get("gpg").is_some_and(Value::is_truthy) {
-            Gpg::of(&context.opts()).open(&mut all).map_err(CallError::execution)?;
-        }
-        Ok(match all {
-            Value::Map(all) => all,
-            _ => Map::new(),
-        })
     }
 
     fn unsupported(&self, what: &str) -> CallError {
         let driver = &self.driver;
         CallError::Execution(format!(
-            "sdb.{what} failed: the SDB driver '{driver}' cannot do this: env can get and set, yaml can get"
+            "sdb.{what} failed: the SDB driver '{driver}' cannot do this: env and sqlite3 can get and set, yaml and rest \
+             can get, etcd can get, set and delete"
         ))
     }
 }

@@ -1,0 +1,123 @@
+//! `sdb://` in the configuration: options whose values are in databases (`minion/modules/salt/src/sdb`).
+//!
+//! A configuration is read, its URIs are resolved with the profiles in it, and it is read again with their values. So an
+//! option with another type than string cannot be a URI.
+
+use std::path::Path;
+
+use anyhow::Context;
+use brine_config::{ConfigError, Loaded, MasterConfig, MinionConfig};
+use brine_function::Args;
+use brine_master::HostFunctions;
+use brine_value::{Map, Value};
+
+use super::host::OwnHost;
+
+/// What every URI begins with.
+const SCHEME: &str = "sdb://";
+
+/// Reads the master's configuration, and the values of its URIs.
+///
+/// # Errors
+/// The configuration is invalid, or a value cannot be read.
+pub fn master_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MasterConfig>> {
+    let host = |config: &MasterConfig| OwnHost::new(config);
+    load(overrides, |given| MasterConfig::load(directory, given), |config| &config.opts, host)
+}
+
+/// Reads the minion's configuration, and the values of its URIs.
+///
+/// # Errors
+/// The configuration is invalid, or a value cannot be read.
+pub fn minion_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MinionConfig>> {
+    load(overrides, |given| MinionConfig::load(directory, given), |config| &config.opts, OwnHost::of_minion)
+}
+
+fn load<C>(
+    overrides: &Map,
+    read: impl Fn(&Map) -> Result<Loaded<C>, ConfigError>,
+    opts: impl Fn(&C) -> &Map,
+    host: impl Fn(&C) -> OwnHost,
+) -> anyhow::Result<Loaded<C>> {
+    let loaded = read(overrides)?;
+    let with_uris: Map =
+        opts(&loaded.config).iter().filter(|(_, value)| has_uri(value)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    if with_uris.is_empty() {
+        return Ok(loaded);
+    }
+    let functions = host(&loaded.config).functions(None);
+    let mut given = overrides.clone();
+    for (name, value) in with_uris {
+        let get = |uri: &str| functions.call("sdb.get", Args::positional([uri.into()]));
+        let value =
+            resolved(value, &get).with_context(|| format!("reading the value of the option '{name}' failed"))?;
+        given.insert(name, value);
+    }
+    Ok(read(&given)?)
+}
+
+fn has_uri(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => text.starts_with(SCHEME),
+        Value::List(all) => all.iter().any(has_uri),
+        Value::Map(map) => map.values().any(has_uri),
+        _ => false,
+    }
+}
+
+/// Returns a value with all URIs in it replaced by their values.
+fn resolved<E>(value: Value, get: &impl Fn(&str) -> Result<Value, E>) -> Result<Value, E> {
+    Ok(match value {
+        Value::Str(text) if text.starts_with(SCHEME) => get(&text)?,
+        Value::List(all) => all.into_iter().map(|one| resolved(one, get)).collect::<Result<Vec<_>, _>>()?.into(),
+        Value::Map(map) => {
+            let pairs = map.into_iter().map(|(name, value)| Ok((name, resolved(value, get)?)));
+            Value::Map(pairs.collect::<Result<Map, E>>()?)
+        }
+        other => other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn uris_are_resolved_at_every_depth() {
+        let get = |uri: &str| uri.strip_prefix("sdb://p/").map(Value::from).ok_or_else(|| uri.to_owned());
+        let value =
+            Value::from(map! {"a" => list!["sdb://p/x", 1], "b" => map! {"c" => "sdb://p/y"}, "d" => "http://z"});
+        let expected = map! {"a" => list!["x", 1], "b" => map! {"c" => "y"}, "d" => "http://z"};
+        assert!(has_uri(&value));
+        assert_eq!(resolved(value, &get), Ok(expected.clone().into()));
+        assert!(!has_uri(&expected.into()));
+        assert_eq!(resolved("sdb://q/x".into(), &get), Err("sdb://q/x".to_owned()));
+    }
+
+    #[test]
+    fn options_of_master_and_minion_come_from_their_profiles() {
+        let folder = tempfile::tempdir().unwrap();
+        let values = folder.path().join("values.yaml");
+        std::fs::write(&values, "redis: {password: xyzzy}\n").unwrap();
+        let text = format!(
+            "root_dir: {}\nvalues: {{driver: yaml, files: [{}]}}\nredis.password: sdb://values/redis:password\n\
+             other: [sdb://unknown/x]\n",
+            folder.path().display(),
+            values.display()
+        );
+        for name in ["master", "minion"] {
+            std::fs::write(folder.path().join(name), &text).unwrap();
+        }
+        let master = master_config(folder.path(), &Map::new()).unwrap().config.opts;
+        let minion = minion_config(folder.path(), &Map::new()).unwrap().config.opts;
+        for opts in [master, minion] {
+            assert_eq!(opts.get("redis.password"), Some(&"xyzzy".into()));
+            assert_eq!(opts.get("other"), Some(&list!["sdb://unknown/x"]));
+        }
+        std::fs::write(&values, "- broken\n").unwrap();
+        let error = format!("{:#}", master_config(folder.path(), &Map::new()).err().unwrap());
+        assert!(error.contains("option 'redis.password'") && error.contains("expected a mapping"), "{error}");
+    }
+}
