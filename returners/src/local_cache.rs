@@ -1,6 +1,7 @@
 //! `local_cache`: the default job cache, stored in the master's store.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
@@ -46,9 +47,7 @@ const PAGE: usize = 1000;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let store = options.store().ok_or(ReturnerError::NoStore)?.clone();
-    let cache = LocalCache { store, in_flight: Mutex::default() };
-    cache.complete_index()?;
-    Ok(Box::new(cache))
+    Ok(Box::new(LocalCache { store, in_flight: Mutex::default(), is_indexed: AtomicBool::default() }))
 }
 
 /// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
@@ -57,6 +56,8 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
 struct LocalCache {
     store: BlockingStore,
     in_flight: Mutex<VecDeque<Ticket>>,
+    /// Whether all jobs are in the index, as far as known.
+    is_indexed: AtomicBool,
 }
 
 impl LocalCache {
@@ -77,14 +78,18 @@ impl LocalCache {
         Ok(&self.store)
     }
 
-    /// Adds the jobs to the index that an earlier version has stored without it: all at the first start, and later those
-    /// behind the newest one in the index.
+    /// Adds the jobs to the index that an earlier version has stored without it. The first list does this, not the start
+    /// of the master.
     fn complete_index(&self) -> Result<(), ReturnerError> {
-        let has_begun = self.store.get(INDEX_STATE, COMPLETE)?.is_some();
-        let newest = if has_begun { self.store.last(INDEX)? } else { None };
-        let from = newest.map(|(key, _)| key).unwrap_or_default();
+        if self.is_indexed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.store.get(INDEX_STATE, COMPLETE)?.is_some() {
+            self.is_indexed.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
         for table in [LOADS, CALLS] {
-            self.each_from(table, from.clone(), |key, packed| {
+            self.try_each(table, |key, packed| {
                 let load = if table == LOADS { load_of(key, packed) } else { load_of_call(key, packed.to_vec()) };
                 let Some(load) = readable(load) else { return Ok(()) };
                 let mut batch = Batch::new();
@@ -95,25 +100,27 @@ impl LocalCache {
         let mut batch = Batch::new();
         batch.put(INDEX_STATE, COMPLETE, Vec::new());
         self.write(batch)?;
-        self.flush()
+        self.flush()?;
+        self.is_indexed.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Calls `visit` with each row of a table, oldest first.
     fn each(&self, table: Table, mut visit: impl FnMut(&[u8], &[u8])) -> Result<(), ReturnerError> {
-        self.each_from(table, Vec::new(), |key, value| {
+        self.try_each(table, |key, value| {
             visit(key, value);
             Ok(())
         })
     }
 
-    /// As [`LocalCache::each`], from a key on, until an error.
-    fn each_from(
+    /// As [`LocalCache::each`], until an error.
+    fn try_each(
         &self,
         table: Table,
-        mut start: Vec<u8>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), ReturnerError>,
     ) -> Result<(), ReturnerError> {
         let store = self.settle()?;
+        let mut start = Vec::new();
         loop {
             let page = store.scan(table, &start, PAGE)?;
             for (key, packed) in &page {
@@ -265,6 +272,7 @@ impl Returner for LocalCache {
         limit: Option<usize>,
         wanted: &dyn Fn(&JobOutline<'_>) -> bool,
     ) -> Result<Vec<Load>, ReturnerError> {
+        self.complete_index()?;
         let limit = limit.unwrap_or(usize::MAX);
         let mut found = Vec::new();
         self.settle()?.each_back(INDEX, |key, row| {
@@ -326,7 +334,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
-        LocalCache { store, in_flight: Mutex::default() }
+        LocalCache { store, in_flight: Mutex::default(), is_indexed: AtomicBool::default() }
     }
 
     fn returned(jid: &Jid, id: &str) -> Return {
@@ -381,8 +389,6 @@ mod tests {
         let mut batch = Batch::new();
         batch.delete(INDEX, jids[0].as_str()).delete(INDEX, jids[1].as_str()).delete(INDEX, jids[2].as_str());
         old.write(batch).unwrap();
-        assert_eq!(old.get_jids(None).unwrap(), []);
-        old.complete_index().unwrap();
         let found = |wanted: &dyn Fn(&JobOutline<'_>) -> bool| -> Vec<Jid> {
             old.find_jobs(None, wanted).unwrap().iter().map(|load| load.jid().clone()).collect()
         };
