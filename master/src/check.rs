@@ -15,8 +15,9 @@ use brine_value::Value;
 use brine_zmtp::{Endpoint, Listener};
 
 use crate::admission::identity::Identity;
+use crate::custom::{self, CustomModules};
 use crate::keys::KeyState;
-use crate::{StartError, runner};
+use crate::{Kind, StartError, runner};
 
 /// Checks that a master with this configuration can start. Changes nothing.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
@@ -53,7 +54,11 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         Err(error) => findings.push(refused(crate::reactions::invalid_entries(&error))),
     }
     findings.extend(brine_check::renderer(&config.renderer));
-    findings.extend(brine_sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+    findings.extend(
+        brine_sls::pillar::check(&config.opts, |name| custom::has_pillar(config, name))
+            .into_iter()
+            .map(Finding::broken),
+    );
     findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
     findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     for name in config.nodegroups.keys().map(ToString::to_string) {
@@ -66,7 +71,10 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
 /// Checks options whose errors the parts of a running master log themselves.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
-    let mut findings = brine_check::schedule(&config.schedule, |function| runners.get(function).is_some());
+    let custom = CustomModules::new(config, None);
+    let may_be_custom = |function: &str| custom.may_have(Kind::Runner, function.split('.').next().unwrap_or_default());
+    let is_known = |function: &str| runners.get(function).is_some() || may_be_custom(function);
+    let mut findings = brine_check::schedule(&config.schedule, is_known);
     findings.extend(brine_auth::ExternalAuth::new(&config.opts).check().into_iter().map(Finding::warning));
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);

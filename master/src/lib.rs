@@ -13,6 +13,7 @@
 //! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
 //! | [`pillars::Pillars`] | rendered pillars |
 //! | [`runner_calls::RunnerCalls`] | runner and wheel functions, with access to all parts above |
+//! | `custom` | people's own runner and wheel modules |
 //! | [`requests::Requests`], `reactions` | the callers of the parts: minions and tools, and the reactor |
 
 mod access;
@@ -20,6 +21,7 @@ mod admission;
 pub mod autosign;
 mod cache_banks;
 mod check;
+mod custom;
 mod events;
 mod facts;
 mod file_events;

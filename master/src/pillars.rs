@@ -9,6 +9,7 @@ use brine_function::{Args, CallError};
 use brine_ids::MinionId;
 use brine_jinja::{Functions, Host};
 use brine_runtime::executors::{Blocking, Executor, MayBlock};
+use brine_sls::master_tops;
 use brine_sls::pillar::{PillarRequest, PillarSource, merge};
 use brine_value::{Map, Value, map, msgpack};
 use parking_lot::Mutex;
@@ -80,6 +81,31 @@ impl Pillars {
             self.events.fire(&format!("minion/refresh/{id}"), &map! {"Minion data cache refresh" => &id}).await;
         }
         pillar.into()
+    }
+
+    /// Returns the SLS files that `master_tops` assigns to a minion with these options, by environment.
+    pub async fn master_tops(self: &Arc<Self>, id: &MinionId, mut opts: Map) -> Value {
+        if self.config.master_tops.is_empty() {
+            return Value::map();
+        }
+        // Modules decide by the authenticated id.
+        opts.insert("id".into(), id.into());
+        if let Some(Value::Map(grains)) = opts.get_mut("grains") {
+            grains.insert("id".into(), id.into());
+        }
+        let pillars = Arc::clone(self);
+        let assigned = self.render.run(move |_| {
+            let functions =
+                pillars.host.iter().map(|host| host.functions(None)).fold(Host::new(), Host::with_functions);
+            master_tops::assigned(&pillars.config.opts, &opts, &functions)
+        });
+        assigned
+            .await
+            .unwrap_or_else(|error| {
+                tracing::error!(minion = %id, %error, "master_tops failed");
+                Map::new()
+            })
+            .into()
     }
 
     fn cached_or_rendered(&self, query: &PillarQuery, master: &Host) -> Map {

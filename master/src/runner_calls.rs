@@ -2,11 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_bus::Bus;
-use brine_config::{MasterConfig, Roots};
+use brine_config::MasterConfig;
 use brine_event::{STAMP, stamp};
 use brine_function::{Args, CallError, Registry};
 use brine_ids::{Jid, MinionId};
@@ -15,10 +14,11 @@ use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pen
 use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::custom::{self, CustomModules};
 use crate::events::Events;
 use crate::facts::Facts;
 use crate::host_functions::HostFunctions;
@@ -30,7 +30,7 @@ use crate::pillars::{MasterHost, Pillars};
 use crate::reactions::{ReactorHandle, template_host};
 use crate::runner::{self, RunnerContext};
 use crate::storage::Storage;
-use crate::wheel::{self, WheelContext, WheelHost};
+use crate::wheel::{self, WheelContext, WheelServices};
 
 /// Functions that return events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
@@ -61,6 +61,11 @@ impl Kind {
     /// Returns the name of the registry.
     pub fn name(self) -> &'static str {
         self.words().1
+    }
+
+    /// Returns the prefix of the tags of a call's events.
+    pub(crate) fn tag(self, jid: &Jid) -> String {
+        format!("salt/{}/{jid}", self.words().0)
     }
 
     /// Returns the word in tags, and the prefix of function names.
@@ -120,6 +125,8 @@ pub(crate) struct RunnerCalls {
     pub runners: Registry<RunnerContext>,
     pub wheels: Registry<WheelContext>,
     pub services: Arc<Services>,
+    /// People's own runner and wheel modules, whose functions are in both registries, too.
+    pub custom: CustomModules,
     returns: ReturnEvents,
     running: Running,
 }
@@ -127,9 +134,10 @@ pub(crate) struct RunnerCalls {
 impl RunnerCalls {
     /// Creates the registries. Results are published as `returns` fits them.
     pub fn new(services: Services, returns: ReturnEvents) -> Arc<Self> {
-        Arc::new(RunnerCalls {
-            runners: Registry::new(runner::MODULES),
-            wheels: Registry::new(wheel::MODULES),
+        Arc::new_cyclic(|calls| RunnerCalls {
+            runners: Registry::new(runner::MODULES).with_overlay(custom::runners(calls)),
+            wheels: Registry::new(wheel::MODULES).with_overlay(custom::wheels(calls)),
+            custom: CustomModules::new(&services.config, services.functions.clone()),
             services: Arc::new(services),
             returns,
             running: Running::default(),
@@ -141,18 +149,22 @@ impl RunnerCalls {
         self.running.0.lock().values().cloned().collect()
     }
 
-    /// Returns whether a function exists.
+    /// Returns whether a function exists. For one that is not built in, people's own modules are read.
     pub fn has(&self, kind: Kind, function: &str) -> bool {
-        match kind {
-            Kind::Runner => self.runners.get(function).is_some(),
-            Kind::Wheel => self.wheels.get(function).is_some(),
-        }
+        let is_built_in = match kind {
+            Kind::Runner => self.runners.has_built_in(function),
+            Kind::Wheel => self.wheels.has_built_in(function),
+        };
+        is_built_in
+            || may_block(|| match kind {
+                Kind::Runner => self.runners.get(function).is_some(),
+                Kind::Wheel => self.wheels.get(function).is_some(),
+            })
     }
 
     /// Returns whether a module has runner or wheel functions.
     pub fn has_module(&self, module: &str) -> bool {
-        self.runners.iter().any(|function| function.module == module)
-            || self.wheels.iter().any(|function| function.module == module)
+        may_block(|| self.runners.has_module(module) || self.wheels.has_module(module))
     }
 
     /// Returns the host of templates, with the functions of the master.
@@ -166,10 +178,10 @@ impl RunnerCalls {
     }
 
     /// Returns the context of a wheel function; its thread may block.
-    pub fn wheel_context(&self, caller: Caller) -> WheelContext {
+    pub fn wheel_context(self: &Arc<Self>, caller: Caller) -> WheelContext {
         let keys = Arc::clone(&self.services.storage.get(&caller.thread).keys);
         let attended = caller.user != crate::reactions::USER;
-        WheelContext { keys, attended, host: Arc::new(WheelServices { services: Arc::clone(&self.services), caller }) }
+        WheelContext { keys, attended, host: Arc::new(WheelServices { calls: Arc::clone(self), caller }) }
     }
 
     /// Calls a function on this thread, without events.
@@ -336,6 +348,12 @@ impl RunnerCalls {
     }
 }
 
+/// Runs what may block, also on a thread of the runtime.
+fn may_block<R>(run: impl FnOnce() -> R) -> R {
+    let is_shared = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if is_shared { tokio::task::block_in_place(run) } else { run() }
+}
+
 /// The calls that are running, by job id.
 #[derive(Default)]
 struct Running(Mutex<BTreeMap<Jid, Map>>);
@@ -372,8 +390,8 @@ struct NewCall {
 
 impl NewCall {
     fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
-        let (tag_word, prefix) = kind.words();
-        let tag = format!("salt/{tag_word}/{jid}");
+        let (_, prefix) = kind.words();
+        let tag = kind.tag(&jid);
         let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
         let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
         let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
@@ -426,54 +444,5 @@ fn failure_text(prefix: &str, function: &str, error: &CallError) -> String {
         CallError::Execution(message) | CallError::Exception(message) => {
             format!("Exception occurred in {prefix} {function}: {message}")
         }
-    }
-}
-
-/// The services of wheel functions.
-struct WheelServices {
-    services: Arc<Services>,
-    caller: Caller,
-}
-
-impl WheelHost for WheelServices {
-    fn fire(&self, tag: &str, body: &Map) {
-        let mut body = body.clone();
-        self.caller.mark(&mut body);
-        self.caller.thread.wait(self.services.events.fire(tag, &body));
-    }
-
-    fn rotate_key(&self) {
-        if self.services.config.rotate_aes_key {
-            self.caller.thread.wait(self.services.jobs.stream.rotate_keys());
-        }
-    }
-
-    fn actor(&self) -> String {
-        match (self.caller.cause.get("_cause"), self.caller.cause.get("_sls")) {
-            (Some(event), Some(sls)) => format!("reaction of {sls} to event {event}"),
-            _ => format!("wheel call of {}", self.caller.user),
-        }
-    }
-
-    fn options(&self) -> Map {
-        let mut options = self.services.config.opts.clone();
-        options.insert("id".into(), self.services.id.as_str().into());
-        options
-    }
-
-    fn file_roots(&self) -> Roots {
-        self.services.config.file_roots.clone()
-    }
-
-    fn pillar_roots(&self) -> Roots {
-        self.services.config.pillar_roots.clone()
-    }
-
-    fn config_dir(&self) -> Option<PathBuf> {
-        Some(self.services.config.config_dir.clone())
-    }
-
-    fn connected(&self) -> Vec<String> {
-        self.services.facts.present().iter().map(ToString::to_string).collect()
     }
 }

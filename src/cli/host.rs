@@ -7,10 +7,10 @@ use brine_context::masterless::without_pillar;
 use brine_context::{Context, Job, Minion, jobs, template_functions};
 use brine_function::{Args, CallError};
 use brine_ids::Jid;
-use brine_jinja::{Behaviour, Functions, HostedFile, Role};
+use brine_jinja::{Behaviour, CustomCall, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated};
-use brine_modules::{ROOMS, is_success};
+use brine_modules::{ROOMS, is_success, sync_types};
 use brine_value::{Map, Value, map};
 
 /// The execution functions of the master's host.
@@ -19,6 +19,8 @@ pub struct OwnHost(Arc<OwnMinion>);
 /// A masterless minion, created when a template first needs it.
 struct OwnMinion {
     config: Map,
+    /// The options of the master, for people's own modules of pillar and `master_tops`.
+    opts: Map,
     minion: OnceLock<Result<Arc<Minion>, String>>,
 }
 
@@ -37,7 +39,7 @@ impl OwnHost {
             "cachedir" => config.cachedir.join("host"),
             "pki_dir" => config.pki_dir.clone(),
             "sock_dir" => config.sock_dir.clone(),
-            "extension_modules" => config.cachedir.join("extmods"),
+            "extension_modules" => config.extension_modules(),
             "file_client" => "local",
             "file_roots" => config.file_roots.clone(),
             "pillar_roots" => config.pillar_roots.clone(),
@@ -54,6 +56,10 @@ impl OwnHost {
             "state_top",
             "python_host",
             "module_dirs",
+            "utils_dirs",
+            "extmod_whitelist",
+            "extmod_blacklist",
+            "clean_dynamic_modules",
             "template_fuel",
             "template_memory",
             "template_output",
@@ -61,7 +67,9 @@ impl OwnHost {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }
         given.extend(profiles(&config.opts));
-        OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
+        let mut opts = config.opts.clone();
+        opts.insert("__role".into(), "master".into());
+        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new() }))
     }
 
     /// Creates host functions for values of a minion's configuration, before the minion starts.
@@ -74,7 +82,7 @@ impl OwnHost {
             "file_client" => "local",
         };
         given.extend(profiles(&config.opts));
-        OwnHost(Arc::new(OwnMinion { config: given, minion: OnceLock::new() }))
+        OwnHost(Arc::new(OwnMinion { config: given, opts: Map::new(), minion: OnceLock::new() }))
     }
 }
 
@@ -122,11 +130,19 @@ impl Functions for OwnFunctions {
     }
 
     fn has(&self, function: &str) -> bool {
-        ROOMS.has(function)
+        let is_custom = || self.own.minion().is_ok_and(|minion| minion.custom.has("modules", function));
+        ROOMS.has(function) || is_custom()
     }
 
     fn has_module(&self, module: &str) -> bool {
-        ROOMS.has_module(module)
+        ROOMS.has_module(module) || self.own.minion().is_ok_and(|minion| minion.functions.has_module(module))
+    }
+
+    fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        match self.context(call.function, &Args::default()) {
+            Ok(context) => context.minion.custom.call_other(&context, &self.own.opts, call),
+            Err(error) => Some(Err(error.into())),
+        }
     }
 
     fn behaviour(&self, function: &str) -> Behaviour {
@@ -141,6 +157,16 @@ impl Functions for OwnFunctions {
 impl HostFunctions for OwnHost {
     fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions> {
         Arc::new(OwnFunctions { own: Arc::clone(&self.0), grains })
+    }
+
+    fn names(&self) -> Vec<String> {
+        ROOMS.names()
+    }
+
+    fn sync(&self, kinds: &[&'static str], args: Args) -> Result<Map, CallError> {
+        let context =
+            Context::new(Arc::clone(self.0.minion()?), Arc::new(Job::local(&Jid::new(), "saltutil.sync_all", &args)));
+        sync_types(&context, kinds, args)
     }
 
     fn orchestrate(

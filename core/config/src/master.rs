@@ -248,6 +248,8 @@ shared_options! {
     /// The number of seconds that the REST API waits for the result of a runner or wheel function.
     rest_timeout: u64 = 300,
 
+    /// Directories of people's own runner modules.
+    runner_dirs: Vec<String> = Vec::new(),
     /// The queue of `queue.insert_runner` and `process_runner`: `queue` is its name.
     runner_queue: Map = Map::new(),
 
@@ -278,6 +280,8 @@ impl MasterConfig {
         let root = self.root_dir.clone();
         for path in
             [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.api_pidfile]
+                .into_iter()
+                .chain(&mut self.extension_modules)
         {
             *path = below_root(&root, path);
         }
@@ -289,6 +293,11 @@ impl MasterConfig {
         {
             *path = below_root(&root, path);
         }
+    }
+
+    /// Returns the directory of the modules that are synced from the file server.
+    pub fn extension_modules(&self) -> PathBuf {
+        self.extension_modules.clone().unwrap_or_else(|| self.cachedir.join("extmods"))
     }
 
     /// Returns how long jobs are kept.

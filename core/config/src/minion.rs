@@ -83,18 +83,12 @@ shared_options! {
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,
 
-    /// The directory of modules synced from the master, with a directory for each type; by default `extmods` in
-    /// `cachedir`.
-    extension_modules: Option<PathBuf> = None,
-    /// Directories of people's own modules: execution modules in the directory itself, and all types in one named after
-    /// the type.
-    module_dirs: Vec<String> = Vec::new(),
     /// Directories of people's own state modules.
     states_dirs: Vec<String> = Vec::new(),
     /// Directories of people's own modules of grains.
     grains_dirs: Vec<String> = Vec::new(),
-    /// Directories of people's own utility modules.
-    utils_dirs: Vec<String> = Vec::new(),
+    /// Whether SLS files that `master_tops` assign come before those of the top file.
+    master_tops_first: bool = false,
     /// Whether a highstate begins with a sync of people's own modules from the master.
     autoload_dynamic_modules: bool = true,
     /// Whether a sync removes modules that the master no longer has.
@@ -165,7 +159,10 @@ impl MinionConfig {
     fn finish_paths(&mut self) {
         self.take_port();
         let root = self.root_dir.clone();
-        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile] {
+        for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile]
+            .into_iter()
+            .chain(&mut self.extension_modules)
+        {
             *path = below_root(&root, path);
         }
         self.log_file = log_below_root(&root, &self.log_file);

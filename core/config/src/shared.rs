@@ -49,6 +49,16 @@ macro_rules! shared_options {
         /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
         /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
         python_host: Value = Value::Nil,
+        /// The directory of people's own modules that `saltutil.sync_*` copies from the file server, with a directory for
+        /// each type; by default `extmods` in `cachedir`.
+        extension_modules: Option<PathBuf> = None,
+        /// Directories of people's own modules: execution modules in the directory itself, and all types in one named after
+        /// the type, such as `states` or `_states`.
+        module_dirs: Vec<String> = Vec::new(),
+        /// Directories of people's own utility modules.
+        utils_dirs: Vec<String> = Vec::new(),
+        /// What assigns SLS files to minions beside the top file: the names of modules, each with its configuration.
+        master_tops: Map = Map::new(),
         /// The directories of state and other files, by environment.
         file_roots: Roots = $crate::shared::roots("/srv/salt"),
         /// The directories of pillar files, by environment.

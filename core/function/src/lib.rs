@@ -327,6 +327,12 @@ impl<C> Registry<C> {
         added.or_else(|| self.lists(module).flatten().find(|function| function.name == name))
     }
 
+    /// Returns whether a function with this full name is in the lists: one that is never added later.
+    pub fn has_built_in(&self, name: &str) -> bool {
+        let parts = name.split_once('.');
+        parts.is_some_and(|(module, name)| self.lists(module).flatten().any(|function| function.name == name))
+    }
+
     /// Whether the module has functions.
     pub fn has_module(&self, module: &str) -> bool {
         self.lists(module).next().is_some() || self.over(Some(module)).iter().any(|function| function.module == module)

@@ -60,10 +60,27 @@ pub trait Functions: Send + Sync {
         None
     }
 
+    /// Calls a function of people's own modules of another type; `None` if no file has it.
+    fn custom(&self, _call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        None
+    }
+
     /// Renders a file to data; `None` if the renderer is not available here.
     fn render(&self, _file: &HostedFile) -> Option<Result<Value, CallError>> {
         None
     }
+}
+
+/// A call of a function that is neither an execution nor a state function.
+pub struct CustomCall<'a> {
+    /// The type of its module: `pillar` or `tops`.
+    pub kind: &'static str,
+    /// Its full name, such as `hosts.ext_pillar`.
+    pub function: &'a str,
+    /// Returns its arguments, which are only made for a function that exists.
+    pub args: &'a (dyn Fn() -> Args + Sync),
+    /// What differs in the options that it sees: those of the minion for which it is called.
+    pub opts: Map,
 }
 
 /// A layer of files.
@@ -102,6 +119,10 @@ impl<L: Functions + ?Sized> Functions for Arc<L> {
 
     fn name_of(&self, role: Role) -> Option<&'static str> {
         (**self).name_of(role)
+    }
+
+    fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        (**self).custom(call)
     }
 
     fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
@@ -211,6 +232,11 @@ impl Host {
         self.functions.iter().rev().find_map(|layer| layer.name_of(role))
     }
 
+    /// Calls a function of people's own modules of another type; `None` if no file has it.
+    pub fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        self.functions.iter().rev().find_map(|layer| layer.custom(call))
+    }
+
     /// Renders a file to data; `None` if the renderer is not available.
     pub fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {
         self.functions.iter().rev().find_map(|layer| layer.render(file))
@@ -258,6 +284,10 @@ impl<L: Functions> Functions for InThread<L> {
 
     fn name_of(&self, role: Role) -> Option<&'static str> {
         self.0.name_of(role)
+    }
+
+    fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        Self::run(|| self.0.custom(call).transpose()).transpose()
     }
 
     fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {

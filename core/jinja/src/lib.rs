@@ -53,7 +53,7 @@ pub use containers::Tree;
 pub use context::Context;
 pub use error::JinjaError;
 pub use guard::Variables;
-pub use host::{Files, Functions, Host, HostedFile, InThread};
+pub use host::{CustomCall, Files, Functions, Host, HostedFile, InThread};
 pub use limits::{Cancel, LimitExceeded, Limits};
 pub use lines::SourceLines;
 pub use template::{GuardedError, Template};

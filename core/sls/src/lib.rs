@@ -5,6 +5,7 @@
 //! | [`render`] | the renderers of a source, one after the other |
 //! | [`compile`] | the compiler: rendered data to ordered low chunks |
 //! | [`top`] | top files |
+//! | [`master_tops`] | assignments beside top files |
 //! | [`pillar`] | a minion's pillar, merged from SLS files and external sources |
 //! | [`gpg`] | values that are encrypted with PGP |
 
@@ -12,6 +13,7 @@ pub mod compile;
 pub mod gpg;
 #[cfg(test)]
 mod guarded_tests;
+pub mod master_tops;
 pub mod pillar;
 pub mod render;
 mod toml;

@@ -37,7 +37,10 @@ pub enum MinionCommand {
         env_only: bool,
     },
     /// The SLS files that master tops assign beside the top file.
-    MasterTops,
+    MasterTops {
+        /// The options of the minion, with its grains.
+        opts: Map,
+    },
     /// A chunk of a file.
     ServeFile {
         /// The file.
@@ -161,7 +164,9 @@ impl MinionCommand {
             "_master_opts" => {
                 Ok(MinionCommand::MasterOpts { env_only: optional(map, "env_only")?.unwrap_or_default() })
             }
-            "_master_tops" | "_ext_nodes" => Ok(MinionCommand::MasterTops),
+            "_master_tops" | "_ext_nodes" => {
+                Ok(MinionCommand::MasterTops { opts: optional(map, "opts")?.unwrap_or_default() })
+            }
             "_serve_file" => Ok(MinionCommand::ServeFile {
                 path: field(map, "path")?,
                 saltenv: saltenv()?,

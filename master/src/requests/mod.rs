@@ -330,7 +330,7 @@ impl Requests {
                 self.is_persisted(published, worker).await;
                 Value::Nil
             }
-            MinionCommand::MasterTops => Value::map(),
+            MinionCommand::MasterTops { opts } => Box::pin(self.services.pillars.master_tops(id, opts)).await,
             // Brine has no targets for resources of minions.
             MinionCommand::Resources(_) => {
                 let body = map! {"Resource cache refresh" => id};

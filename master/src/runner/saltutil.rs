@@ -1,14 +1,41 @@
 //! `saltutil`: people's own modules, from the file server to the master.
 //!
-//! The master's templates and orchestrations use them through the execution functions of its host, whose `saltutil` does
-//! the work. There are no custom runner and wheel functions, engines and the like: these functions refuse.
+//! The runner and wheel modules run in the master, those of execution, state, pillar and tops on its host. Other types are
+//! copied as well, for Salt's programs beside Brine.
 
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
 
-/// The types that the master's host uses, beside all of which `sync_all` copies.
+/// The types that `sync_all` copies, in Salt's order.
+const ALL: &[&str] = &[
+    "clouds",
+    "modules",
+    "states",
+    "grains",
+    "renderers",
+    "returners",
+    "output",
+    "proxymodules",
+    "runners",
+    "wheel",
+    "engines",
+    "thorium",
+    "queues",
+    "pillar",
+    "utils",
+    "sdb",
+    "cache",
+    "fileserver",
+    "tops",
+    "tokens",
+    "serializers",
+    "executors",
+    "wrapper",
+    "roster",
+];
+
 macro_rules! sync_functions {
     ($($(#[$doc:meta])* $name:ident $kind:literal;)*) => {
         $(
@@ -23,7 +50,8 @@ macro_rules! sync_functions {
                 #[default] extmod_whitelist: Value,
                 #[default] extmod_blacklist: Value,
             ) -> CallResult {
-                sync(context, stringify!($name), $kind, [saltenv, extmod_whitelist, extmod_blacklist])
+                let mut synced = sync(context, &[$kind], [saltenv, extmod_whitelist, extmod_blacklist])?;
+                Ok(synced.swap_remove($kind).unwrap_or_default())
             }
         )*
 
@@ -33,17 +61,17 @@ macro_rules! sync_functions {
 }
 
 sync_functions! {
-    /// Refused: the master has no custom cache drivers.
+    /// Copy `_cache` from the file server to the master; Brine does not use them.
     sync_cache "cache";
     /// Copy `_clouds` from the file server to the master.
     sync_clouds "clouds";
-    /// Refused: the master has no custom stores of tokens.
+    /// Copy `_tokens` from the file server to the master; Brine does not use them.
     sync_eauth_tokens "tokens";
     /// Copy `_engines` from the file server to the master; Brine does not use them.
     sync_engines "engines";
     /// Copy `_executors` from the file server to the master.
     sync_executors "executors";
-    /// Refused: the master has no custom file servers.
+    /// Copy `_fileserver` from the file server to the master; Brine does not use them.
     sync_fileserver "fileserver";
     /// Copy `_grains` from the file server to the master.
     sync_grains "grains";
@@ -55,15 +83,15 @@ sync_functions! {
     sync_pillar "pillar";
     /// Copy `_proxy` from the file server to the master.
     sync_proxymodules "proxymodules";
-    /// Refused: queues are in the master's store.
+    /// Copy `_queues` from the file server to the master; Brine does not use them.
     sync_queues "queues";
     /// Copy `_renderers` from the file server to the master.
     sync_renderers "renderers";
     /// Copy `_returners` from the file server to the master.
     sync_returners "returners";
-    /// Refused: the master has no custom rosters.
+    /// Copy `_roster` from the file server to the master; Brine does not use them.
     sync_roster "roster";
-    /// Refused: the master has no custom runner functions.
+    /// Copy `_runners` from the file server to the master, and load them.
     sync_runners "runners";
     /// Copy `_sdb` from the file server to the master.
     sync_sdb "sdb";
@@ -77,13 +105,13 @@ sync_functions! {
     sync_tops "tops";
     /// Copy `_utils` from the file server to the master.
     sync_utils "utils";
-    /// Refused: the master has no custom wheel functions.
+    /// Copy `_wheel` from the file server to the master, and load them.
     sync_wheel "wheel";
     /// Copy `_wrapper` from the file server to the master.
     sync_wrapper "wrapper";
 }
 
-/// Copy people's own modules of all types from the file server to the master, for its templates and orchestrations.
+/// Copy people's own modules of all types from the file server to the master.
 /// Return the new and changed modules by type.
 ///
 /// saltenv: the environments, as a list or separated by commas (base). extmod_whitelist, extmod_blacklist: mappings of
@@ -99,17 +127,13 @@ pub fn sync_all(
     #[default] extmod_whitelist: Value,
     #[default] extmod_blacklist: Value,
 ) -> CallResult {
-    sync(context, "sync_all", "all", [saltenv, extmod_whitelist, extmod_blacklist])
+    Ok(sync(context, ALL, [saltenv, extmod_whitelist, extmod_blacklist])?.into())
 }
 
-fn sync(context: &RunnerContext, name: &str, kind: &str, args: [Value; 3]) -> CallResult {
-    let function = format!("saltutil.{name}");
-    if !context.host()?.functions(None).has(&function) {
-        return Err(CallError::execution(format!(
-            "Brine's master runs no custom modules of the type {kind}: there is nothing to copy"
-        )));
-    }
+fn sync(context: &RunnerContext, kinds: &[&'static str], args: [Value; 3]) -> Result<Map, CallError> {
     let names = ["saltenv", "extmod_whitelist", "extmod_blacklist"].map(Value::from);
     let given: Map = names.into_iter().zip(args).filter(|(_, value)| !value.is_nil()).collect();
-    context.call_host(&function, Args::keyword(given))
+    let synced = context.host()?.sync(kinds, Args::keyword(given))?;
+    context.calls.custom.refresh();
+    Ok(synced)
 }

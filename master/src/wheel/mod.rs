@@ -10,15 +10,18 @@ pub mod key;
 pub mod minions;
 pub mod pillar_roots;
 mod roots;
+mod services;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_config::Roots;
-use brine_function::Function;
+use brine_function::{Args, CallError, CallResult, Function};
 use brine_value::Map;
 
 use crate::keys::KeyStore;
+
+pub(crate) use services::WheelServices;
 
 /// All wheel functions: one line for each module.
 pub static MODULES: &[&[Function<WheelContext>]] = &[
@@ -59,6 +62,11 @@ pub trait WheelHost: Send + Sync {
     /// Returns the directory of the configuration files; `None` where no master runs.
     fn config_dir(&self) -> Option<PathBuf> {
         None
+    }
+
+    /// Calls a function of people's own wheel modules; there are none where no master runs.
+    fn custom(&self, function: &str, _args: Args) -> CallResult {
+        Err(CallError::NotAvailable(function.to_owned()))
     }
 
     /// Returns the ids of the connected minions, sorted; none where no master runs.

@@ -61,7 +61,8 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         let options = brine_fileserver::Options::default();
         let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
         findings.extend(served.err().map(Finding::refused));
-        findings.extend(brine_sls::pillar::check(&config.opts).into_iter().map(Finding::broken));
+        let is_custom = |name: &str| brine_context::custom::may_have(config, "pillar", name);
+        findings.extend(brine_sls::pillar::check(&config.opts, is_custom).into_iter().map(Finding::broken));
         findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
         findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     }

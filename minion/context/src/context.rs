@@ -113,6 +113,13 @@ pub trait Upstream: Send + Sync {
     fn masks_pillar(&self) -> bool {
         true
     }
+    /// Returns the SLS files that `master_tops` assigns to a minion with these options, by environment.
+    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+        match self.ask(brine_value::map! {"cmd" => "_master_tops", "opts" => opts})? {
+            Value::Map(assigned) => Ok(assigned),
+            _ => Ok(Map::new()),
+        }
+    }
     /// Sends a command to the master and returns its reply.
     fn ask(&self, load: Map) -> Result<Value, String> {
         let command = load.get("cmd").map(ToString::to_string).unwrap_or_default();

@@ -8,6 +8,8 @@ use brine_fileserver::Roots;
 use brine_function::Args;
 use brine_host::grains;
 use brine_ids::{Jid, MinionId};
+use brine_jinja::Host;
+use brine_sls::master_tops;
 use brine_sls::pillar::{PillarRequest, PillarSource};
 use brine_value::Map;
 use indexmap::IndexMap;
@@ -102,14 +104,23 @@ impl Upstream for LocalUpstream {
         Err(format!("Local mode detected. Event with tag {} will NOT be sent.", event.tag))
     }
 
+    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+        let minion = self.minion.get().and_then(Weak::upgrade).ok_or("the minion is gone")?;
+        let host = host(&minion, "state.show_top");
+        Ok(master_tops::assigned(&minion.config.opts, &opts, &host))
+    }
+
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         let grains = Arc::clone(&self.grains.read());
-        let functions = self.minion.get().and_then(Weak::upgrade).map(|minion| {
-            let job = Arc::new(Job::local(&Jid::new(), "pillar.items", &Args::default()));
-            // The pillar is empty while it is being rendered.
-            let context = Context { run_pillar: Some(Arc::default()), ..Context::new(minion, job).for_template() };
-            MinionHost::new(context).host()
-        });
+        let minion = self.minion.get().and_then(Weak::upgrade);
+        let functions = minion.map(|minion| host(&minion, "pillar.items"));
         Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
     }
+}
+
+/// Returns the functions for pillar files and `master_tops`. The pillar is empty while it is being rendered.
+fn host(minion: &Arc<Minion>, function: &str) -> Host {
+    let job = Arc::new(Job::local(&Jid::new(), function, &Args::default()));
+    let context = Context::new(Arc::clone(minion), job).for_template();
+    MinionHost::new(Context { run_pillar: Some(Arc::default()), ..context }).host()
 }

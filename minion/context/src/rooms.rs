@@ -55,6 +55,11 @@ impl Rooms {
         Registry::new(&self.functions()).get(name).is_some()
     }
 
+    /// Returns the full names of all execution functions.
+    pub fn names(self) -> Vec<String> {
+        self.functions().into_iter().flatten().map(Function::full_name).collect()
+    }
+
     /// Returns how states of a module are merged into one, if they can be.
     pub fn aggregate_of(self, module: &str) -> Option<Aggregate> {
         self.all().filter_map(|room| room.aggregate).find(|(name, _)| *name == module).map(|(_, aggregate)| aggregate)

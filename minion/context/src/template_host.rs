@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, Files, Functions, Host, HostedFile, Role, Tree};
+use brine_jinja::{Behaviour, CustomCall, Files, Functions, Host, HostedFile, Role, Tree};
 use brine_value::{Map, Value};
 
 use crate::Context;
@@ -101,6 +101,10 @@ impl Functions for MinionHost {
 
     fn name_of(&self, role: Role) -> Option<&'static str> {
         Some(template_functions::name_of(role))
+    }
+
+    fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        self.context.minion.custom.call_other(&self.context, &self.context.opts(), call)
     }
 
     fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {

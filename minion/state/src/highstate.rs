@@ -9,7 +9,7 @@ use brine_config::template_opts;
 use brine_context::{Context, OwnFacts, masterless};
 use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 
 use super::{Queue, Settings, Source, Top, master_options};
 
@@ -149,7 +149,31 @@ impl StateRun {
         let of_opts = shared::state_top(&self.context.opts());
         let state_top = self.options.state_top.as_deref().unwrap_or(&of_opts);
         let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top);
-        Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &OwnFacts::of(&self.context))
+        let facts = OwnFacts::of(&self.context);
+        let mut top = Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &facts);
+        if top.errors.is_empty() {
+            top.add(self.master_tops(), of_minion::master_tops_first(&self.context.opts()));
+        }
+        top
+    }
+
+    /// Returns the SLS files that `master_tops` assigns to this minion. A master that does not answer assigns none.
+    fn master_tops(&self) -> Map {
+        let context = &self.context;
+        if self.options.local_state || context.config().file_client != "local" && !context.minion.upstream.has_master()
+        {
+            return Map::new();
+        }
+        let opts = map! {
+            "id" => context.minion.id.as_str(),
+            "saltenv" => self.environment(),
+            "pillarenv" => context.config().pillarenv.clone(),
+            "grains" => Value::Map((*context.grains()).clone()),
+        };
+        context.minion.upstream.master_tops(opts).unwrap_or_else(|error| {
+            tracing::error!(error, "requesting master_tops failed: only the top file assigns SLS files");
+            Map::new()
+        })
     }
 
     /// Returns the SLS files of an environment, sorted.

@@ -88,6 +88,21 @@ impl Top {
         top
     }
 
+    /// Adds SLS files by environment, each once, behind those of the top file or before them.
+    pub fn add(&mut self, assigned: Map, is_first: bool) {
+        for (environment, names) in assigned {
+            let names: Vec<String> = names.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+            let have = self.names_of(&environment.to_string());
+            let (first, second) = if is_first { (names, have.clone()) } else { (have.clone(), names) };
+            *have = first;
+            for name in second {
+                if !have.contains(&name) {
+                    have.push(name);
+                }
+            }
+        }
+    }
+
     /// Collects the SLS files for this minion, and returns the errors of matching.
     fn matching(
         &mut self,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brine_config::opts::{modules, shared};
 use brine_function::{Args, CallError};
-use brine_jinja::Role;
+use brine_jinja::{CustomCall, Role};
 use brine_system::processes;
 use brine_target::{Target, TargetKind};
 use brine_text::shell;
@@ -39,8 +39,8 @@ const MODULES: &[(&str, Module)] = &[
 ];
 
 /// Checks the pillar options before any pillar is rendered, and returns the errors that every pillar would have: state
-/// runs refuse to start with errors.
-pub fn check(opts: &Map) -> Vec<String> {
+/// runs refuse to start with errors. `is_custom` returns whether people's own modules have one of a name.
+pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
     let mut errors = Vec::new();
     let entries = match shared::ext_pillar(opts) {
         Value::List(entries) => entries,
@@ -58,9 +58,13 @@ pub fn check(opts: &Map) -> Vec<String> {
             continue;
         };
         for name in entry.keys().filter(|name| !excluded.contains(name)).map(ToString::to_string) {
+            if is_custom(&name) {
+                continue;
+            }
             if !MODULES.iter().any(|(known, _)| *known == name) {
                 errors.push(format!(
-                    "option 'ext_pillar': '{name}' is not supported: every state run fails; remove it, supported are {}",
+                    "option 'ext_pillar': '{name}' is not there: every state run fails; remove it, or copy its module \
+                     with `salt-run saltutil.sync_pillar`; built in are {}",
                     known()
                 ));
             } else if name == "git" && processes::find(Path::new("git")).is_none() {
@@ -93,20 +97,23 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
         }
         for (name, args) in entry {
             let name = name.to_string();
-            let Some((_, module)) = MODULES.iter().find(|(known, _)| *known == name) else {
-                let known: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
-                errors.push(format!(
-                    "ext_pillar interface named {name} is unavailable: remove it from 'ext_pillar'; supported are {}",
-                    known.join(", ")
-                ));
-                continue;
-            };
             let args = match args {
                 Value::Map(keyword) => Args::keyword(keyword.clone()),
                 Value::List(positional) => Args::positional(positional.iter().cloned()),
                 one => Args::positional([one.clone()]),
             };
-            match module(&Call { source, request, pillar, args }) {
+            let call = Call { source, request, pillar, args };
+            let built_in = || MODULES.iter().find(|(known, _)| *known == name).map(|(_, module)| module(&call));
+            let Some(added) = call.custom(&name).or_else(built_in) else {
+                let known: Vec<&str> = MODULES.iter().map(|(name, _)| *name).collect();
+                errors.push(format!(
+                    "ext_pillar interface named {name} is unavailable: remove it from 'ext_pillar', or copy its module \
+                     with `salt-run saltutil.sync_pillar`; built in are {}",
+                    known.join(", ")
+                ));
+                continue;
+            };
+            match added {
                 Ok(mut data) => {
                     if let Some(Value::List(more)) = data.shift_remove("_errors") {
                         errors.extend(more.iter().map(ToString::to_string));
@@ -123,6 +130,28 @@ impl Call<'_> {
     /// Returns an argument by position or name.
     pub fn argument(&self, index: usize, name: &str) -> Option<&Value> {
         self.args.keyword.get(name).or_else(|| self.args.positional.get(index))
+    }
+
+    /// Returns the result of `ext_pillar` of people's own module of this name, if there is one. As in Salt, it takes the
+    /// minion's id, the pillar so far, and the arguments.
+    fn custom(&self, name: &str) -> Option<Result<Map, String>> {
+        let args = || {
+            let mut args = self.args.clone();
+            args.positional.splice(0..0, [self.request.id.as_str().into(), Value::Map(self.pillar.clone())]);
+            args
+        };
+        let opts = brine_value::map! {
+            "id" => self.request.id,
+            "saltenv" => self.request.saltenv,
+            "pillarenv" => self.request.pillarenv,
+        };
+        let call = CustomCall { kind: "pillar", function: &format!("{name}.ext_pillar"), args: &args, opts };
+        let result = self.request.functions.as_ref()?.custom(&call)?;
+        let failed = |error| match error {
+            CallError::Exception(message) => message,
+            other => other.message(),
+        };
+        Some(result.map_err(failed).and_then(mapping))
     }
 
     /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_function::{Args, CallError};
-use brine_jinja::{Behaviour, Files, Functions, Host, HostedFile, Role};
+use brine_jinja::{Behaviour, CustomCall, Files, Functions, Host, HostedFile, Role};
 use brine_system::files;
 use brine_value::{Map, Value};
 
@@ -44,6 +44,10 @@ impl Functions for Lookups {
 
     fn behaviour(&self, function: &str) -> Behaviour {
         self.below.behaviour(function)
+    }
+
+    fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        self.below.custom(call)
     }
 
     fn render(&self, file: &HostedFile) -> Option<Result<Value, CallError>> {

@@ -158,12 +158,16 @@ impl Sls {
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
     }
 
+    fn is_hosted(&self) -> bool {
+        self.template.is_none() && self.steps.first() == Some(&Renderer::Python)
+    }
+
     /// Renders a file in Python by the host; `None` for other files.
     ///
     /// # Errors
     /// The host has no Python, or the error of the file.
     pub fn render_hosted(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
-        if self.template.is_some() || self.steps.first() != Some(&Renderer::Python) {
+        if !self.is_hosted() {
             return None;
         }
         let (variables, saltenv) = context.plain();
@@ -175,8 +179,11 @@ impl Sls {
         })
     }
 
-    /// Renders the template to text with a map of its source lines.
+    /// Renders the template to text with a map of its source lines. The text of a file in Python is JSON.
     pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), RenderError> {
+        if let Some(rendered) = self.render_hosted(context, host) {
+            return Ok((json::to_json(&rendered?), SourceLines::default()));
+        }
         match &self.template {
             Some(template) => template.render_mapped(context, host).map_err(Into::into),
             None => Ok((self.source.clone(), SourceLines::default())),
@@ -185,6 +192,9 @@ impl Sls {
 
     /// Returns the source if it renders to itself whatever the variables are.
     pub fn static_text(&self) -> Option<&str> {
+        if self.is_hosted() {
+            return None;
+        }
         let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.source.contains(tag));
         (!has_tags).then_some(&self.source)
     }
@@ -214,7 +224,7 @@ impl Sls {
         host: &Host,
     ) -> Result<(String, Words, SourceLines), RenderError> {
         let Some(template) = &self.template else {
-            return Ok((self.source.clone(), Words::new(), SourceLines::default()));
+            return self.render_mapped(context, host).map(|(text, lines)| (text, Words::new(), lines));
         };
         template.render_guarded(context, host).map_err(|error| match error {
             brine_jinja::GuardedError::Jinja(error) => error.into(),
@@ -275,9 +285,10 @@ impl Sls {
         match step {
             Renderer::Yaml => brine_yaml::load(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
-            Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
+            Renderer::Json | Renderer::Python => {
+                json::from_json(text).map_err(|error| data((error.to_string(), error.line())))
+            }
             Renderer::Toml => toml::load(text).map_err(data),
-            Renderer::Python => Err(RenderError::NotAvailable("py".into())),
             Renderer::Jinja | Renderer::Text | Renderer::Gpg => Ok(value),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_config::template_opts;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
 use brine_ids::Jid;
-use brine_jinja::HostedFile;
+use brine_jinja::{CustomCall, HostedFile};
 use brine_python::{Call, PythonError, Services};
 use brine_value::{Map, Value, map};
 
@@ -50,6 +50,22 @@ impl CustomModules {
         let call = Call { kind: "states", function, args, data, ..Call::default() };
         let returned = self.ask(&Running { context: &context.call, state: Some(context) }, call);
         returned.map_err(|error| error.of_call(function)).and_then(verified)
+    }
+
+    /// Calls a function of another type, with these options and what differs in them; `None` if no file has it.
+    pub fn call_other(&self, context: &Context, opts: &Map, call: &CustomCall<'_>) -> Option<CallResult> {
+        if !self.has(call.kind, call.function) {
+            let module = call.function.split('.').next().unwrap_or_default();
+            return self.failure(call.kind, module).map(|failure| Err(CallError::Execution(failure)));
+        }
+        let mut opts = opts.clone();
+        opts.extend(call.opts.clone());
+        let context = Context { run_opts: Some(Arc::new(opts)), ..context.clone() };
+        let data = self.data(&context, context.is_test());
+        let (kind, function, args) = (call.kind, call.function, (call.args)());
+        let result = self
+            .ask(&Running { context: &context, state: None }, Call { kind, function, args, data, ..Call::default() });
+        Some(result.map_err(|error| error.of_call(call.function)))
     }
 
     /// Returns the grains of people's own modules. Files and functions that fail are logged.
@@ -117,7 +133,11 @@ impl CustomModules {
         }
         let mut opts = of_run.map_or_else(|| template_opts(context.config()), |opts| (**opts).clone());
         opts.insert("test".into(), test.into());
-        opts.insert("id".into(), context.minion.id.as_str().into());
+        // The pillar of another minion is rendered with its id.
+        let id = opts.entry("id".into()).or_insert(Value::Nil);
+        if id.is_nil() || of_run.is_none() {
+            *id = context.minion.id.as_str().into();
+        }
         let opts = Arc::new(opts);
         if kept.len() >= MOST_OPTS {
             kept.remove(0);
@@ -141,6 +161,7 @@ impl Services for Running<'_> {
     fn call(&self, kind: &str, function: &str, args: Args) -> CallResult {
         match kind {
             "modules" => self.context.call(function, args),
+            "events" => self.context.call("event.fire", args),
             "states" => {
                 let alone = || StateContext {
                     call: self.context.clone(),

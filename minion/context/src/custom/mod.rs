@@ -10,7 +10,7 @@
 mod call;
 mod returned;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use brine_config::MinionConfig;
@@ -21,12 +21,17 @@ use parking_lot::Mutex;
 
 use crate::{Context, Minion, StateContext};
 
+/// Returns further directories of a type from the configuration.
+type More = fn(&MinionConfig) -> &[String];
+
 /// The types of modules that Python loads, each with the option of more directories.
-const KINDS: &[(&str, fn(&MinionConfig) -> &[String])] = &[
-    ("modules", |_| &[]),
+const KINDS: &[(&str, More)] = &[
+    ("modules", |config| &config.module_dirs),
     ("states", |config| &config.states_dirs),
     ("utils", |config| &config.utils_dirs),
     ("grains", |config| &config.grains_dirs),
+    ("pillar", |_| &[]),
+    ("tops", |_| &[]),
 ];
 
 /// People's own modules of a minion.
@@ -47,11 +52,9 @@ impl CustomModules {
         let synced = extension_modules(config);
         let mut directories = Vec::new();
         for (kind, more) in KINDS {
-            directories.extend(config.module_dirs.iter().map(|directory| (*kind, Path::new(directory).join(kind))));
-            directories.extend(more(config).iter().map(|directory| (*kind, PathBuf::from(directory))));
-            directories.push((*kind, synced.join(kind)));
+            directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
-        let library = Library::new(settings, directories, &["modules", "states"]);
+        let library = Library::new(settings, directories, &["modules", "states", "pillar", "tops"]);
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 
@@ -68,6 +71,11 @@ impl CustomModules {
     /// Returns the files of a type.
     pub fn files(&self, kind: &str) -> Vec<PathBuf> {
         self.library.files().of(kind).to_vec()
+    }
+
+    /// Returns whether a file of this type may have functions of a module. It starts no Python.
+    pub fn may_have(&self, kind: &str, module: &str) -> bool {
+        self.library.may_have(kind, Some(module))
     }
 
     /// Returns whether a function of this full name is one of these, by type (`modules` or `states`).
@@ -92,6 +100,11 @@ impl CustomModules {
 
 /// Options as functions see them: those of a run or, empty, of the configuration; the `test` of the call; both together.
 type PassedOpts = (Arc<Map>, bool, Arc<Map>);
+
+/// Returns whether people's own modules of a type may have a module, before a minion starts.
+pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
+    CustomModules::new(config, Weak::new()).may_have(kind, module)
+}
 
 /// Returns the error of the option `python_host`, if it is invalid.
 pub fn check(config: &MinionConfig) -> Option<String> {

@@ -35,6 +35,7 @@ mod testing;
 use brine_context::Room;
 
 pub use salt::state::is_success;
+pub use saltutil::sync::sync_types;
 
 // `pub static ROOMS: &[&Room]`
 include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

@@ -9,7 +9,7 @@ use brine_config::opts::modules;
 use brine_context::Context;
 use brine_context::custom::extension_modules;
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, Arguments, Binder, CallError, CallResult, Function, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
 use brine_system::files;
 use brine_value::{Map, Value};
@@ -231,6 +231,22 @@ pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
     Ok(Value::Map(all))
 }
 
+/// Syncs modules of these types, as `sync_all` does: for the master, which has types of its own. Returns the new and changed
+/// modules by type.
+///
+/// # Errors
+/// Invalid arguments, or files that cannot be listed.
+pub fn sync_types(context: &Context, kinds: &[&'static str], args: Args) -> Result<Map, CallError> {
+    let args = SyncArgs::bind(&mut Binder::new("saltutil", "sync_all", SyncArgs::PARAMS, args)?)?;
+    let mut source = Source::new(context, &args)?;
+    let mut synced = Map::new();
+    for kind in kinds {
+        synced.insert((*kind).into(), source.sync(kind)?);
+    }
+    source.finish(false);
+    Ok(synced)
+}
+
 fn sync_kind(context: &Context, kind: &str, args: &SyncArgs) -> CallResult {
     let mut source = Source::new(context, args)?;
     let synced = source.sync(kind)?;
@@ -272,12 +288,14 @@ impl<'a> Source<'a> {
                 let message = format!("'_{kind}' of the file server has more than {MOST_FILES} files");
                 return Err(CallError::Execution(message));
             }
-            let copied = self.copy(saltenv, path, &directory.join(&below));
-            if copied.map_err(|error| CallError::Execution(format!("syncing 'salt://{path}' failed: {error}")))? {
-                let name = Value::from(format!("{kind}.{module}"));
-                if !synced.contains(&name) {
-                    synced.push(name);
-                }
+            // As in Salt, one file does not keep the others from being copied.
+            let is_copied = self.copy(saltenv, path, &directory.join(&below)).unwrap_or_else(|error| {
+                tracing::error!("syncing 'salt://{path}' failed: {error}");
+                false
+            });
+            let name = Value::from(format!("{kind}.{module}"));
+            if is_copied && !synced.contains(&name) {
+                synced.push(name);
             }
             wanted.insert(below);
         }

@@ -142,6 +142,18 @@ class Module:
             raise AttributeError("%s.%s" % (self._module, name)) from None
 
 
+class JobEvents:
+    """The events of a runner call, such as `salt/run/JID/progress`."""
+
+    def __init__(self, loader):
+        self.loader = loader
+
+    def fire_event(self, data, tag):
+        """Publishes an event below the tag of the call."""
+        above = current_call().data.get("load", {}).get("tag", "salt/run")
+        return self.loader.ask("events", "event.fire", [data, "%s/%s" % (above, tag)], {})
+
+
 class Loader:
     """All files of the directories, loaded when a function of theirs is looked for."""
 
@@ -154,9 +166,9 @@ class Loader:
         self.loading = set()
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
-            "modules", "states", "utils", "grains", "renderers")}
+            "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel")}
         self.contexts = {kind: {} for kind in self.spaces}
-        shim.install()
+        shim.install(ask, self.spaces, Current)
 
     def execute(self, frame):
         """Carries out one call of Brine."""
@@ -171,18 +183,22 @@ class Loader:
         if function is None:
             raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])
         if kind == "states":
-            self.place(function, current_call().data.get("low", {}))
-        value = function(*frame["args"], **frame["kwargs"])
-        return list(value) if inspect.isgenerator(value) else value
-
-    def place(self, function, low):
-        """Gives the module of a state function the place of the state."""
-        module = inspect.unwrap(function)
-        if hasattr(module, "__globals__"):
-            module.__globals__.update({
+            low = current_call().data.get("low", {})
+            self.place(function, {
                 "__low__": low, "__env__": low.get("__env__", "base"), "__sls__": low.get("__sls__", ""),
                 "__instance_id__": low.get("__id__", ""), "__lowstate__": low, "__reqs__": low.get("__reqs__", {}),
             })
+        elif "load" in current_call().data:
+            load = current_call().data["load"]
+            self.place(function, {"__%s__" % name: load.get(name, "") for name in ("jid", "user", "tag")})
+        value = function(*frame["args"], **frame["kwargs"])
+        return list(value) if inspect.isgenerator(value) else value
+
+    def place(self, function, about):
+        """Tells the module of a function what it is called for."""
+        module = inspect.unwrap(function)
+        if hasattr(module, "__globals__"):
+            module.__globals__.update(about)
 
     def find(self, kind, name):
         """Returns the own function of this full name, or nothing."""
@@ -214,10 +230,12 @@ class Loader:
             return found
 
     def dunders(self, kind):
-        empty = {name: {} for name in ("__ret__", "__events__", "__proxy__", "__runner__", "__jid_event__", "__sdb__")}
+        empty = {name: {} for name in ("__ret__", "__events__", "__proxy__", "__sdb__")}
         empty.update({"__%s__" % name: Current(name) for name in ("opts", "grains", "pillar")})
         empty.update({
-            "__salt__": self.spaces["modules"], "__states__": self.spaces["states"],
+            "__salt__": self.spaces["runners" if kind == "runners" else "modules"],
+            "__runner__": self.spaces["runners"], "__runners__": self.spaces["runners"],
+            "__jid_event__": JobEvents(self), "__states__": self.spaces["states"],
             "__utils__": self.spaces["utils"], "__context__": self.contexts[kind],
             "__env__": "base", "__sls__": "", "__lowstate__": {}, "__instance_id__": "", "__low__": {},
         })

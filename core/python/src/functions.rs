@@ -17,8 +17,11 @@ pub struct Functions<C: 'static> {
     kind: &'static str,
     code: fn(&C, &mut Binder) -> CallResult,
     made: Mutex<HashMap<String, &'static Function<C>>>,
-    last: Mutex<Option<(Arc<Described>, Vec<&'static Function<C>>)>>,
+    last: Mutex<Option<Made<C>>>,
 }
+
+/// A description, and the functions of this type in it.
+type Made<C> = (Arc<Described>, Vec<&'static Function<C>>);
 
 impl<C> Functions<C> {
     /// Creates those of a type, which are called by `code`.

@@ -207,7 +207,99 @@ def _yaml():
     return _module("salt.utils.yaml", __getattr__=find)
 
 
-def install():
+class Events:
+    """What `salt.utils.event.get_event` returns: publishes events on the bus of this process."""
+
+    def __init__(self, ask):
+        self.ask = ask
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+    def fire_event(self, data, tag, timeout=None):  # pylint: disable=unused-argument
+        """Publishes an event."""
+        return self.ask("events", "event.fire", [data, tag], {})
+
+    def fire_master(self, data, tag, timeout=None):  # pylint: disable=unused-argument
+        """Publishes an event on the master's bus."""
+        return self.ask("modules", "event.fire_master", [data, tag], {})
+
+    def destroy(self):
+        """Does nothing: there is no connection of its own."""
+
+
+def _clients(ask, spaces, current):
+    """Returns the modules of `salt` that call functions of Brine."""
+
+    class LocalClient:
+        """Runs jobs on minions, through the runner function `salt.execute`."""
+
+        def __init__(self, c_path=None, mopts=None, **_):
+            self.opts = dict(current("opts"))
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def cmd(self, tgt, fun, arg=(), timeout=None, tgt_type="glob", ret="", jid="", kwarg=None, **_):
+            """Runs a function on minions and returns their results by minion."""
+            given = {"arg": list(arg) if isinstance(arg, (list, tuple)) else [arg], "tgt_type": tgt_type}
+            given.update({key: value for key, value in (
+                ("timeout", timeout), ("ret", ret), ("jid", jid), ("kwarg", kwarg)) if value})
+            return ask("runners", "salt.execute", [tgt, fun], given)
+
+    class Called:
+        """Calls functions of one kind: `Caller`, `RunnerClient` and `WheelClient`."""
+
+        kind = "modules"
+
+        def __init__(self, *_, **__):
+            self.opts = dict(current("opts"))
+            self.functions = spaces[self.kind]
+
+        def cmd(self, fun, *args, **kwargs):
+            """Calls a function with these arguments and returns its result."""
+            return ask(self.kind, fun, list(args), kwargs)
+
+        function = cmd
+
+    class Client(Called):
+        """The same with the arguments in a list and a mapping, as on the master."""
+
+        def cmd(self, fun, arg=None, pub_data=None, kwarg=None, print_event=True, full_return=False):
+            """Calls a function and returns its result."""
+            return ask(self.kind, fun, list(arg or ()), dict(kwarg or {}))
+
+        def call_func(self, fun, **kwargs):
+            """Calls a function with keyword arguments."""
+            return ask(self.kind, fun, [], kwargs)
+
+    def client(kind):
+        return type("Client", (Client,), {"kind": kind})
+
+    def options(*_, **__):
+        return dict(current("opts"))
+
+    def events(*_, **__):
+        return Events(ask)
+
+    return {
+        "client": _module("", LocalClient=LocalClient, Caller=Called, get_local_client=LocalClient),
+        "runner": _module("", RunnerClient=client("runners"), Runner=client("runners")),
+        "wheel": _module("", WheelClient=client("wheel"), Wheel=client("wheel")),
+        "config": _module("", master_config=options, minion_config=options, client_config=options),
+        "loader": _module("", minion_mods=lambda *_, **__: spaces["modules"], runner=lambda *_, **__: spaces["runners"],
+                          states=lambda *_, **__: spaces["states"], utils=lambda *_, **__: spaces["utils"],
+                          grains=lambda *_, **__: dict(current("grains"))),
+    }, _module("", get_event=events, get_master_event=events, MasterEvent=events, MinionEvent=events, SaltEvent=events)
+
+
+def install(ask, spaces, current):
     """Puts the modules where `import salt...` finds them, unless the package is installed."""
     if importlib.util.find_spec("salt") is not None:
         return
@@ -241,6 +333,11 @@ def install():
     for name, module in utils.items():
         module.__name__ = "salt.utils." + name
         setattr(above, name, module)
+        sys.modules[module.__name__] = module
+    clients, event = _clients(ask, spaces, current)
+    for name, module in dict(clients, **{"utils.event": event}).items():
+        module.__name__ = "salt." + name
+        setattr(above if module is event else salt, name.rpartition(".")[2], module)
         sys.modules[module.__name__] = module
     # `salt.utils.decorators.path.which` guards functions by a program.
     decorators = utils["decorators"]

@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 use brine_function::Args;
 use brine_value::{Map, Value};
@@ -18,6 +19,8 @@ use crate::{Call, Files, Python, PythonError, Services, Settings, Setup};
 const MOST_SEARCHED: u64 = 1 << 20;
 /// How many answers about modules are kept.
 const MOST_CANDIDATES: usize = 10_000;
+/// How often files are looked at for changes.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// People's own modules of some types.
 pub struct Library {
@@ -36,7 +39,12 @@ struct State {
     candidates: HashMap<(&'static str, String), bool>,
     described: Option<Arc<Described>>,
     is_describing: bool,
+    /// The files at the last look for changes, and when that was.
+    seen: Option<(Instant, Vec<Seen>)>,
 }
+
+/// A file as it was seen: its path, time of change and size.
+type Seen = (PathBuf, Option<SystemTime>, u64);
 
 /// The functions of files as Python describes them, and the errors of files.
 #[derive(Debug, Default)]
@@ -90,6 +98,19 @@ impl Described {
 }
 
 impl Library {
+    /// Returns the directories of a type: those of `module_dirs`, then `more`, then those that are synced.
+    pub fn directories(
+        kind: &'static str,
+        module_dirs: &[String],
+        more: &[String],
+        synced: &Path,
+    ) -> Vec<(&'static str, PathBuf)> {
+        let hidden = format!("_{kind}");
+        let below = |directory: &String| [Path::new(directory).join(kind), Path::new(directory).join(&hidden)];
+        let named = module_dirs.iter().flat_map(below).chain(more.iter().map(PathBuf::from));
+        named.chain([synced.join(kind)]).map(|directory| (kind, directory)).collect()
+    }
+
     /// Creates one of the files in the directories of each type; functions of `kinds` are called by name. Nothing is read
     /// yet.
     pub fn new(settings: Settings, directories: Vec<(&'static str, PathBuf)>, kinds: &'static [&'static str]) -> Self {
@@ -99,9 +120,24 @@ impl Library {
     /// Reads the directories anew: the next call of Python loads all files again.
     pub fn refresh(&self) {
         let state = self.state.lock();
-        let is_describing = state.borrow().is_describing;
-        *state.borrow_mut() = State { is_describing, ..State::default() };
+        let State { is_describing, seen, .. } = state.take();
+        *state.borrow_mut() = State { is_describing, seen, ..State::default() };
         self.python.restart();
+    }
+
+    /// As [`Library::refresh`], if a file was added, changed or removed; looks at most once a second.
+    pub fn refresh_if_changed(&self) {
+        let state = self.state.lock();
+        if state.borrow().seen.as_ref().is_some_and(|(when, _)| when.elapsed() < LOOK) {
+            return;
+        }
+        let now: Vec<Seen> = Files::find(&self.directories).0.into_values().flatten().map(seen).collect();
+        let last = state.borrow_mut().seen.replace((Instant::now(), now));
+        let is_changed =
+            last.is_some_and(|(_, last)| state.borrow().seen.as_ref().is_some_and(|(_, now)| *now != last));
+        if is_changed {
+            self.refresh();
+        }
     }
 
     /// Returns whether the Python process runs.
@@ -184,6 +220,13 @@ impl Library {
     ) -> Result<Value, PythonError> {
         self.python.call(call, || Setup { files: (*self.files()).clone(), functions: functions() }, services)
     }
+}
+
+fn seen(path: PathBuf) -> Seen {
+    let text = if path.is_dir() { path.join("__init__.py") } else { path.clone() };
+    let status = text.metadata().ok();
+    let changed = status.as_ref().and_then(|status| status.modified().ok());
+    (path, changed, status.map_or(0, |status| status.len()))
 }
 
 /// Returns whether a file may have functions of a module: by its name, or as its text has the module's in quotes.

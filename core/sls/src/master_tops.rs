@@ -1,0 +1,138 @@
+//! `master_tops`: the SLS files that modules assign to a minion beside the top file. The master answers its minions; a
+//! minion that works with its own files asks its own modules.
+
+use brine_config::opts::shared;
+use brine_function::{Args, CallError};
+use brine_jinja::{CustomCall, Host, Role};
+use brine_text::shell;
+use brine_value::{Map, Value, map};
+
+/// Returns the lists of SLS files by environment that the modules of the option `master_tops` assign to a minion: the
+/// mapping is its options, with its `id` and `grains`.
+///
+/// As in Salt, a module that fails is logged and assigns nothing.
+pub fn assigned(opts: &Map, minion: &Map, functions: &Host) -> Map {
+    let mut all = Map::new();
+    for (name, configured) in shared::master_tops(opts) {
+        let name = name.to_string();
+        let found = custom(&name, minion, functions).or_else(|| match name.as_str() {
+            "ext_nodes" => Some(external_nodes(&configured, minion, functions)),
+            _ => None,
+        });
+        match found {
+            Some(Ok(Value::Map(found))) => add(&mut all, found),
+            Some(Ok(Value::Nil)) => {}
+            Some(Ok(other)) => {
+                tracing::error!(name, "a module of master_tops returned {}, not a mapping", other.type_name());
+            }
+            Some(Err(error)) => tracing::error!(name, error = error.message(), "a module of master_tops failed"),
+            None => tracing::error!(
+                name,
+                "the module of master_tops is not there: copy it with `salt-run saltutil.sync_tops`; built in is ext_nodes"
+            ),
+        }
+    }
+    all
+}
+
+/// Calls `top` of people's own module of this name, if there is one.
+fn custom(name: &str, minion: &Map, functions: &Host) -> Option<Result<Value, CallError>> {
+    let args = || {
+        let grains = minion.get("grains").cloned().unwrap_or_else(Value::map);
+        Args::keyword(map! {"opts" => minion.clone(), "grains" => grains})
+    };
+    functions.custom(&CustomCall { kind: "tops", function: &format!("{name}.top"), args: &args, opts: Map::new() })
+}
+
+/// Runs a command with the minion's id as its last argument. Its output is YAML with `classes`, a list of SLS files or a
+/// mapping whose keys they are, and `environment`.
+fn external_nodes(command: &Value, minion: &Map, functions: &Host) -> Result<Value, CallError> {
+    let Some(id) = minion.get("id").map(ToString::to_string) else { return Ok(Value::Nil) };
+    let run = functions.name_of(Role::Run).ok_or_else(|| CallError::execution("commands are not available here"))?;
+    let args = Args {
+        positional: vec![format!("{command} {}", shell::quote(&id)).into()],
+        keyword: map! {"python_shell" => false, "raise_err" => true},
+    };
+    let output = functions.call(run, args)?.to_string();
+    let data = brine_yaml::load(&output)
+        .map_err(|error| CallError::Execution(format!("the output of '{command}' is not YAML: {error}")))?;
+    let environment = data.get("environment").map_or_else(|| "base".to_owned(), ToString::to_string);
+    let classes: Value = match data.get("classes") {
+        Some(Value::Map(classes)) => classes.keys().cloned().collect(),
+        Some(Value::List(classes)) => classes.clone().into(),
+        _ => return Ok(Value::Nil),
+    };
+    Ok(map! {environment => classes}.into())
+}
+
+/// Adds SLS files to those of the same environment, each once.
+fn add(all: &mut Map, found: Map) {
+    for (environment, names) in found {
+        let Value::List(names) = names else {
+            tracing::error!(%environment, "master_tops assigned {}, not a list of SLS files", names.type_name());
+            continue;
+        };
+        match all.entry(environment).or_insert_with(|| Value::List(Vec::new())) {
+            Value::List(have) => {
+                let new: Vec<Value> = names.into_iter().filter(|name| !have.contains(name)).collect();
+                have.extend(new);
+            }
+            other => *other = names.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_jinja::Functions;
+    use brine_value::list;
+
+    use super::*;
+
+    /// A host with a command, and with the module `own`.
+    struct OneHost;
+
+    impl Functions for OneHost {
+        fn call(&self, _: &str, args: Args) -> Result<Value, CallError> {
+            match args.positional[0].as_str() {
+                Some("classify 'a b'") => Ok("{environment: dev, classes: {web: {}, db: {}}}".into()),
+                Some("classify web1") => Ok("classes: [web]".into()),
+                other => Err(CallError::Execution(format!("{other:?}"))),
+            }
+        }
+
+        fn has(&self, function: &str) -> bool {
+            function == "cmd.run"
+        }
+
+        fn has_module(&self, _: &str) -> bool {
+            false
+        }
+
+        fn name_of(&self, _: Role) -> Option<&'static str> {
+            Some("cmd.run")
+        }
+
+        fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+            let args = (call.args)();
+            let os = args.keyword.get("grains").and_then(|grains| grains.get("os")).cloned();
+            (call.function == "own.top").then(|| Ok(map! {"base" => list!["web", os.unwrap_or_default()]}.into()))
+        }
+    }
+
+    #[test]
+    fn modules_assign_files_by_environment() {
+        let host = Host::new().with_functions(OneHost);
+        let opts = |id: &str| map! {"id" => id, "grains" => map! {"os" => "Debian"}};
+        for (configured, id, expected) in [
+            (map! {"ext_nodes" => "classify"}, "a b", map! {"dev" => list!["web", "db"]}),
+            (map! {"ext_nodes" => "classify", "own" => 1}, "web1", map! {"base" => list!["web", "Debian"]}),
+            (map! {"ext_nodes" => "fails"}, "web1", map! {}),
+            (map! {"cobbler" => true}, "web1", map! {}),
+            (map! {}, "web1", map! {}),
+        ] {
+            let master = map! {"master_tops" => configured.clone()};
+            assert_eq!(assigned(&master, &opts(id), &host), expected, "{configured:?} {id}");
+        }
+    }
+}

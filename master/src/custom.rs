@@ -1,0 +1,179 @@
+//! People's own runner and wheel modules: the files, and calls of their functions with the services of the master.
+//!
+//! They take precedence over built-in functions of the same names. Files are looked at once a second at most, so that a
+//! change in `runner_dirs` holds for the next call.
+
+use std::sync::{Arc, Weak};
+
+use brine_config::MasterConfig;
+use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay};
+use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
+use brine_value::{Map, Value, map};
+
+use crate::host_functions::HostFunctions;
+use crate::runner::RunnerContext;
+use crate::runner_calls::{Caller, Kind, RunnerCalls};
+use crate::wheel::{self, WheelContext};
+
+/// The types whose functions are called by name.
+const CALLED: &[&str] = &["runners", "wheel"];
+
+/// People's own modules of a master.
+pub(crate) struct CustomModules {
+    library: Library,
+    opts: Arc<Map>,
+    host: Option<Arc<dyn HostFunctions>>,
+}
+
+impl CustomModules {
+    /// Creates those of a master. Nothing is read yet.
+    pub fn new(config: &MasterConfig, host: Option<Arc<dyn HostFunctions>>) -> Self {
+        let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
+            tracing::error!("{error}; using python3");
+            Settings::default()
+        });
+        let synced = config.extension_modules();
+        let mut directories = Vec::new();
+        for (kind, more) in [("runners", &config.runner_dirs[..]), ("wheel", &[]), ("utils", &config.utils_dirs)] {
+            directories.extend(Library::directories(kind, &config.module_dirs, more, &synced));
+        }
+        let mut opts = config.opts.clone();
+        opts.insert("__role".into(), "master".into());
+        opts.insert("extension_modules".into(), synced.into());
+        CustomModules { library: Library::new(settings, directories, CALLED), opts: Arc::new(opts), host }
+    }
+
+    /// Reads the files anew.
+    pub fn refresh(&self) {
+        self.library.refresh();
+    }
+
+    /// Returns whether a file may have functions of a module. It reads files, and starts no Python.
+    pub fn may_have(&self, kind: Kind, module: &str) -> bool {
+        self.library.may_have(directory(kind), Some(module))
+    }
+
+    fn functions<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
+        self.library.refresh_if_changed();
+        if !self.library.may_have(functions.kind(), module) {
+            return Vec::new();
+        }
+        self.described().map_or_else(Vec::new, |described| functions.of(&described, module))
+    }
+
+    fn described(&self) -> Option<Arc<Described>> {
+        self.library.described(|call| self.ask(&Running { custom: self, call: None }, call))
+    }
+
+    /// Calls a function of a file.
+    pub fn call(
+        &self,
+        kind: Kind,
+        function: &str,
+        args: Args,
+        calls: &Arc<RunnerCalls>,
+        caller: &Caller,
+    ) -> CallResult {
+        let load = map! {"jid" => &caller.jid, "user" => caller.user.as_str(), "tag" => kind.tag(&caller.jid)};
+        let call =
+            Call { kind: directory(kind), function, args, data: vec![("load", Arc::new(load))], ..Call::default() };
+        self.ask(&Running { custom: self, call: Some((calls, caller)) }, call).map_err(|error| error.of_call(function))
+    }
+
+    fn ask(&self, running: &Running<'_>, mut call: Call<'_>) -> Result<Value, PythonError> {
+        call.data.push(("opts", Arc::clone(&self.opts)));
+        if let Some(host) = &self.host {
+            call.data.push(("grains", host.grains()));
+        }
+        let functions = || {
+            let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
+            [
+                ("runners", names(&mut crate::runner::MODULES.iter().copied().flatten().map(Function::full_name))),
+                ("wheel", names(&mut wheel::MODULES.iter().copied().flatten().map(Function::full_name))),
+                ("modules", self.host.as_ref().map(|host| host.names()).unwrap_or_default()),
+            ]
+            .into()
+        };
+        self.library.call(call, functions, running)
+    }
+}
+
+/// Returns whether people's own modules may have an `ext_pillar` of this name.
+pub(crate) fn has_pillar(config: &MasterConfig, name: &str) -> bool {
+    let directories = Library::directories("pillar", &config.module_dirs, &[], &config.extension_modules());
+    Library::new(Settings::default(), directories, &["pillar"]).may_have("pillar", Some(name))
+}
+
+/// Returns the type of the modules of a registry.
+fn directory(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Runner => "runners",
+        Kind::Wheel => "wheel",
+    }
+}
+
+/// The functions of people's own modules over those of a registry.
+struct Custom<C: 'static> {
+    calls: Weak<RunnerCalls>,
+    functions: Functions<C>,
+}
+
+impl<C> Overlay<C> for Custom<C> {
+    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let calls = self.calls.upgrade();
+        calls.map_or_else(Vec::new, |calls| calls.custom.functions(&self.functions, module))
+    }
+}
+
+/// Returns the runner functions of people's own modules.
+pub(crate) fn runners(calls: &Weak<RunnerCalls>) -> impl Overlay<RunnerContext> + use<> {
+    let call = |context: &RunnerContext, bound: &mut Binder| {
+        let (calls, caller, args) = (&context.calls, &context.caller, args(bound));
+        calls.custom.call(Kind::Runner, bound.function(), args, calls, caller)
+    };
+    Custom { calls: Weak::clone(calls), functions: Functions::new(directory(Kind::Runner), call) }
+}
+
+/// Returns the wheel functions of people's own modules.
+pub(crate) fn wheels(calls: &Weak<RunnerCalls>) -> impl Overlay<WheelContext> + use<> {
+    let call = |context: &WheelContext, bound: &mut Binder| {
+        let args = args(bound);
+        context.host.custom(bound.function(), args)
+    };
+    Custom { calls: Weak::clone(calls), functions: Functions::new(directory(Kind::Wheel), call) }
+}
+
+fn args(bound: &mut Binder) -> Args {
+    Args { positional: bound.rest(), keyword: bound.keywords() }
+}
+
+/// The services of the master for a running function; those of the host alone while files are loaded.
+struct Running<'a> {
+    custom: &'a CustomModules,
+    call: Option<(&'a Arc<RunnerCalls>, &'a Caller)>,
+}
+
+impl Services for Running<'_> {
+    fn call(&self, kind: &str, function: &str, args: Args) -> CallResult {
+        let unavailable = || CallError::NotAvailable(function.to_owned());
+        if kind == "modules" {
+            let host = self.custom.host.as_ref().ok_or_else(unavailable)?;
+            return host.functions(None).call(function, args);
+        }
+        let (calls, caller) = self.call.ok_or_else(unavailable)?;
+        match kind {
+            "runners" => calls.call_function(Kind::Runner, function, args, caller.clone()),
+            "wheel" => calls.call_function(Kind::Wheel, function, args, caller.clone()),
+            "events" => {
+                // As the function of the minion, it takes the data first.
+                let args = Args::positional(args.positional.into_iter().take(2).rev());
+                calls.call_function(Kind::Runner, "event.send", args, caller.clone())
+            }
+            _ => Err(unavailable()),
+        }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
