@@ -67,7 +67,10 @@ const FILES: &[(&str, &str)] = &[
          return {key: [minion_id, count, __opts__['id'], __opts__['shop']['name'], __salt__['test.echo'](1),\n    \
                  pillar.get('plain'), __grains__['id']]}\n",
     ),
-    ("srv/salt/_pillar/broken_site.py", "def ext_pillar(minion_id, pillar, arg):\n    raise ValueError('no site')\n"),
+    (
+        "srv/salt/_pillar/broken_site.py",
+        "def ext_pillar(minion_id, pillar, arg):\n    if minion_id == 'bad':\n        raise ValueError('no site')\n    return {}\n",
+    ),
     (
         "srv/salt/_tops/classes.py",
         "def top(**kwargs):\n    \
@@ -167,7 +170,7 @@ async fn modules_are_copied_from_the_file_server_to_the_master() {
     let sites = |count: i64| list!["m1", count, "m1", "Books", 1, 1, "m1"];
     assert_eq!(pillar.get("sites"), Some(&sites(2)), "{pillar}");
     assert_eq!(pillar.get("siteslast"), Some(&sites(3)), "{pillar}");
-    let errors = pillar.get("_errors").unwrap().to_string();
+    let errors = run(&system, &["pillar.show_pillar", "bad"]).get("_errors").unwrap().to_string();
     assert!(errors.contains("Failed to load ext_pillar broken_site: ValueError: no site"), "{errors}");
 
     let top = system.salt_json(&["m1", "state.show_top"]);

@@ -147,7 +147,6 @@ async fn runner_functions_without_minions() {
         (&["manage.bootstrap", "hosts=a"], "install the package of the minion"),
         (&["manage.safe_accept", "web1"], "compare the fingerprint"),
         (&["network.wol", "nonsense"], "MAC address 'nonsense' is invalid"),
-        (&["saltutil.sync_runners"], "runs no custom modules of the type runners"),
         (&["jobs.rerun", "20261120235852025555"], "is not in the job cache"),
     ] {
         let output = system.tool("salt-run", words);

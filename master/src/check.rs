@@ -176,7 +176,7 @@ mod tests {
             (map! {"interface" => "203.0.113.7"}, Some("option 'publish_port': listening on 203.0.113.7:0 failed: ")),
             (
                 map! {"ext_pillar" => list![map! {"reclass" => map! {}}]},
-                Some("option 'ext_pillar': 'reclass' is not supported"),
+                Some("option 'ext_pillar': 'reclass' is not there"),
             ),
             (map! {"ext_pillar" => "x"}, Some("option 'ext_pillar' is invalid: expected a list")),
             (

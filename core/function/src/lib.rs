@@ -297,6 +297,11 @@ fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
 pub trait Overlay<C: 'static>: Send + Sync {
     /// Returns the functions of a module, or of all modules.
     fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>>;
+
+    /// Returns the functions of a module, or of all modules, that are there unless the lists have one of the same name.
+    fn fallback(&self, _module: Option<&str>) -> Vec<&'static Function<C>> {
+        Vec::new()
+    }
 }
 
 /// All functions of one kind, found by their full name. Holds the static lists of the modules, so that creation is free
@@ -323,8 +328,10 @@ impl<C> Registry<C> {
     pub fn get(&self, name: &str) -> Option<&'static Function<C>> {
         let (module, name) = name.split_once('.')?;
         let over = self.over(Some(module));
-        let added = over.into_iter().find(|function| function.module == module && function.name == name);
-        added.or_else(|| self.lists(module).flatten().find(|function| function.name == name))
+        let is_it = |function: &&'static Function<C>| function.module == module && function.name == name;
+        let added = over.into_iter().find(is_it);
+        let listed = || self.lists(module).flatten().find(|function| function.name == name);
+        added.or_else(listed).or_else(|| self.below(Some(module)).into_iter().find(is_it))
     }
 
     /// Returns whether a function with this full name is in the lists: one that is never added later.
@@ -335,7 +342,8 @@ impl<C> Registry<C> {
 
     /// Whether the module has functions.
     pub fn has_module(&self, module: &str) -> bool {
-        self.lists(module).next().is_some() || self.over(Some(module)).iter().any(|function| function.module == module)
+        let is_of = |functions: Vec<&Function<C>>| functions.iter().any(|function| function.module == module);
+        self.lists(module).next().is_some() || is_of(self.over(Some(module))) || is_of(self.below(Some(module)))
     }
 
     /// Calls the function with this full name.
@@ -354,7 +362,8 @@ impl<C> Registry<C> {
     pub fn iter(&self) -> impl Iterator<Item = &'static Function<C>> {
         let mut all = self.over(None);
         all.extend(self.built_in());
-        // Stable: of two functions of one name the added one stays.
+        all.extend(self.below(None));
+        // Stable: of functions of one name the first one stays.
         all.sort_by_key(|function| (function.module, function.name));
         all.dedup_by_key(|function| (function.module, function.name));
         all.into_iter()
@@ -368,6 +377,11 @@ impl<C> Registry<C> {
     /// Returns the added functions of a module, or of all modules.
     fn over(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
         self.overlay.as_ref().map(|overlay| overlay.functions(module)).unwrap_or_default()
+    }
+
+    /// Returns the functions of a module, or of all modules, below those of the lists.
+    fn below(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        self.overlay.as_ref().map(|overlay| overlay.fallback(module)).unwrap_or_default()
     }
 
     /// Returns the lists of a module.

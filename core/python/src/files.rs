@@ -19,10 +19,19 @@ impl Files {
     ///
     /// What others than root and the user of this process can write is left out, with an error in the log.
     pub fn find(directories: &[(&'static str, PathBuf)]) -> Self {
+        Self::find_those(directories, is_module)
+    }
+
+    /// As [`Files::find`], of programs in other languages: executable files without an extension.
+    pub fn find_programs(directories: &[(&'static str, PathBuf)]) -> Self {
+        Self::find_those(directories, is_program)
+    }
+
+    fn find_those(directories: &[(&'static str, PathBuf)], is_one: fn(&Path) -> bool) -> Self {
         let mut files = Files::default();
         for (kind, directory) in directories {
             let found = files.0.entry(*kind).or_default();
-            for path in in_directory(directory) {
+            for path in in_directory(directory, is_one) {
                 if found.len() < MOST_FILES && !found.iter().any(|other| stem(other) == stem(&path)) {
                     found.push(path);
                 }
@@ -48,13 +57,13 @@ pub(crate) fn stem(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.split('.').next()
 }
 
-fn in_directory(directory: &Path) -> Vec<PathBuf> {
+fn in_directory(directory: &Path, is_one: fn(&Path) -> bool) -> Vec<PathBuf> {
     let Ok(status) = directory.metadata() else { return Vec::new() };
     if !is_safe(directory, &status) {
         return Vec::new();
     }
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_module(path)).collect();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_one(path)).collect();
     paths.sort();
     paths.retain(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
     paths
@@ -67,13 +76,21 @@ fn is_module(path: &Path) -> bool {
     !name.starts_with(['_', '.']) && (named("py") || named("so") || is_package())
 }
 
+fn is_program(path: &Path) -> bool {
+    let has_plain_name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| !name.contains('.') && !name.starts_with('_'));
+    has_plain_name && path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
+}
+
 /// Whether only root and this user can write a file or directory.
 fn is_safe(path: &Path, status: &Metadata) -> bool {
     let own = Uid::effective().as_raw();
     let is_safe = (status.uid() == 0 || status.uid() == own) && status.permissions().mode() & 0o022 == 0;
     if !is_safe {
         let (owner, mode) = (status.uid(), format!("{:o}", status.permissions().mode() & 0o7777));
-        tracing::error!(path = %path.display(), owner, mode, "Python file not loaded: others than its user can write it");
+        tracing::error!(path = %path.display(), owner, mode, "module not loaded: others than its user can write it");
     }
     is_safe
 }

@@ -43,6 +43,8 @@ pub struct Setup {
     pub files: Files,
     /// The full names of Brine's functions, by kind.
     pub functions: BTreeMap<&'static str, Vec<String>>,
+    /// Whether functions of the package `salt` are called that Brine lacks.
+    pub fallback: bool,
 }
 
 /// One call.
@@ -236,7 +238,7 @@ fn setup_frame(setup: Setup) -> Map {
         .into_iter()
         .map(|(kind, names)| (kind.into(), names.into_iter().map(Value::from).collect::<Value>()))
         .collect();
-    map! {"op" => "setup", "files" => files, "functions" => functions}
+    map! {"op" => "setup", "files" => files, "functions" => functions, "fallback" => setup.fallback}
 }
 
 /// Calls the function of Brine that a frame asks for.

@@ -5,6 +5,7 @@
 //! | `settings` | the option `python_host`: [`Settings`] |
 //! | `files` | the files that may be loaded, and whose they are: [`Files`] |
 //! | `library` | people's own modules by type, and what Python says of them: [`Library`] |
+//! | `programs` | modules that are programs in other languages |
 //! | `functions` | their functions in the form of built-in ones: [`Functions`] |
 //! | `host` | calls, and the process that runs them: [`Python`] |
 //! | `process` | one process: its start, its connection, its end |
@@ -20,6 +21,7 @@ mod functions;
 mod host;
 mod library;
 mod process;
+mod programs;
 mod settings;
 #[cfg(test)]
 mod tests;

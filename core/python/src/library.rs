@@ -1,5 +1,7 @@
 //! People's own modules: the files in the directories of each type, and the functions in them as Python describes them.
 //!
+//! Beside Python files there are programs in other languages; see `programs.rs`.
+//!
 //! Python starts only for a function that a file may have: its module is the name of a file, or occurs in quotes in the
 //! text of one, as a `__virtualname__` does.
 
@@ -13,7 +15,7 @@ use brine_function::Args;
 use brine_value::{Map, Value};
 use parking_lot::ReentrantMutex;
 
-use crate::{Call, Files, Python, PythonError, Services, Settings, Setup};
+use crate::{Call, Files, Python, PythonError, Services, Settings, Setup, files, programs};
 
 /// The longest text of a file that is searched for the name of a module; a longer one may have any.
 const MOST_SEARCHED: u64 = 1 << 20;
@@ -28,6 +30,7 @@ pub struct Library {
     directories: Vec<(&'static str, PathBuf)>,
     /// The types whose functions are called by name.
     kinds: &'static [&'static str],
+    fallback: bool,
     // Reentrant: Python asks for functions while it is asked for its own.
     state: ReentrantMutex<RefCell<State>>,
 }
@@ -35,9 +38,12 @@ pub struct Library {
 #[derive(Default)]
 struct State {
     files: Option<Arc<Files>>,
+    programs: Option<Arc<Files>>,
     /// Whether a file may have functions of a module, by type and module.
     candidates: HashMap<(&'static str, String), bool>,
     described: Option<Arc<Described>>,
+    /// The functions of the package `salt`, by type and module.
+    fallbacks: HashMap<(&'static str, Option<String>), Arc<Described>>,
     is_describing: bool,
     /// The files at the last look for changes, and when that was.
     seen: Option<(Instant, Vec<Seen>)>,
@@ -51,6 +57,8 @@ type Seen = (PathBuf, Option<SystemTime>, u64);
 pub struct Described {
     functions: BTreeMap<String, Vec<(String, String, Map)>>,
     errors: BTreeMap<String, BTreeMap<String, String>>,
+    /// The programs that have functions, by type and module.
+    programs: HashMap<(String, String), PathBuf>,
     /// Why Python could not be asked.
     failure: Option<String>,
 }
@@ -87,6 +95,28 @@ impl Described {
         described
     }
 
+    /// Adds the functions of a program, unless a Python file has the same module. A program that fails is logged.
+    fn add_program(&mut self, kind: &str, path: &Path) {
+        let Some(module) = files::stem(path) else { return };
+        if self.of(kind).iter().any(|(known, _, _)| known == module) {
+            return;
+        }
+        match programs::describe(path) {
+            Ok(listed) => {
+                let functions = self.functions.entry(kind.to_owned()).or_default();
+                for (name, about) in listed {
+                    let about = about.as_map().cloned().unwrap_or_default();
+                    functions.push((module.to_owned(), name.to_string(), about));
+                }
+                self.programs.insert((kind.to_owned(), module.to_owned()), path.to_owned());
+            }
+            Err(error) => {
+                tracing::warn!(kind, file = module, error, "a custom module is not loaded");
+                self.errors.entry(kind.to_owned()).or_default().insert(module.to_owned(), error);
+            }
+        }
+    }
+
     /// Returns why a module with a file is not there, in Salt's words.
     fn failure(&self, kind: &str, module: &str) -> Option<String> {
         let error = self.errors.get(kind).and_then(|errors| errors.get(module)).or(self.failure.as_ref())?;
@@ -114,7 +144,8 @@ impl Library {
     /// Creates one of the files in the directories of each type; functions of `kinds` are called by name. Nothing is read
     /// yet.
     pub fn new(settings: Settings, directories: Vec<(&'static str, PathBuf)>, kinds: &'static [&'static str]) -> Self {
-        Library { python: Python::new(settings), directories, kinds, state: ReentrantMutex::default() }
+        let fallback = settings.fallback;
+        Library { python: Python::new(settings), directories, kinds, fallback, state: ReentrantMutex::default() }
     }
 
     /// Reads the directories anew: the next call of Python loads all files again.
@@ -131,7 +162,8 @@ impl Library {
         if state.borrow().seen.as_ref().is_some_and(|(when, _)| when.elapsed() < LOOK) {
             return;
         }
-        let now: Vec<Seen> = Files::find(&self.directories).0.into_values().flatten().map(seen).collect();
+        let [files, programs] = [Files::find(&self.directories), Files::find_programs(&self.directories)];
+        let now: Vec<Seen> = files.0.into_values().chain(programs.0.into_values()).flatten().map(seen).collect();
         let last = state.borrow_mut().seen.replace((Instant::now(), now));
         let is_changed =
             last.is_some_and(|(_, last)| state.borrow().seen.as_ref().is_some_and(|(_, now)| *now != last));
@@ -152,11 +184,23 @@ impl Library {
         Arc::clone(state.files.get_or_insert_with(|| Arc::new(Files::find(&self.directories))))
     }
 
+    fn programs(&self) -> Arc<Files> {
+        let state = self.state.lock();
+        let mut state = state.borrow_mut();
+        Arc::clone(state.programs.get_or_insert_with(|| Arc::new(Files::find_programs(&self.directories))))
+    }
+
     /// Returns whether a file of this type may have functions of a module, or of any.
     pub fn may_have(&self, kind: &str, module: Option<&str>) -> bool {
-        let files = self.files();
-        let files = files.of(kind);
-        let (Some(module), false) = (module, files.is_empty()) else { return !files.is_empty() };
+        let (files, programs) = (self.files(), self.programs());
+        let (files, programs) = (files.of(kind), programs.of(kind));
+        let Some(module) = module else { return !files.is_empty() || !programs.is_empty() };
+        if programs.iter().any(|path| files::stem(path) == Some(module)) {
+            return true;
+        }
+        if files.is_empty() {
+            return false;
+        }
         let Some(kind) = self.kinds.iter().find(|known| **known == kind) else { return false };
         let state = self.state.lock();
         let mut state = state.borrow_mut();
@@ -193,22 +237,65 @@ impl Library {
             return None;
         }
         state.borrow_mut().is_describing = true;
-        let kinds: Value = self.kinds.iter().map(|kind| Value::from(*kind)).collect();
-        let answer = ask(Call { kind: "describe", args: Args::positional([kinds]), ..Call::default() });
-        let described = Arc::new(match answer {
+        let answer = if self.kinds.iter().all(|kind| self.files().of(kind).is_empty()) {
+            Ok(Value::Nil)
+        } else {
+            let kinds: Value = self.kinds.iter().map(|kind| Value::from(*kind)).collect();
+            ask(Call { kind: "describe", args: Args::positional([kinds]), ..Call::default() })
+        };
+        let mut described = match answer {
             Ok(answer) => Described::read(&answer, self.kinds),
             Err(error) => {
                 tracing::error!(%error, "custom modules are not loaded");
                 Described { failure: Some(error.to_string()), ..Described::default() }
             }
-        });
+        };
+        let programs = self.programs();
+        for kind in self.kinds {
+            programs.of(kind).iter().for_each(|path| described.add_program(kind, path));
+        }
+        let described = Arc::new(described);
         let mut state = state.borrow_mut();
         state.is_describing = false;
         state.described = Some(Arc::clone(&described));
         Some(described)
     }
 
-    /// Calls Python. A new process gets the full names of Brine's functions by type.
+    /// Returns the functions of the package `salt` of a type, of a module or of all; `None` without `python_fallback`, and
+    /// while Python is asked for another description.
+    pub fn fallback(
+        &self,
+        kind: &'static str,
+        module: Option<&str>,
+        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+    ) -> Option<Arc<Described>> {
+        if !self.fallback {
+            return None;
+        }
+        let state = self.state.lock();
+        let key = (kind, module.map(str::to_owned));
+        if let Some(known) = state.borrow().fallbacks.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        if state.borrow().is_describing {
+            return None;
+        }
+        state.borrow_mut().is_describing = true;
+        let args = Args::positional([kind.into(), module.map(Value::from).unwrap_or_default()]);
+        let answer = ask(Call { kind: "fallback", args, ..Call::default() });
+        let mut state = state.borrow_mut();
+        state.is_describing = false;
+        let answer = answer.inspect_err(|error| tracing::error!(%error, "functions of Salt are not loaded")).ok()?;
+        // A template could ask for any number of modules.
+        if state.fallbacks.len() > MOST_CANDIDATES {
+            state.fallbacks.clear();
+        }
+        let described = Arc::new(Described::read(&answer, &[kind]));
+        state.fallbacks.insert(key, Arc::clone(&described));
+        Some(described)
+    }
+
+    /// Calls Python, or the program that has the function. A new process gets the full names of Brine's functions by type.
     ///
     /// # Errors
     /// Those of [`Python::call`].
@@ -218,7 +305,11 @@ impl Library {
         functions: impl Fn() -> BTreeMap<&'static str, Vec<String>>,
         services: &dyn Services,
     ) -> Result<Value, PythonError> {
-        self.python.call(call, || Setup { files: (*self.files()).clone(), functions: functions() }, services)
+        if let Some(path) = self.program(&call) {
+            return programs::call(&path, call, || services.is_cancelled());
+        }
+        let fallback = self.fallback;
+        self.python.call(call, || Setup { files: (*self.files()).clone(), functions: functions(), fallback }, services)
     }
 }
 
@@ -227,6 +318,16 @@ fn seen(path: PathBuf) -> Seen {
     let status = text.metadata().ok();
     let changed = status.as_ref().and_then(|status| status.modified().ok());
     (path, changed, status.map_or(0, |status| status.len()))
+}
+
+impl Library {
+    /// Returns the program that has the function of a call.
+    fn program(&self, call: &Call<'_>) -> Option<PathBuf> {
+        let (module, _) = call.function.split_once('.')?;
+        let state = self.state.lock();
+        let described = state.borrow().described.clone()?;
+        described.programs.get(&(call.kind.to_owned(), module.to_owned())).cloned()
+    }
 }
 
 /// Returns whether a file may have functions of a module: by its name, or as its text has the module's in quotes.

@@ -15,11 +15,13 @@ pub struct Settings {
     pub interpreter: PathBuf,
     /// How long a process without calls stays.
     pub idle: Duration,
+    /// Whether functions of the package `salt` are called that Brine lacks (`python_fallback`).
+    pub fallback: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { interpreter: "python3".into(), idle: Duration::from_secs(IDLE) }
+        Settings { interpreter: "python3".into(), idle: Duration::from_secs(IDLE), fallback: false }
     }
 }
 

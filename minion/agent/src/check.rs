@@ -183,7 +183,7 @@ mod tests {
             (map! {"cachedir" => "/file"}, Some("option 'cachedir': ROOT/file is invalid")),
             (
                 map! {"file_client" => "local", "ext_pillar" => list![map! {"reclass" => map! {}}]},
-                Some("option 'ext_pillar': 'reclass' is not supported"),
+                Some("option 'ext_pillar': 'reclass' is not there"),
             ),
         ] {
             let found = failures(options.clone());

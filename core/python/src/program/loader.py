@@ -37,7 +37,7 @@ def current_call():
 
 def exception(name):
     """Returns Salt's exception of this name; unknown ones are CommandExecutionError."""
-    found = getattr(shim.exceptions, name, None)
+    found = getattr(sys.modules.get("salt.exceptions", shim.exceptions), name, None)
     return found if isinstance(found, type) and issubclass(found, Exception) else shim.exceptions.CommandExecutionError
 
 
@@ -46,7 +46,7 @@ def describe_error(error):
     kinds = ("CommandExecutionError", "SaltInvocationError", "CommandNotFoundError", "SaltRenderError")
     kind = type(error).__name__
     for name in kinds:
-        if isinstance(error, getattr(shim.exceptions, name)):
+        if isinstance(error, exception(name)):
             kind = name
     if isinstance(error, SystemExit):
         message = "the function ended Python with the status %s" % (error.code,)
@@ -102,6 +102,8 @@ class Functions(collections.abc.Mapping):
 
     def __getitem__(self, name):
         own = self.loader.find(self.kind, name)
+        if own is None and name not in self.names and self.loader.fallback is not None:
+            own = self.loader.fallback.find(self.kind, name)
         if own is not None:
             return own
         if name not in self.names:
@@ -114,7 +116,10 @@ class Functions(collections.abc.Mapping):
         return remote
 
     def __contains__(self, name):
-        return name in self.names or self.loader.find(self.kind, name) is not None
+        try:
+            return self[name] is not None
+        except KeyError:
+            return False
 
     def __iter__(self):
         own = self.loader.functions(self.kind)
@@ -157,7 +162,7 @@ class JobEvents:
 class Loader:
     """All files of the directories, loaded when a function of theirs is looked for."""
 
-    def __init__(self, setup, ask):
+    def __init__(self, setup, ask, fallback):
         self.ask = ask
         self.files = setup["files"]
         self.lock = threading.RLock()
@@ -168,6 +173,7 @@ class Loader:
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel")}
         self.contexts = {kind: {} for kind in self.spaces}
+        self.fallback = fallback() if setup.get("fallback") else None
         shim.install(ask, self.spaces, Current)
 
     def execute(self, frame):
@@ -175,11 +181,15 @@ class Loader:
         kind = frame["kind"]
         if kind == "describe":
             return self.describe(frame["args"][0])
+        if kind == "fallback":
+            return self.describe_fallback(*frame["args"])
         if kind == "grains":
             return self.grains()
         if kind == "py":
             return self.render(*frame["args"])
         function = self.find(kind, frame["fun"])
+        if function is None and self.fallback is not None:
+            function = self.fallback.find(kind, frame["fun"])
         if function is None:
             raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])
         if kind == "states":
@@ -289,6 +299,11 @@ class Loader:
             }
             for kind in kinds
         }
+
+    def describe_fallback(self, kind, module):
+        """Returns Salt's functions of a kind, of a module or of all, with their parameters."""
+        found = self.fallback.functions(kind, module) if self.fallback is not None else {}
+        return {kind: {"functions": {name: signature(function) for name, function in found.items()}, "errors": {}}}
 
     def grains(self):
         """Returns the grains of all functions, and the errors of those that fail."""

@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 
+import brine_fallback as fallback
 import brine_loader as loader
 import brine_wire as wire
 
@@ -149,7 +150,7 @@ class Program:
                     call.changed.notify_all()
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(call.thread.ident), ctypes.py_object(Cancelled))
         elif operation == "setup":
-            self.loader = loader.Loader(frame, self.ask)
+            self.loader = loader.Loader(frame, self.ask, fallback.Fallback)
             logging.getLogger().setLevel(1)
 
 

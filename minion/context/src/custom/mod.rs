@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use brine_config::MinionConfig;
-use brine_function::{Function, Overlay};
+use brine_function::{Binder, CallResult, Function, Overlay};
 use brine_python::{Call, Described, Functions, Library, PythonError, Settings};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -49,6 +49,7 @@ impl CustomModules {
             tracing::error!("{error}; using python3");
             Settings::default()
         });
+        let settings = Settings { fallback: config.python_fallback, ..settings };
         let synced = extension_modules(config);
         let mut directories = Vec::new();
         for (kind, more) in KINDS {
@@ -120,6 +121,15 @@ pub fn extension_modules(config: &MinionConfig) -> PathBuf {
 struct Custom<C: 'static> {
     modules: Arc<CustomModules>,
     functions: Functions<C>,
+    /// Those of the package `salt`.
+    fallback: Functions<C>,
+}
+
+impl<C> Custom<C> {
+    fn new(modules: &Arc<CustomModules>, kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
+        let functions = || Functions::new(kind, code);
+        Custom { modules: Arc::clone(modules), functions: functions(), fallback: functions() }
+    }
 }
 
 impl<C> Overlay<C> for Custom<C> {
@@ -129,14 +139,20 @@ impl<C> Overlay<C> for Custom<C> {
         }
         self.modules.described().map_or_else(Vec::new, |described| self.functions.of(&described, module))
     }
+
+    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let (kind, modules) = (self.fallback.kind(), &self.modules);
+        let described = modules.library.fallback(kind, module, |call| modules.describe(call));
+        described.map_or_else(Vec::new, |described| self.fallback.of(&described, module))
+    }
 }
 
 /// Returns the execution functions of people's own modules.
 pub fn functions(modules: &Arc<CustomModules>) -> impl Overlay<Context> + use<> {
-    Custom { modules: Arc::clone(modules), functions: Functions::new("modules", call::module) }
+    Custom::new(modules, "modules", call::module)
 }
 
 /// Returns the state functions of people's own modules.
 pub fn states(modules: &Arc<CustomModules>) -> impl Overlay<StateContext> + use<> {
-    Custom { modules: Arc::clone(modules), functions: Functions::new("states", call::state) }
+    Custom::new(modules, "states", call::state)
 }

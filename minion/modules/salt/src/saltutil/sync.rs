@@ -11,7 +11,7 @@ use brine_context::custom::extension_modules;
 use brine_function::arguments::names;
 use brine_function::{Args, Arguments, Binder, CallError, CallResult, Function, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
-use brine_system::files;
+use brine_system::{files, processes};
 use brine_value::{Map, Value};
 
 /// The types that `sync_all` syncs.
@@ -37,6 +37,8 @@ const KINDS: &[&str] = &[
 ];
 /// The extensions of files that are copied.
 const EXTENSIONS: [&str; 4] = ["py", "pyx", "so", "zip"];
+/// How the programs begin that are copied, which have no extension: scripts, and binaries.
+const PROGRAMS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
 /// The most files of one type, and the most bytes of one file.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: usize = 64 << 20;
@@ -320,10 +322,18 @@ impl<'a> Source<'a> {
         if std::fs::read(to).is_ok_and(|have| have == content.0) {
             return Ok(false);
         }
+        let is_program = to.extension().is_none();
+        if is_program && !PROGRAMS.iter().any(|start| content.0.starts_with(start)) {
+            return Ok(false);
+        }
         let parent = to.parent().unwrap_or(to);
         files::create_private_dir(parent).map_err(|error| format!("creating {} failed: {error}", parent.display()))?;
-        files::write_atomic(to, &content.0, 0o600)
-            .map_err(|error| format!("writing {} failed: {error}", to.display()))?;
+        let written = if is_program {
+            processes::write_program(|| files::write_atomic(to, &content.0, 0o700))
+        } else {
+            files::write_atomic(to, &content.0, 0o600)
+        };
+        written.map_err(|error| format!("writing {} failed: {error}", to.display()))?;
         Ok(true)
     }
 
@@ -371,7 +381,8 @@ fn environments(context: &Context, given: &Value) -> Result<Vec<String>, CallErr
 /// Whether a path below the directory of a type is a file to copy. The names are the master's: none leads elsewhere.
 fn is_module(below: &Path) -> bool {
     let is_plain = below.components().all(|component| matches!(component, Component::Normal(_)));
-    is_plain && below.extension().is_some_and(|have| EXTENSIONS.iter().any(|extension| have == *extension))
+    let is_program = || below.components().count() == 1 && below.extension().is_none();
+    is_plain && below.extension().map_or_else(is_program, |have| EXTENSIONS.iter().any(|extension| have == *extension))
 }
 
 /// Removes files that are not wanted, and directories without files. Returns whether anything was removed.

@@ -1,0 +1,75 @@
+"""The functions of the installed package `salt` that Brine lacks, through Salt's own loader (`python_fallback`)."""
+
+import threading
+
+import brine_loader
+
+# The options, grains and pillar for which Salt's modules stay loaded: a change makes others.
+MOST_KEPT = 4
+
+
+class Fallback:
+    """Salt's execution and state functions. Without the package there are none."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.kept = {}
+
+    def loaders(self):
+        """Returns Salt's loaders for the data of the current call, by kind."""
+        call = brine_loader.current_call()
+        given = [call.data.get(name, {}) for name in ("opts", "grains", "pillar")]
+        key = tuple(map(id, given))
+        with self.lock:
+            if key not in self.kept:
+                while len(self.kept) >= MOST_KEPT:
+                    del self.kept[next(iter(self.kept))]
+                # With what the key was made of: an address is used again.
+                self.kept[key] = load(*given), given
+            return self.kept[key][0]
+
+    def functions(self, kind, module):
+        """Returns the functions of a module of Salt, or of all, by full name."""
+        loaders = self.loaders()
+        if kind not in loaders:
+            return {}
+        loader = loaders[kind]
+        if module is None:
+            return {name: loader[name] for name in list(loader)}
+        with self.lock:
+            # Asking for any name loads the module.
+            "%s.__brine__" % module in loader  # pylint: disable=pointless-statement
+            names = [name for name in list(loader._dict) if name.startswith(module + ".")]  # pylint: disable=protected-access
+            return {name: loader[name] for name in names}
+
+    def find(self, kind, name):
+        """Returns a function of Salt, or nothing."""
+        loader = self.loaders().get(kind)
+        if loader is None or name not in loader:
+            return None
+        if kind == "states":
+            low = brine_loader.current_call().data.get("low", {})
+            loader.inject_globals = {
+                "__low__": low, "__lowstate__": [low], "__running__": {}, "__instance_id__": low.get("__id__", ""),
+                "__prerequired_states__": [], "__env__": low.get("__env__", "base"),
+            }
+        return loader[name]
+
+
+def load(opts, grains, pillar):
+    """Creates Salt's loaders for these options, grains and pillar."""
+    try:
+        import salt.config  # pylint: disable=import-outside-toplevel
+        import salt.loader  # pylint: disable=import-outside-toplevel
+
+        own = salt.config.DEFAULT_MINION_OPTS.copy()
+    except (ImportError, AttributeError):
+        return {}
+    own.update(opts)
+    own.update(grains=grains, pillar=pillar, __role="minion")
+    # Files of these directories are loaded by Brine.
+    own.update(module_dirs=[], states_dirs=[], utils_dirs=[], extension_modules="")
+    utils = salt.loader.utils(own)
+    modules = salt.loader.minion_mods(own, utils=utils)
+    states = salt.loader.states(own, modules, utils, salt.loader.serializers(own))
+    return {"modules": modules, "states": states}

@@ -1,0 +1,199 @@
+//! Modules that are programs in any language: executable files without an extension.
+//!
+//! A call runs the program with the name of the function as its only argument. On its standard input is a JSON mapping:
+//! `args`, `kwargs`, and `opts`, `grains` and `pillar` as far as the call has them. Its standard output is the result as
+//! JSON; a status other than 0 is a failure, with standard error as its message. With the argument `describe` the program
+//! lists its functions: a JSON mapping of name to `doc`, `args` and `defaults`, as [`Described`](crate::Described) has them.
+
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use brine_system::processes;
+use brine_value::{Map, Value, json, map};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::{Call, PythonError};
+
+/// How long a program may take to list its functions.
+const DESCRIBE: Duration = Duration::from_secs(10);
+/// How often a call looks whether its job was ended.
+const POLL: Duration = Duration::from_millis(10);
+/// The longest result, in bytes.
+const MOST_OUTPUT: u64 = 16 << 20;
+/// The longest standard error that is kept, in bytes.
+const MOST_ERROR: u64 = 64 << 10;
+
+/// Returns the functions of a program with their documentation and parameters.
+pub(crate) fn describe(path: &Path) -> Result<Map, String> {
+    let answer = run(path, "describe", b"", Some(Instant::now() + DESCRIBE), || false)?;
+    match answer {
+        Value::Map(functions) if functions.values().all(|about| about.as_map().is_some()) => Ok(functions),
+        other => Err(format!("'describe' answered {}, not a mapping of mappings", other.type_name())),
+    }
+}
+
+/// Calls a function of a program.
+pub(crate) fn call(path: &Path, call: Call<'_>, is_cancelled: impl Fn() -> bool) -> Result<Value, PythonError> {
+    let name = call.function.rsplit('.').next().unwrap_or_default();
+    let mut input = map! {"args" => call.args.positional, "kwargs" => call.args.keyword};
+    input.extend(call.data.iter().map(|(name, data)| ((*name).into(), Value::Map((**data).clone()))));
+    let input = json::to_json(&input.into());
+    run(path, name, input.as_bytes(), call.deadline, is_cancelled)
+        .map_err(|message| PythonError::Raised { class: "CommandExecutionError".into(), message })
+}
+
+/// Runs a program to its end, or ends it with all that it started.
+fn run(
+    path: &Path,
+    argument: &str,
+    input: &[u8],
+    deadline: Option<Instant>,
+    is_cancelled: impl Fn() -> bool,
+) -> Result<Value, String> {
+    let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let failed = |error: io::Error| format!("the program '{program}' does not run: {error}");
+    let mut command = Command::new(path);
+    command.arg(argument).process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = processes::start(&mut command).map_err(failed)?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (output, error, ended) = std::thread::scope(|scope| {
+        // A program may end without reading all of its input.
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
+        let stdout = scope.spawn(move || bounded(stdout, MOST_OUTPUT));
+        let stderr = scope.spawn(move || bounded(stderr, MOST_ERROR));
+        let ended = wait(&mut child, deadline, is_cancelled, || stdout.is_finished());
+        // What it left running would keep the pipes open.
+        end(&child);
+        (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default(), ended)
+    });
+    let status = ended.and_then(|ended| ended.map_err(failed))?;
+    let error = String::from_utf8_lossy(&error);
+    if !status.success() {
+        let message = if error.trim().is_empty() { format!("'{program}' ended with {status}") } else { error.into() };
+        return Err(message.trim_end().to_owned());
+    }
+    for line in error.lines().filter(|line| !line.trim().is_empty()) {
+        tracing::info!(program, "{line}");
+    }
+    if output.len() as u64 == MOST_OUTPUT {
+        return Err(format!("'{program}' wrote {MOST_OUTPUT} bytes or more"));
+    }
+    let text = String::from_utf8(output).map_err(|_| format!("the output of '{program}' is not UTF-8"))?;
+    if text.trim().is_empty() {
+        return Ok(Value::Nil);
+    }
+    json::from_json(&text).map_err(|error| format!("the output of '{program}' is not JSON: {error}"))
+}
+
+/// Waits for the end of a program. The outer error is why it was given up.
+fn wait(
+    child: &mut Child,
+    deadline: Option<Instant>,
+    is_cancelled: impl Fn() -> bool,
+    has_closed: impl Fn() -> bool,
+) -> Result<io::Result<std::process::ExitStatus>, String> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Ok(Ok(status)),
+            Ok(None) => {}
+            Err(error) => return Ok(Err(error)),
+        }
+        let reason = if is_cancelled() {
+            Some("its job was ended")
+        } else if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            Some("its deadline has passed")
+        } else {
+            None
+        };
+        if let Some(reason) = reason {
+            end(child);
+            _ = child.wait();
+            return Err(format!("the call was cancelled: {reason}"));
+        }
+        // Most programs end as soon as they have written their result.
+        std::thread::sleep(if has_closed() { Duration::from_millis(1) } else { POLL });
+    }
+}
+
+fn end(child: &Child) {
+    if let Ok(id) = i32::try_from(child.id()) {
+        _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
+    }
+}
+
+/// Reads a pipe up to a limit; what follows makes the writer fail.
+fn bounded(pipe: Option<impl Read>, limit: u64) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(pipe) = pipe
+        && let Err(error) = pipe.take(limit).read_to_end(&mut kept)
+    {
+        tracing::warn!(%error, "reading the output of a program failed");
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+
+    const PROGRAM: &str = r#"#!/bin/sh
+case "$1" in
+    describe) echo '{"size": {"doc": "Return a size.", "args": ["path"]}, "fails": {}}' ;;
+    size) cat ;;
+    fails) echo "no disk" >&2; exit 3 ;;
+    silent) exit 4 ;;
+    nothing) ;;
+    text) echo words ;;
+    much) yes ;;
+    waits) sleep 60 & sleep 60 ;;
+    leaves) sleep 60 & echo 1 ;;
+esac
+"#;
+
+    #[test]
+    fn programs_describe_themselves_and_answer_json() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("disk");
+        std::fs::write(&path, PROGRAM).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let functions = describe(&path).unwrap();
+        assert_eq!(functions.get("size").and_then(|size| size.get("args")), Some(&list!["path"]));
+
+        let ask = |function: &str, deadline: Option<Duration>| {
+            let args = Args { positional: vec!["/".into()], keyword: map! {"unit" => "GB"} };
+            let data = vec![("grains", std::sync::Arc::new(map! {"id" => "m1"}))];
+            let deadline = deadline.map(|after| Instant::now() + after);
+            let call = Call { kind: "modules", function: &format!("disk.{function}"), args, data, deadline };
+            super::call(&path, call, || false).map_err(|error| error.to_string())
+        };
+        let echoed = map! {"args" => list!["/"], "kwargs" => map! {"unit" => "GB"}, "grains" => map! {"id" => "m1"}};
+        for (function, expected) in [
+            ("size", Ok(echoed.into())),
+            ("nothing", Ok(Value::Nil)),
+            ("leaves", Ok(1.into())),
+            ("fails", Err("no disk")),
+            ("silent", Err("'disk' ended with exit status: 4")),
+            ("text", Err("the output of 'disk' is not JSON")),
+            ("much", Err("16777216 bytes or more")),
+        ] {
+            match (ask(function, None), expected) {
+                (Ok(value), Ok(expected)) => assert_eq!(value, expected, "{function}"),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{function}: {error}"),
+                (got, expected) => panic!("{function}: {got:?}, not {expected:?}"),
+            }
+        }
+        let start = Instant::now();
+        let error = ask("waits", Some(Duration::from_millis(50))).unwrap_err();
+        assert!(error.contains("its deadline has passed") && start.elapsed() < Duration::from_secs(30), "{error}");
+    }
+}

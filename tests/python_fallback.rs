@@ -1,0 +1,86 @@
+//! `python_fallback`: functions of the installed package `salt` that Brine lacks.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/salt.rs"]
+mod salt;
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use brine_value::json::from_json;
+use brine_value::{Value, list};
+use support::{BRINE, stderr, stdout};
+
+/// Runs `salt-call --local` in a directory and returns the result.
+fn call(directory: &Path, words: &[&str]) -> Result<Value, String> {
+    let mut command = Command::new(BRINE);
+    command.args(["salt-call", "--local", "--out=json", "-c"]).arg(directory).args(words);
+    let output = command.output().unwrap();
+    let text = stdout(&output);
+    match from_json(&text) {
+        Ok(value) => Ok(value.get("local").cloned().unwrap()),
+        Err(_) => Err(format!("{text}{}", stderr(&output))),
+    }
+}
+
+#[test]
+fn functions_of_salt_are_called_that_brine_lacks() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    let venv = salt::environment("3008.3");
+    let write = |path: &str, text: &str| {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let minion = |fallback: bool| {
+        let text = format!(
+            "id: m1\nroot_dir: {0}\nfile_roots: {{base: ['{0}/srv']}}\nmodule_dirs: ['{0}/own']\n\
+             python_host: {{venv: {1}}}\npython_fallback: {fallback}\ngrains: {{rack: r1}}\n",
+            root.display(),
+            venv.display()
+        );
+        write("minion", &text);
+    };
+    write(
+        "own/app.py",
+        "def through():\n    return [__salt__['salt_version.get_release_number']('Silicon'),\n        __salt__['test.echo']('here'), 'salt_version.equal' in __salt__, 'no.such' in __salt__]\n",
+    );
+    let run = |words: &[&str]| call(root, words);
+
+    minion(false);
+    let error = run(&["salt_version.get_release_number", "Silicon"]).unwrap_err();
+    assert!(error.contains("'salt_version.get_release_number' is not available"), "{error}");
+
+    minion(true);
+    assert_eq!(run(&["salt_version.get_release_number", "Silicon"]), Ok("3004".into()));
+    assert_eq!(run(&["app.through"]), Ok(list!["3004", "here", true, false]));
+    // Functions of Brine stay Brine's: those of Salt have these.
+    assert_eq!(run(&["test.versions_information"]).unwrap().get("Dependency Information"), None);
+    let functions = run(&["sys.list_functions"]).unwrap();
+    for name in ["salt_version.get_release_number", "app.through", "test.ping"] {
+        assert!(functions.as_list().unwrap().contains(&name.into()), "{name}");
+    }
+    let spec = run(&["sys.argspec", "salt_version.get_release_number"]).unwrap();
+    let spec = spec.get("salt_version.get_release_number").unwrap();
+    assert_eq!(spec.get("args"), Some(&list!["name"]), "{spec}");
+    let error = run(&["salt_version.get_release_number"]).unwrap_err();
+    assert!(error.contains("missing 1 required positional argument: 'name'"), "{error}");
+    let error = run(&["no.such"]).unwrap_err();
+    assert!(error.contains("'no.such' is not available"), "{error}");
+
+    // A state of Salt in a run of Brine, which changes nothing in test mode.
+    write(
+        "srv/key.sls",
+        "'{{ salt['salt_version.get_release_number']('Silicon') }}':\n  test.nop: []\n\
+         rest:\n  ssh_pki.private_key_managed:\n    - name: ROOT/key\n    - require:\n      - test: '3004'\n"
+            .replace("ROOT", &root.display().to_string())
+            .as_str(),
+    );
+    let applied = run(&["state.apply", "key", "test=True"]).unwrap();
+    let states = applied.as_map().unwrap_or_else(|| panic!("{applied}"));
+    let (_, state) = states.iter().find(|(key, _)| key.to_string().starts_with("ssh_pki_")).unwrap();
+    assert_eq!(state.get("result"), Some(&Value::Nil), "{state}");
+    assert!(!root.join("key").exists());
+}
