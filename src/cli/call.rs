@@ -128,7 +128,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let connected = Connected::open(config, None).await?;
-            connected.join(false).await?;
+            connected.join_once().await?;
             connected.refresh_pillar().await?;
             let minion = Arc::clone(&connected.minion);
             let (on_thread, name, id) = (Arc::clone(&minion), fun.clone(), jid.clone());

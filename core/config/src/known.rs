@@ -5,7 +5,7 @@ use super::options::Options;
 use super::{MasterConfig, MinionConfig};
 
 /// Options that are accepted with the one value that describes Brine's behaviour.
-pub const FIXED_OPTIONS: &[(&str, &str)] = &[("master_type", "str"), ("transport", "zeromq")];
+pub const FIXED_OPTIONS: &[(&str, &str)] = &[("transport", "zeromq")];
 
 /// The names of Salt's options, one a line, sorted.
 const SALT: &str = include_str!("salt_options.txt");

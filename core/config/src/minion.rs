@@ -14,8 +14,21 @@ shared_options! {
 
     /// The id of the minion; by default the content of `minion_id` in the configuration directory, or the host name.
     id: Option<String> = None,
-    /// The address of the master, with or without port; of several addresses only the first is used.
+    /// The address of the master, with or without port, or of several masters, of which the minion uses one at a time.
     master: Vec<String> = vec!["salt".into()],
+    /// `failover` for a minion with several masters. With `str` it does the same, and the log says so.
+    master_type: String = "str".into(),
+    /// Whether the order of several masters is random.
+    random_master: bool = false,
+    /// The same as `random_master`.
+    master_shuffle: bool = false,
+    /// The number of seconds between two checks that the master of several answers; 0 for none: then only the end of the
+    /// connection is noticed.
+    master_alive_interval: u64 = 0,
+    /// Whether the minion returns to the first of several masters as soon as that answers.
+    master_failback: bool = false,
+    /// The number of seconds between two tries to return to the first master; 0 for `master_alive_interval`, or 30.
+    master_failback_interval: u64 = 0,
     /// The TCP port of the master for requests.
     master_port: u16 = 4506,
     /// The TCP port of the master for publishes; by default the port that the master names when it accepts the minion.
@@ -173,14 +186,33 @@ impl MinionConfig {
 
     /// Splits `host:port` of the first master.
     fn take_port(&mut self) {
-        let Some(master) = self.master.first_mut() else { return };
-        let with_port = master.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-        // An IPv6 address without brackets has no port.
-        let with_port = with_port.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
-        let (host, port) = with_port.unwrap_or((master, self.master_port));
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        (*master, self.master_port) = (bare.to_owned(), port);
+        let default = self.master_port;
+        let Some((first, others)) = self.master.split_first_mut() else { return };
+        let (host, port) = address(first, default);
+        // What was the default for the others stays it.
+        if port != default {
+            for other in others {
+                let (host, port) = address(other, default);
+                *other = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+            }
+        }
+        (*first, self.master_port) = (host, port);
     }
+
+    /// Returns the hosts and ports of all masters.
+    pub fn masters(&self) -> Vec<(String, u16)> {
+        self.master.iter().map(|written| address(written, self.master_port)).collect()
+    }
+}
+
+/// Returns the host and port of an address.
+fn address(written: &str, default: u16) -> (String, u16) {
+    let with_port = written.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    // An IPv6 address without brackets has no port.
+    let with_port = with_port.filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let (host, port) = with_port.unwrap_or((written, default));
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    (bare.to_owned(), port)
 }
 
 #[cfg(test)]
@@ -202,5 +234,10 @@ mod tests {
             config.take_port();
             assert_eq!((config.master[0].as_str(), config.master_port), (host, port), "{written}");
         }
+        let master = ["a:5506", "b", "::1", "d:7"].map(str::to_owned).to_vec();
+        let mut config = MinionConfig { master, ..Default::default() };
+        config.take_port();
+        let expected = [("a", 5506), ("b", 4506), ("::1", 4506), ("d", 7)].map(|(host, port)| (host.to_owned(), port));
+        assert_eq!(config.masters(), expected);
     }
 }

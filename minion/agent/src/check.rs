@@ -29,6 +29,11 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     if config.master.is_empty() {
         findings.push(Finding::refused(MinionError::NoMaster));
     }
+    if !["str", "failover"].contains(&config.master_type.as_str()) {
+        let got = &config.master_type;
+        findings
+            .push(Finding::refused(format!("option 'master_type' is invalid: expected str or failover, got {got}")));
+    }
     for name in &config.ciphers {
         let error = name.parse::<Cipher>().err();
         findings.extend(error.map(|error| Finding::refused(format!("option 'ciphers': {error}"))));
@@ -101,11 +106,9 @@ fn host(config: &MinionConfig) -> Vec<Finding> {
 fn identity(config: &MinionConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
-    if let (Ok(id), Some(host)) = (minion_id(config), config.master.first()) {
-        let port = config.master_port;
-        findings.push(Finding::note(format!("the minion '{id}' of the master {host}:{port}")));
-        if config.master.len() > 1 {
-            findings.push(Finding::warning(format!("option 'master': of several masters only {host} is tried")));
+    for (host, port) in config.masters() {
+        if let Ok(id) = minion_id(config) {
+            findings.push(Finding::note(format!("the minion '{id}' of the master {host}:{port}")));
         }
     }
     match PrivateKey::load(config.pki_dir.join("minion.pem"), None) {

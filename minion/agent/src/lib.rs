@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`daemon`] | the main loop of a minion: connect, subscribe, run, return |
 //! | [`channel`] | the session with the master |
+//! | `masters` | which of several masters is used |
 //! | `upstream`, `master_files` | events, pillar and files from the master |
 //! | [`jobs`], [`pool`] | published jobs and their threads |
 //! | `seen_jobs` | the ids of received jobs, for deduplication |
@@ -26,6 +27,7 @@ pub mod events;
 pub mod jobs;
 mod master_files;
 mod master_link;
+mod masters;
 pub mod metrics;
 mod outbox;
 mod ping;

@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 
 pub use self::error::ChannelError;
 pub use self::publishes::Publishes;
+pub use crate::masters::Address;
 
 /// The result of an authentication.
 struct Keys {
@@ -52,17 +53,25 @@ struct Prepared {
     secret: Option<Vec<u8>>,
 }
 
-/// The session with one master.
+fn client(config: &MinionConfig, master: &Address) -> RequestClient {
+    let limits = Limits { message: config.max_message_size, ..Limits::default() };
+    RequestClient::new(Endpoint::Tcp(master.host.clone(), master.port), limits)
+}
+
+/// The session with one master at a time.
 pub struct Channel {
     id: MinionId,
     config: Arc<MinionConfig>,
     private_key: Arc<PrivateKey>,
-    client: RequestClient,
+    /// Another one after a change of the master.
+    client: RwLock<RequestClient>,
     crypto: Executor,
     keys: RwLock<Option<Arc<Keys>>>,
     seen: Mutex<ReplayWindow>,
     /// Serializes authentications.
     authenticating: tokio::sync::Mutex<()>,
+    /// The number of sessions so far.
+    sessions: AtomicU64,
     /// The number of finished authentications, successful or not.
     attempts: AtomicU64,
     /// The master's key, if it is kept in memory instead of on disk.
@@ -72,12 +81,16 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Creates a channel to the master at this host, without a session. Generates the minion's key if there is none.
-    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
+    /// Creates a channel to this master, without a session. Generates the minion's key if there is none.
+    pub fn new(
+        id: MinionId,
+        config: Arc<MinionConfig>,
+        master: &Address,
+        crypto: Executor,
+    ) -> Result<Self, ChannelError> {
         files::create_private_dir(&config.pki_dir)?;
         let private_key = PrivateKey::load_or_generate(&config.pki_dir, "minion", config.keysize)?;
-        let limits = Limits { message: config.max_message_size, ..Limits::default() };
-        let client = RequestClient::new(Endpoint::Tcp(host.to_owned(), config.master_port), limits);
+        let client = client(&config, master);
         Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client, crypto) })
     }
 
@@ -94,9 +107,10 @@ impl Channel {
             id,
             config,
             private_key,
-            client,
+            client: RwLock::new(client),
             crypto,
             keys: RwLock::new(None),
+            sessions: AtomicU64::new(0),
             attempts: AtomicU64::new(0),
             seen: Mutex::default(),
             authenticating: tokio::sync::Mutex::default(),
@@ -113,10 +127,23 @@ impl Channel {
         self
     }
 
+    /// Ends the session; the next one is with this master.
+    pub async fn move_to(&self, master: &Address) {
+        // An authentication that is under way must not leave keys of the other master.
+        let _one_at_a_time = self.authenticating.lock().await;
+        *self.client.write() = client(&self.config, master);
+        *self.keys.write() = None;
+    }
+
+    fn client(&self) -> RequestClient {
+        self.client.read().clone()
+    }
+
     /// Returns the endpoint of publishes; `None` before the first session.
     pub fn publish_endpoint(&self) -> Option<Endpoint> {
         let keys = self.keys.read().clone()?;
-        let Endpoint::Tcp(host, _) = self.client.endpoint() else { return None };
+        let client = self.client();
+        let Endpoint::Tcp(host, _) = client.endpoint() else { return None };
         Some(Endpoint::Tcp(host.clone(), self.config.publish_port.unwrap_or(keys.publish_port)))
     }
 
@@ -300,7 +327,7 @@ impl Channel {
             is_brine: AuthReply::is_bound(&map),
             token,
             serial: AtomicU64::new(0),
-            generation: self.generation() + 1,
+            generation: self.sessions.fetch_add(1, Ordering::Relaxed) + 1,
         })
     }
 

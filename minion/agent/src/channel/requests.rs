@@ -68,7 +68,7 @@ impl Channel {
         let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
         let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
         let timeout = Duration::from_secs(self.config.request_timeout.max(1));
-        let answer = self.client.request(envelope, timeout).await?;
+        let answer = self.client().request(envelope, timeout).await?;
         let sealed = match msgpack::unpack(&answer).map_err(WireError::from)? {
             Value::Bytes(sealed) => sealed,
             Value::Map(private) if keys.session.cipher() == Cipher::AesCbcHmac && private::is_private(&private) => {
@@ -94,8 +94,8 @@ impl Channel {
 
     /// Sends a repeatable request, and repeats it if the connection ended before the reply.
     pub(super) async fn send(&self, request: Bytes, timeout: Duration) -> Result<Bytes, TransportError> {
-        match self.client.request(request.clone(), timeout).await {
-            Err(TransportError::Unanswered { .. }) => self.client.request(request, timeout).await,
+        match self.client().request(request.clone(), timeout).await {
+            Err(TransportError::Unanswered { .. }) => self.client().request(request, timeout).await,
             result => result,
         }
     }

@@ -20,6 +20,7 @@ use super::{MinionError, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::master_files::MasterFiles;
 use crate::master_link::{MasterUpstream, is_taken, pillar_load, send_event};
+use crate::masters::Address;
 use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
 use crate::pool::JobPool;
@@ -69,14 +70,12 @@ impl Connected {
         let is_daemon = bus.is_some();
         let seen = if is_daemon { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
         let config = Arc::new(config);
-        let host = config.master.first().ok_or(MinionError::NoMaster)?;
+        let (host, port) = config.masters().into_iter().next().ok_or(MinionError::NoMaster)?;
+        let master = Address { host, port };
         let grains = grains::collect(&config, id.as_str());
         let crypto = pool.executors().crypto.clone();
-        let channel = Channel::new(id.clone(), Arc::clone(&config), host, crypto)?;
+        let channel = Channel::new(id.clone(), Arc::clone(&config), &master, crypto)?;
         let channel = Arc::new(channel.showing(&grains));
-        if config.master.len() > 1 {
-            tracing::warn!(host, "of several masters only the first is tried");
-        }
         let grains = Arc::new(RwLock::new(Arc::new(grains)));
         let runtime = Handle::current();
         let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));

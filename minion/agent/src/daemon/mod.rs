@@ -1,10 +1,12 @@
 //! The daemon's main loop: connects to the master, authenticates, subscribes, runs jobs and returns results; reconnects
 //! when the connection breaks.
 //!
-//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones.
+//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones, `failover` changes
+//! between several masters.
 
 mod catch_up;
 mod connected;
+mod failover;
 mod intake;
 
 use std::sync::Arc;
@@ -27,8 +29,9 @@ pub use self::connected::Connected;
 use self::intake::{start_job, take_job};
 use crate::channel::ChannelError;
 use crate::events::Kind;
+use crate::masters::{Address, Masters, Next};
 use crate::seen_jobs::SeenJobs;
-use crate::{beacons, jobs, schedule};
+use crate::{beacons, jobs, metrics, schedule};
 
 /// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
@@ -64,6 +67,9 @@ pub enum MinionError {
     /// The configuration is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// The master does not answer.
+    #[error("the master has not answered for {0:?} (master_alive_interval)")]
+    Silent(Duration),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
@@ -71,7 +77,7 @@ pub enum MinionError {
 
 /// Runs a minion until `shutdown`.
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
-    crate::metrics::register();
+    metrics::register();
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
     schedule::add_mine(&connected.minion);
@@ -161,57 +167,111 @@ async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationT
     connected.pool.executors().stop();
 }
 
+/// Why a minion stops listening to a master that serves it.
+enum End {
+    /// The minion ends.
+    Shutdown,
+    /// The first of several masters is back.
+    FailBack,
+}
+
+/// What a minion has done since its start.
+#[derive(Default)]
+struct Progress {
+    /// The master that has received the start event.
+    started_at: Option<Address>,
+}
+
 async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
     let mut backoff = connected.backoff();
-    let mut started = false;
+    let mut masters = failover::masters(connected)?;
+    let mut progress = Progress::default();
+    connected.move_to(masters.current()).await;
     loop {
-        connected.join(true).await?;
-        let result = listen(connected, &mut started, shutdown, &mut backoff).await;
+        connected.join_any(&mut masters).await?;
+        let result = listen(connected, &masters, &mut progress, shutdown, &mut backoff).await;
         connected.ready.send_replace(false);
-        match result {
-            Ok(()) => return Ok(()),
-            Err(error) => tracing::warn!("the connection to the master is lost: {error}; reconnecting"),
+        let next = match result {
+            Ok(End::Shutdown) => return Ok(()),
+            Ok(End::FailBack) => {
+                masters.fail_back();
+                connected.move_to(masters.current()).await;
+                Next::Try
+            }
+            Err(error) => {
+                tracing::warn!("the connection to the master is lost: {error}; reconnecting");
+                connected.leave(&mut masters).await
+            }
+        };
+        if next == Next::Pause {
+            backoff.wait().await;
         }
-        backoff.wait().await;
     }
 }
 
 /// Reads the publish stream until the connection breaks.
 async fn listen(
     connected: &Arc<Connected>,
-    started: &mut bool,
+    masters: &Masters,
+    progress: &mut Progress,
     shutdown: &CancellationToken,
     backoff: &mut Backoff,
-) -> Result<(), MinionError> {
+) -> Result<End, MinionError> {
+    let (silence, back) = (connected.silence(masters), connected.preferred_is_back(masters));
+    tokio::pin!(silence, back);
     // Subscribes before sending anything: publishes in response must not be missed.
-    let Some(mut publishes) = connected.channel.subscribe().await? else { return Ok(()) };
-    connected.refresh_pillar().await?;
+    let began = async {
+        let publishes = connected.channel.subscribe().await?;
+        connected.refresh_pillar().await?;
+        Ok::<_, MinionError>(publishes)
+    };
+    let Some(mut publishes) = unless(silence.as_mut(), began).await? else { return Ok(End::Shutdown) };
     backoff.reset();
-    catch_up::run(connected, *started).await;
-    if !*started {
-        *started = true;
-        tell_start(connected).await?;
-        tracing::info!(id = %connected.id, "the minion is ready");
-        run_startup_states(connected);
+    let was_started = progress.started_at.is_some();
+    // Not given up in the middle of a job: its request has a timeout of its own.
+    catch_up::run(connected, was_started).await;
+    if progress.started_at.as_ref() != Some(masters.current()) {
+        unless(silence.as_mut(), tell_start(connected)).await?;
+        if was_started {
+            metrics::MASTER_CHANGES.add(1);
+        }
+        progress.started_at = Some(masters.current().clone());
+        tracing::info!(id = %connected.id, master = masters.current().host, "the minion is ready");
+        if !was_started {
+            run_startup_states(connected);
+        }
     }
     connected.was_ready.store(true, Ordering::Relaxed);
     connected.ready.send_replace(true);
     loop {
         let payload = tokio::select! {
             payload = publishes.recv() => payload?,
-            () = shutdown.cancelled() => return Ok(()),
+            () = shutdown.cancelled() => return Ok(End::Shutdown),
+            error = &mut silence => return Err(error),
+            () = &mut back => return Ok(End::FailBack),
         };
         match connected.channel.open(payload.clone()).await {
             Err(ChannelError::Crypt(error)) => {
                 // The master has new keys. A random delay keeps all minions from authenticating at once.
                 tracing::info!(%error, "decrypting a publish failed: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
-                connected.join(true).await?;
+                connected.join(!masters.are_several()).await?;
                 // The publish with the new keys may itself be a job.
                 take_publish(connected, connected.channel.open(payload.clone()).await).await;
             }
             opened => take_publish(connected, opened).await,
         }
+    }
+}
+
+/// Gives up work with a master that does not answer.
+async fn unless<T>(
+    silence: impl Future<Output = MinionError>,
+    work: impl Future<Output = Result<T, MinionError>>,
+) -> Result<T, MinionError> {
+    tokio::select! {
+        result = work => result,
+        error = silence => Err(error),
     }
 }
 

@@ -1,0 +1,138 @@
+//! Several masters: the change from one to the next, and what makes the minion change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_value::{Value, map};
+use rand::seq::SliceRandom;
+
+use super::{Connected, MinionError};
+use crate::channel::Channel;
+use crate::masters::{Address, Masters, Next};
+
+/// The interval between tries to return to the first master, unless the configuration says another.
+const FAILBACK: Duration = Duration::from_secs(30);
+
+/// Returns the masters of a minion.
+pub(super) fn masters(connected: &Connected) -> Result<Masters, MinionError> {
+    let config = &connected.minion.config;
+    let masters = Masters::read(config, |all| all.shuffle(&mut rand::rng())).ok_or(MinionError::NoMaster)?;
+    if masters.are_several() && config.master_type == "str" {
+        tracing::warn!(
+            masters = masters.count(),
+            "a minion uses one of several masters at a time: set `master_type: failover` to say so"
+        );
+    }
+    Ok(masters)
+}
+
+impl Connected {
+    /// Begins the session with one of the masters: the current one, or else the next that accepts the minion. It ends only
+    /// with a session, or with an error that waiting does not mend if there is only one master.
+    pub(super) async fn join_any(&self, masters: &mut Masters) -> Result<(), MinionError> {
+        if !masters.are_several() {
+            return self.join(true).await;
+        }
+        let mut backoff = self.backoff();
+        loop {
+            let Address { host, port } = masters.current();
+            let (host, port) = (host.clone(), *port);
+            match self.join(false).await {
+                Ok(()) => {
+                    masters.connected();
+                    tracing::info!(host, port, "connected to one of several masters");
+                    return Ok(());
+                }
+                Err(error) => {
+                    tracing::warn!(host, port, "the master does not serve this minion: {error}; trying the next one");
+                    if self.leave(masters).await == Next::Pause {
+                        backoff.wait().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives up the current master of several, and returns what follows.
+    pub(super) async fn leave(&self, masters: &mut Masters) -> Next {
+        if !masters.are_several() {
+            return Next::Pause;
+        }
+        let next = masters.failed();
+        self.move_to(masters.current()).await;
+        next
+    }
+
+    /// Changes to a master; there is no session until the minion joins it.
+    pub(super) async fn move_to(&self, master: &Address) {
+        self.channel.move_to(master).await;
+        let mut grains = self.minion.grains.write();
+        Arc::make_mut(&mut grains).insert("master".into(), master.host.as_str().into());
+    }
+
+    /// Checks at an interval that the master answers. Returns when it does not; never without an interval.
+    pub(super) async fn silence(&self, masters: &Masters) -> MinionError {
+        let seconds = self.minion.config.master_alive_interval;
+        if seconds == 0 || !masters.are_several() {
+            return std::future::pending().await;
+        }
+        let every = Duration::from_secs(seconds);
+        loop {
+            tokio::time::sleep(every).await;
+            let asked = self.channel.request(map! {"cmd" => "_master_opts", "env_only" => true});
+            match tokio::time::timeout(every, asked).await {
+                Ok(Ok(Value::Nil)) | Err(_) => return MinionError::Silent(every),
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return error.into(),
+            }
+        }
+    }
+
+    /// Tries at an interval whether the first master accepts the minion again (`master_failback`). Returns when it does.
+    pub(super) async fn preferred_is_back(&self, masters: &Masters) {
+        let config = &self.minion.config;
+        let Some(first) = masters.preferred().filter(|_| config.master_failback) else {
+            return std::future::pending().await;
+        };
+        let configured = [config.master_failback_interval, config.master_alive_interval].into_iter();
+        let every = configured.map(Duration::from_secs).find(|every| !every.is_zero()).unwrap_or(FAILBACK);
+        loop {
+            tokio::time::sleep(every).await;
+            match self.probe(first).await {
+                Ok(()) => return,
+                Err(error) => tracing::debug!(host = first.host, %error, "the first master is not back"),
+            }
+        }
+    }
+
+    /// Authenticates with a master beside the session: one that only takes connections is not back.
+    async fn probe(&self, master: &Address) -> Result<(), MinionError> {
+        let (id, config) = (self.id.clone(), Arc::clone(&self.minion.config));
+        let (master, executors) = (master.clone(), self.pool.executors());
+        let crypto = executors.crypto.clone();
+        let channel = executors.disk.run(move |_| Channel::new(id, config, &master, crypto)).await??;
+        let grains = Arc::clone(&self.minion.grains.read());
+        Ok(Arc::new(channel.showing(&grains)).authenticate().await?)
+    }
+
+    /// Begins a session once, with the first master that accepts the minion: for `salt-call`.
+    ///
+    /// # Errors
+    /// The error of the last master.
+    pub async fn join_once(&self) -> Result<(), MinionError> {
+        let mut masters = masters(self)?;
+        self.move_to(masters.current()).await;
+        loop {
+            match self.join(false).await {
+                Ok(()) => return Ok(()),
+                Err(error) if !masters.are_several() => return Err(error),
+                Err(error) => {
+                    if self.leave(&mut masters).await == Next::Pause {
+                        return Err(error);
+                    }
+                    tracing::warn!("the master does not serve this minion: {error}; trying the next one");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Which of several masters a minion uses: a state machine without connections and clocks.
+//!
+//! The masters stand in a ring. One that cannot be reached, does not accept the minion or is lost makes the next one the
+//! current one; after a whole round without success the minion waits before the next. It never gives up.
+
+use std::num::NonZeroUsize;
+
+use brine_config::MinionConfig;
+
+/// The address of a master.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The host name or IP address.
+    pub host: String,
+    /// The port for requests.
+    pub port: u16,
+}
+
+/// What follows a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// The current master is tried at once.
+    Try,
+    /// All have failed since the last success: the minion waits, then tries the current one.
+    Pause,
+}
+
+/// The masters of a minion.
+#[derive(Debug, Clone)]
+pub struct Masters {
+    all: Vec<Address>,
+    current: usize,
+    /// How many failures there were since the last success.
+    failures: usize,
+}
+
+impl Masters {
+    /// Reads the masters of a configuration; `None` without any. `shuffle` brings them into a random order.
+    pub fn read(config: &MinionConfig, shuffle: impl FnOnce(&mut Vec<Address>)) -> Option<Self> {
+        let mut all: Vec<_> = config.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
+        if config.random_master || config.master_shuffle {
+            shuffle(&mut all);
+        }
+        NonZeroUsize::new(all.len()).map(|_| Masters { all, current: 0, failures: 0 })
+    }
+
+    /// Whether there are several.
+    pub fn are_several(&self) -> bool {
+        self.all.len() > 1
+    }
+
+    /// Returns the number of masters.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Returns the master that is used or tried.
+    pub fn current(&self) -> &Address {
+        &self.all[self.current]
+    }
+
+    /// Returns the preferred master unless it is the current one.
+    pub fn preferred(&self) -> Option<&Address> {
+        self.all.first().filter(|_| self.current > 0)
+    }
+
+    /// Records that the current master was not reached or was lost; the next one becomes the current one.
+    pub fn failed(&mut self) -> Next {
+        self.current = (self.current + 1) % self.all.len();
+        self.failures += 1;
+        if self.failures.is_multiple_of(self.all.len()) { Next::Pause } else { Next::Try }
+    }
+
+    /// Records that the minion is connected to the current master.
+    pub fn connected(&mut self) {
+        self.failures = 0;
+    }
+
+    /// Makes the preferred master the current one: it answers again.
+    pub fn fail_back(&mut self) {
+        self.current = 0;
+        self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masters(count: usize) -> Masters {
+        let master = (0..count).map(|number| format!("m{number}")).collect();
+        Masters::read(&MinionConfig { master, ..MinionConfig::default() }, |_| ()).unwrap()
+    }
+
+    /// Plays a story: `+` for a connection, `-` for a failure or a loss, `<` for the return to the first. Returns the
+    /// current master after each step, in brackets where the minion waits.
+    fn play(masters: &mut Masters, story: &str) -> String {
+        let step = |letter: char| {
+            let next = match letter {
+                '+' => {
+                    masters.connected();
+                    Next::Try
+                }
+                '-' => masters.failed(),
+                _ => {
+                    masters.fail_back();
+                    Next::Try
+                }
+            };
+            let number = masters.current().host.trim_start_matches('m').to_owned();
+            if next == Next::Pause { format!("({number})") } else { number }
+        };
+        story.chars().map(step).collect()
+    }
+
+    #[test]
+    fn losses_lead_around_the_ring() {
+        for (count, story, expected) in [
+            // A first and a second death are noticed alike.
+            (2, "+-+-+", "01100"),
+            // Three masters in their order, from wherever the minion was.
+            (3, "+-+-+-+", "0112200"),
+            (3, "+--+", "0122"),
+            // All are down at the start: each is tried, then the minion waits, again and again.
+            (3, "---------+", "12(0)12(0)12(0)0"),
+            // All are lost after a connection: a whole round before it waits.
+            (3, "+---", "012(0)"),
+            // One master fails again and again: a wait after each try.
+            (1, "--+-", "(0)(0)0(0)"),
+            // Back to the first, which fails: the second is tried at once.
+            (2, "+-+<-+", "011011"),
+        ] {
+            assert_eq!(play(&mut masters(count), story), expected, "{count} {story}");
+        }
+    }
+
+    #[test]
+    fn the_first_is_preferred_and_the_order_may_be_random() {
+        let mut three = masters(3);
+        assert_eq!(three.preferred(), None);
+        three.failed();
+        assert_eq!(three.preferred().map(|first| first.host.as_str()), Some("m0"));
+        three.fail_back();
+        assert_eq!((three.preferred(), three.current().host.as_str()), (None, "m0"));
+        for (random_master, master_shuffle, first) in [(false, false, "a"), (true, false, "b"), (false, true, "b")] {
+            let master = vec!["a".into(), "b".into()];
+            let config = MinionConfig { master, random_master, master_shuffle, ..MinionConfig::default() };
+            assert_eq!(Masters::read(&config, |all| all.reverse()).unwrap().current().host, first);
+        }
+        assert!(Masters::read(&MinionConfig { master: Vec::new(), ..MinionConfig::default() }, |_| ()).is_none());
+    }
+}
