@@ -155,12 +155,12 @@ mod tests {
     fn invalid_configurations_are_reported() {
         for (options, expected) in [
             (map! {}, None),
-            (map! {"event_return" => "mongo"}, Some("option 'event_return': unknown returner 'mongo'")),
+            (map! {"event_return" => "cassandra_cql"}, Some("option 'event_return': unknown returner 'cassandra_cql'")),
             (
                 map! {"event_return" => "sqlite3"},
                 Some("option 'event_return': option 'sqlite3.database': it is required"),
             ),
-            (map! {"master_job_cache" => "couchdb"}, Some("option 'master_job_cache': unknown returner 'couchdb'")),
+            (map! {"master_job_cache" => "couchbase"}, Some("option 'master_job_cache': unknown returner 'couchbase'")),
             (
                 map! {"reactor_cooldown" => map! {"x" => 60}},
                 Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn each_finding_is_reported_once() {
-        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mongo"]};
+        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["cassandra_cql"]};
         assert_eq!(failures(options).len(), 2);
     }
 }

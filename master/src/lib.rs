@@ -20,6 +20,7 @@ mod admission;
 pub mod autosign;
 mod cache_banks;
 mod check;
+mod delivery;
 mod events;
 mod facts;
 mod file_events;
@@ -255,6 +256,13 @@ impl Master {
         }
         for name in &config.event_return {
             let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
+            if !returner.stores_events() {
+                tracing::error!(
+                    returner = name,
+                    "option 'event_return': the returner stores no events: choose another one"
+                );
+                continue;
+            }
             tasks::start_event_returner(&mut parts, &bus, &executors, &config, name, returner)?;
         }
         reactions::start(&calls, store, &mut parts).await?;

@@ -50,7 +50,7 @@ pub(crate) fn start_event_returner(
         let (filter, deny, cursor) = (filter.clone(), deny.clone(), cursor.clone());
         async move {
             match bus.subscribe(filter, cursor) {
-                Ok(events) => job_cache::return_events(events, returner, deny, disk, shutdown).await,
+                Ok(events) => job_cache::return_events(&bus, events, returner, deny, disk, shutdown).await,
                 Err(error) => tracing::error!(%error, "subscribing an event returner failed"),
             }
         }

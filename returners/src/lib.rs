@@ -7,17 +7,27 @@
 //! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
+mod authorities;
+mod carbon;
 mod connection;
 mod encoding;
 mod error;
+mod highstate;
 mod job_outline;
+mod local;
 mod local_cache;
+mod mail;
+mod memcache;
+mod multi_returner;
 mod options;
 mod rawfile_json;
 mod redis;
+mod smtp;
 mod sql;
 mod sqlite3;
+mod syslog;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_event::Event;
@@ -128,6 +138,17 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("list minions"))
     }
 
+    /// Whether [`Returner::event_return`] is implemented.
+    fn stores_events(&self) -> bool {
+        true
+    }
+
+    /// Whether events are stored in one operation, all or none. Otherwise callers pass one event at a time, so that a retry
+    /// repeats none.
+    fn stores_events_together(&self) -> bool {
+        true
+    }
+
     /// Stores events.
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
         let _ = events;
@@ -181,13 +202,21 @@ const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
 
 /// All backends, sorted by name.
 pub static BACKENDS: &[Backend] = &[
+    carbon::BACKEND,
+    highstate::BACKEND,
+    local::BACKEND,
     local_cache::BACKEND,
+    memcache::BACKEND,
+    multi_returner::BACKEND,
     sql::MYSQL,
     sql::PGJSONB,
     sql::POSTGRES,
+    sql::POSTGRES_LOCAL_CACHE,
     rawfile_json::BACKEND,
     redis::BACKEND,
+    smtp::BACKEND,
     sqlite3::BACKEND,
+    syslog::BACKEND,
 ];
 
 /// Opens the returner with this name.
@@ -198,9 +227,9 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Stores a return in each of these returners, separated by commas, with these options and those of the return itself
-/// (`ret_config`, `ret_kwargs`). Logs and counts a failure.
-pub fn store_in(names: &str, opts: &Map, load: Map) {
+/// Stores a return in each of these returners, separated by commas, with these options, the grains of this minion, and the
+/// options of the return itself (`ret_config`, `ret_kwargs`). Logs and counts a failure.
+pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: Map) {
     let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     if names.is_empty() {
         return;
@@ -208,7 +237,7 @@ pub fn store_in(names: &str, opts: &Map, load: Map) {
     let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
     let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
     let Ok(job_return) = Return::from_map(load) else { return };
-    let options = Options::new(opts, None).for_job(alternative.as_deref(), &kwargs);
+    let options = Options::new(opts, None).for_job(alternative.as_deref(), &kwargs).with_grains(Arc::clone(grains));
     for name in names {
         let result = open(name, &options).and_then(|returner| returner.returner(&job_return));
         if let Err(error) = result {
@@ -244,19 +273,33 @@ mod tests {
     #[test]
     fn an_unknown_name_suggests_the_nearest_returner() {
         let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        insta::assert_snapshot!(message("redsi"), @"unknown returner 'redsi': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'redis'?");
-        insta::assert_snapshot!(message("sqlite"), @"unknown returner 'sqlite': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'sqlite3'?");
-        insta::assert_snapshot!(message("mongo"), @"unknown returner 'mongo': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3");
+        for (name, hint) in
+            [("redsi", "; did you mean 'redis'?"), ("sqlite", "; did you mean 'sqlite3'?"), ("cassandra_cql", "")]
+        {
+            let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
+            let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
+            assert_eq!(message(name), expected);
+        }
     }
 
     #[test]
     fn every_backend_documents_its_options() {
         assert!(BACKENDS.is_sorted_by_key(|backend| backend.name));
         for backend in BACKENDS {
-            assert!(!backend.options.is_empty() && backend.doc.ends_with('.'), "{}", backend.name);
+            assert!(
+                (backend.name == "local" || !backend.options.is_empty()) && backend.doc.ends_with('.'),
+                "{}",
+                backend.name
+            );
             for option in backend.options {
                 let name = option.name.strip_prefix("returner.").unwrap_or(option.name);
-                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == backend.name);
+                // Salt's names.
+                let prefix = match backend.name {
+                    "postgres_local_cache" => "master_job_cache",
+                    "splunk" => "splunk_http_forwarder",
+                    own => own,
+                };
+                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == prefix);
                 assert!(is_own && option.doc.ends_with('.'), "{}", option.name);
             }
         }

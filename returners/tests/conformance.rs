@@ -102,8 +102,8 @@ fn mysql_behaves() {
 
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 #[test]
-fn postgres_and_pgjsonb_behave() {
-    database_behaves(support::Kind::Postgres, &["postgres", "pgjsonb"]);
+fn the_returners_of_postgresql_behave() {
+    database_behaves(support::Kind::Postgres, &["postgres", "pgjsonb", "postgres_local_cache"]);
 }
 
 #[test]

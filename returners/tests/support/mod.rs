@@ -6,5 +6,5 @@ mod database;
 mod redis;
 
 #[cfg(all(feature = "mysql", feature = "postgres"))]
-pub use database::{DatabaseServer, Kind};
+pub use database::{DatabaseServer, Kind, hand_over};
 pub use redis::RedisServer;

@@ -91,7 +91,8 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         // Only for the returners, as in Salt: they may contain passwords.
         let options = ["ret_config", "ret_kwargs"].into_iter();
         load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
-        store_in(&ret, &this.minion.config.opts, load);
+        let grains = Arc::clone(&this.minion.grains.read());
+        store_in(&ret, &this.minion.config.opts, &grains, load);
     });
     let this = Arc::clone(connected);
     connected.pool.spawn(async move {

@@ -99,7 +99,8 @@ impl Host for MinionSchedule {
             let opts = &on_thread.config.opts;
             let returners = brine_config::opts::modules::schedule_returner(opts);
             run.complete(load, &brine_clock::now(), &returners, |names, load| {
-                store_in(&names.join(","), opts, load.clone());
+                let grains = Arc::clone(&on_thread.grains.read());
+                store_in(&names.join(","), opts, &grains, load.clone());
             })
         });
         async move {
