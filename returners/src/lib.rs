@@ -9,23 +9,35 @@
 
 mod authorities;
 mod carbon;
+mod chat;
 mod connection;
+mod couchdb;
+mod elasticsearch;
 mod encoding;
 mod error;
+mod etcd;
 mod highstate;
+mod http;
+mod influxdb;
 mod job_outline;
 mod local;
 mod local_cache;
 mod mail;
+mod mattermost;
 mod memcache;
 mod multi_returner;
 mod options;
 mod rawfile_json;
 mod redis;
+mod slack;
+mod slack_webhook;
 mod smtp;
+mod splunk;
 mod sql;
 mod sqlite3;
 mod syslog;
+mod telegram;
+mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,9 +215,14 @@ const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
 /// All backends, sorted by name.
 pub static BACKENDS: &[Backend] = &[
     carbon::BACKEND,
+    couchdb::BACKEND,
+    elasticsearch::BACKEND,
+    etcd::BACKEND,
     highstate::BACKEND,
+    influxdb::BACKEND,
     local::BACKEND,
     local_cache::BACKEND,
+    mattermost::BACKEND,
     memcache::BACKEND,
     multi_returner::BACKEND,
     sql::MYSQL,
@@ -214,9 +231,14 @@ pub static BACKENDS: &[Backend] = &[
     sql::POSTGRES_LOCAL_CACHE,
     rawfile_json::BACKEND,
     redis::BACKEND,
+    slack::BACKEND,
+    slack_webhook::BACKEND,
     smtp::BACKEND,
+    splunk::BACKEND,
     sqlite3::BACKEND,
     syslog::BACKEND,
+    telegram::BACKEND,
+    webhook::BACKEND,
 ];
 
 /// Opens the returner with this name.
