@@ -73,13 +73,22 @@ impl Couchdb {
         Ok(self.http.json(reply)?.get("rows").and_then(Value::as_list).unwrap_or_default().to_vec())
     }
 
-    /// Returns the rows of documents with ids from `start` to `end`.
-    fn documents(&self, start: &str, end: &str) -> Result<Vec<Map>, ReturnerError> {
-        let [start, end] = [start, end].map(|key| encoded(&json::to_json(&key.into())));
-        let path = format!("{}/_all_docs?include_docs=true&startkey={start}&endkey={end}", self.path);
-        let rows = self.rows(&self.http.ask("GET", &path, &Body::Nothing)?)?;
-        Ok(rows.into_iter().filter_map(|row| row.get("doc")?.as_map().cloned()).collect())
+    /// Returns the documents of a job, also of a database that only Salt has written to.
+    fn of_job(&self, jid: &Jid) -> Result<Vec<Map>, ReturnerError> {
+        let path = format!("{}/_design/brine/_view/by-jid?include_docs=true", self.path);
+        let keys = map! {"keys" => brine_value::list![jid]}.into();
+        let mut reply = self.http.ask("POST", &path, &Body::Json(&keys))?;
+        if reply.status == 404 {
+            self.setup()?;
+            reply = self.http.ask("POST", &path, &Body::Json(&keys))?;
+        }
+        Ok(documents(self.rows(&reply)?))
     }
+}
+
+/// Returns the documents of rows.
+fn documents(rows: Vec<Value>) -> Vec<Map> {
+    rows.into_iter().filter_map(|row| row.get("doc")?.as_map().cloned()).collect()
 }
 
 /// Returns the return in a document.
@@ -89,9 +98,10 @@ fn to_return(mut document: Map) -> Result<Return, ReturnerError> {
     Return::from_map(document).map_err(|error| ReturnerError::damaged(NAME, &id, error))
 }
 
-fn design() -> Map {
+/// Returns the design documents: Salt's, and one of Brine.
+fn designs() -> [(&'static str, Map); 2] {
     let by_time = "function( doc ){ emit( [doc.id,doc.fun,doc.timestamp], doc ); }";
-    map! {
+    let salt = map! {
         "language" => "javascript",
         "views" => map! {
             "minions" => map! {
@@ -100,7 +110,13 @@ fn design() -> Map {
             },
             "by-minion-fun-timestamp" => map! {"map" => by_time},
         },
-    }
+    };
+    let by_jid = "function (doc) { if (doc.jid) { emit(doc.jid, null); } }";
+    // The reduction of Salt's view `minions` fails.
+    let minions = map! {"map" => "function (doc) { if (doc.jid) { emit(doc.id, null); } }", "reduce" => "_count"};
+    let views = map! {"by-jid" => map! {"map" => by_jid}, "minions" => minions};
+    let brine = map! {"language" => "javascript", "views" => views};
+    [("salt", salt), ("brine", brine)]
 }
 
 impl Returner for Couchdb {
@@ -114,8 +130,13 @@ impl Returner for Couchdb {
         if !made.is_success() && made.status != 412 {
             return Err(self.http.refusal(&made));
         }
-        let made = self.http.ask("PUT", &format!("{}/_design/salt", self.path), &Body::Json(&design().into()))?;
-        if made.is_success() || made.status == 409 { Ok(()) } else { Err(self.http.refusal(&made)) }
+        for (name, design) in designs() {
+            let made = self.http.ask("PUT", &format!("{}/_design/{name}", self.path), &Body::Json(&design.into()))?;
+            if !made.is_success() && made.status != 409 {
+                return Err(self.http.refusal(&made));
+            }
+        }
+        Ok(())
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
@@ -129,19 +150,16 @@ impl Returner for Couchdb {
         if stored(jid, document.clone())? {
             return Ok(());
         }
-        let of_job = self.documents(jid, jid)?;
-        if of_job.first().and_then(|first| first.get("id")) == Some(&job_return.id().into()) {
+        let first = self.http.send_json("GET", &format!("{}/{}", self.path, encoded(jid)), &Body::Nothing)?;
+        if first.get("id") == Some(&job_return.id().into()) {
             return Ok(());
         }
         stored(&format!("{jid}:{}", job_return.id()), document).map(drop)
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {
-        let prefix = format!("{jid}:");
-        let mut documents = self.documents(jid.as_str(), jid.as_str())?;
-        documents.extend(self.documents(&prefix, &format!("{prefix}\u{fff0}"))?);
-        let returns = documents.into_iter().filter_map(|document| readable(to_return(document)));
-        let mut returns: Vec<Return> = returns.filter(|one| one.jid() == jid).collect();
+        let returns = self.of_job(jid)?.into_iter().filter_map(|document| readable(to_return(document)));
+        let mut returns: Vec<Return> = returns.collect();
         returns.sort_by(|one, other| one.id().cmp(other.id()));
         Ok(returns.iter().map(|one| (one.id().into(), one.summary().into())).collect())
     }
@@ -149,7 +167,13 @@ impl Returner for Couchdb {
     /// Returns a job for each return: its function and arguments, and nothing about its target.
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         let mut loads: Vec<Load> = Vec::new();
-        for document in self.documents("0", "9\u{fff0}")? {
+        let path = format!("{}/_all_docs?include_docs=true", self.path);
+        let rows = self.rows(&self.http.ask("GET", &path, &Body::Nothing)?)?;
+        for document in documents(rows) {
+            // Others are design documents.
+            if !document.contains_key("jid") {
+                continue;
+            }
             let Some(one) = readable(to_return(document)) else { continue };
             let mut load = map! {"jid" => one.jid(), "fun" => one.fun(), "minions" => brine_value::list![one.id()]};
             load.extend(one.map().get("fun_args").map(|args| ("arg".into(), args.clone())));
@@ -185,8 +209,7 @@ impl Returner for Couchdb {
     }
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
-        // Salt's reduction of this view fails in its own script; its rows do not need it.
-        let path = format!("{}/_design/salt/_view/minions?reduce=false", self.path);
+        let path = format!("{}/_design/brine/_view/minions?group=true", self.path);
         let rows = self.rows(&self.http.ask("GET", &path, &Body::Nothing)?)?;
         let mut ids: Vec<MinionId> = rows.iter().filter_map(|row| row.get("key")?.as_str()?.parse().ok()).collect();
         ids.sort();

@@ -249,23 +249,55 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Stores a return in each of these returners, separated by commas, with these options, the grains of this minion, and the
-/// options of the return itself (`ret_config`, `ret_kwargs`). Logs and counts a failure.
-pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: Map) {
-    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    if names.is_empty() {
-        return;
-    }
-    let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
-    let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
-    let Ok(job_return) = Return::from_map(load) else { return };
-    let options = Options::new(opts, None).for_job(alternative.as_deref(), &kwargs).with_grains(Arc::clone(grains));
+/// Returns the names in a list that is separated by commas.
+pub fn split(names: &str) -> impl Iterator<Item = &str> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Stores a return in a returner, with these options, the grains of this minion, and the options of the return itself
+/// (`ret_config`, `ret_kwargs`).
+pub fn store(name: &str, opts: &Map, grains: &Arc<Map>, load: &Map) -> Result<(), ReturnerError> {
+    let mut load = load.clone();
+    let alternative = load.shift_remove("ret_config");
+    let kwargs = load.shift_remove("ret_kwargs").and_then(|kwargs| kwargs.as_map().cloned()).unwrap_or_default();
+    let options = Options::new(opts, None).for_job(alternative.as_ref().and_then(Value::as_str), &kwargs);
+    let returner = open(name, &options.with_grains(Arc::clone(grains)))?;
+    let invalid = |error: brine_job::InvalidJob| ReturnerError::damaged(returner.name(), "the return", error);
+    returner.returner(&Return::from_map(load).map_err(invalid)?)
+}
+
+/// Stores a return in each of these returners, as by [`store`]. Logs and counts a failure, except that of a server that was
+/// not reached; returns the names of such returners.
+pub fn try_store_in<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    opts: &Map,
+    grains: &Arc<Map>,
+    load: &Map,
+) -> Vec<&'a str> {
+    let mut unreachable = Vec::new();
     for name in names {
-        let result = open(name, &options).and_then(|returner| returner.returner(&job_return));
-        if let Err(error) = result {
-            brine_job::metrics::RETURNS_LOST.add(1);
-            tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
+        match store(name, opts, grains, load) {
+            Ok(()) => {}
+            Err(error) if error.is_outage() => {
+                tracing::warn!(returner = name, %error, "a returner is unreachable");
+                unreachable.push(name);
+            }
+            Err(error) => {
+                brine_job::metrics::RETURNS_LOST.add(1);
+                let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+                tracing::error!(returner = name, jid, %error, "a return could not be stored");
+            }
         }
+    }
+    unreachable
+}
+
+/// Stores a return in each of these returners, separated by commas, as by [`store`]. Logs and counts a failure.
+pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: &Map) {
+    for name in try_store_in(split(names), opts, grains, load) {
+        brine_job::metrics::RETURNS_LOST.add(1);
+        let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+        tracing::error!(returner = name, jid, "a return could not be stored: the returner is unreachable");
     }
 }
 

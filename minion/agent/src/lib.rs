@@ -33,6 +33,7 @@ pub mod pool;
 pub mod reactions;
 mod schedule;
 mod seen_jobs;
+mod spool;
 
 pub use check::{check, report};
 

@@ -6,7 +6,6 @@ use brine_context::jobs::{ProcFile, exception_event, left_behind};
 use brine_context::{Job, Minion, OwnFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
-use brine_returners::store_in;
 use brine_target::{Target, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
@@ -91,8 +90,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         // Only for the returners, as in Salt: they may contain passwords.
         let options = ["ret_config", "ret_kwargs"].into_iter();
         load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
-        let grains = Arc::clone(&this.minion.grains.read());
-        store_in(&ret, &this.minion.config.opts, &grains, load);
+        this.spool.store(&this.minion, &ret, load);
     });
     let this = Arc::clone(connected);
     connected.pool.spawn(async move {
