@@ -115,7 +115,9 @@ async fn returns_wait_on_disk_for_the_minions_own_returners() {
         system.salt_json(&["web1", "test.echo", &format!("text {number}"), "--return", "webhook"]);
     }
     let waiting = system.path("web1/cache/returners/webhook");
-    let count = || std::fs::read_dir(&waiting).map_or(0, Iterator::count);
+    // Hidden files are not complete yet.
+    let is_complete = |file: &std::fs::DirEntry| !file.file_name().as_encoded_bytes().starts_with(b".");
+    let count = || std::fs::read_dir(&waiting).map_or(0, |files| files.flatten().filter(is_complete).count());
     support::until("the returns wait on disk", || count() == 5).await;
     // Also across a death of the minion.
     system.kill_minion("web1");
@@ -128,4 +130,30 @@ async fn returns_wait_on_disk_for_the_minions_own_returners() {
         assert_eq!(body.get("return"), Some(&format!("text {number}").into()));
     }
     support::until("nothing is left on disk", || count() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_external_job_cache_has_jobs_and_returns_and_runners_read_from_it() {
+    let database = "sqlite3.database: ROOT/jobs.db\n";
+    let mut system = System::start(&format!("ext_job_cache: sqlite3\n{database}")).await;
+    let lines = "return: rawfile_json\nrawfile_json.filename: ROOT/lines\n";
+    minion(&mut system, &format!("{database}{lines}")).await;
+    system.salt_json(&["web1", "test.echo", "text"]);
+    let path = system.path("jobs.db").display().to_string();
+    let options = brine_returners::Options::new(&map! {"sqlite3.database" => path}, None);
+    let cache = brine_returners::open("sqlite3", &options).unwrap();
+    let find = || {
+        let jobs = cache.get_jids(None).ok()?;
+        let job = jobs.into_iter().find(|job| *job.fun() == "test.echo".into())?;
+        cache.get_jid(job.jid()).ok()?.get("web1").map(|_| job.jid().to_string())
+    };
+    support::until("job and return are in the external job cache", || find().is_some()).await;
+    let jid = find().unwrap();
+    let looked_up = system.tool("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]);
+    assert_eq!(json::from_json(&support::stdout(&looked_up)).unwrap(), map! {"web1" => "text"}.into());
+    let is_there = |text: String| text.contains("test.echo");
+    support::until("the minion's own returner has it", || {
+        std::fs::read_to_string(system.path("lines")).is_ok_and(is_there)
+    })
+    .await;
 }

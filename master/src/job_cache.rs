@@ -57,6 +57,29 @@ pub(crate) async fn cache_jobs(
     .await;
 }
 
+/// Stores jobs in another returner (`ext_job_cache`) until `shutdown`: minions store their returns there themselves.
+pub(crate) async fn cache_loads(
+    bus: &Bus,
+    mut events: Subscription,
+    returner: Arc<dyn Returner>,
+    disk: Executor,
+    shutdown: CancellationToken,
+) {
+    let name = returner.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
+        for (handled, event) in batch.iter().enumerate() {
+            let jid = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
+            match jid.map(|jid| store_load(&*returner, jid, event.data())) {
+                None | Some(Ok(())) => {}
+                Some(Err(CacheError::Returner(error))) => return Err(Unstored { handled, count: 1, error }),
+                Some(Err(error)) => tracing::debug!(tag = event.tag(), %error, "job event not stored"),
+            }
+        }
+        Ok(())
+    })
+    .await;
+}
+
 /// Subscribes the job cache.
 pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
     let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
@@ -104,7 +127,7 @@ impl JobCache {
     fn store(&self, event: &Event) -> Result<Option<Stored>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
         let stored = match parts[..] {
-            ["job", jid, "new"] => self.store_load(jid, event.data()).map(|()| None),
+            ["job", jid, "new"] => store_load(&*self.cache, jid, event.data()).map(|()| None),
             ["job", jid, "ret", id] => self.return_of(jid, id, event.data()).map(|one| one.map(Stored::Return)),
             ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
             ["wheel", jid, "ret"] => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
@@ -119,17 +142,6 @@ impl JobCache {
                 Ok(None)
             }
         }
-    }
-
-    fn store_load(&self, jid: &str, mut data: Map) -> Result<(), CacheError> {
-        by_master(&data)?;
-        data.insert("jid".into(), jid.into());
-        let is_part = data.shift_remove(PART).is_some();
-        let mut load = Load::from_map(whole_load(data))?;
-        if is_part && let Some(known) = self.cache.get_load(load.jid())? {
-            load = load.with_minions(known.minions());
-        }
-        Ok(self.cache.save_load(&load)?)
     }
 
     /// Returns a return that is to be stored; stores the load of a job that was not published.
@@ -164,6 +176,18 @@ impl JobCache {
         let jid = jid.parse().map_err(InvalidJob::from)?;
         Ok(Some(Call::new(self.id.clone(), jid, event.frame().slice_ref(event.body()))))
     }
+}
+
+/// Stores the load in the event of a new job.
+fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), CacheError> {
+    by_master(&data)?;
+    data.insert("jid".into(), jid.into());
+    let is_part = data.shift_remove(PART).is_some();
+    let mut load = Load::from_map(whole_load(data))?;
+    if is_part && let Some(known) = cache.get_load(load.jid())? {
+        load = load.with_minions(known.minions());
+    }
+    Ok(cache.save_load(&load)?)
 }
 
 fn by_master(data: &Map) -> Result<(), CacheError> {

@@ -124,6 +124,10 @@ impl Returner for Couchdb {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn setup(&self) -> Result<(), ReturnerError> {
         let made = self.http.ask("PUT", &self.path, &Body::Nothing)?;
         // 412: it exists.

@@ -150,6 +150,11 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("list minions"))
     }
 
+    /// Whether [`Returner::save_load`] is implemented.
+    fn stores_jobs(&self) -> bool {
+        true
+    }
+
     /// Whether [`Returner::event_return`] is implemented.
     fn stores_events(&self) -> bool {
         true

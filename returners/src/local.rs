@@ -34,6 +34,10 @@ impl Returner for Local {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         print(&job_return.map().clone().into())
     }

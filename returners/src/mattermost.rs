@@ -64,6 +64,10 @@ impl Returner for Mattermost {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.post(chat::text_of(job_return, &job_return.value().to_string()))
     }

@@ -154,6 +154,10 @@ impl Returner for Multi {
         Ok(minions)
     }
 
+    fn stores_jobs(&self) -> bool {
+        self.returners.iter().any(|one| one.stores_jobs())
+    }
+
     fn stores_events(&self) -> bool {
         self.returners.iter().any(|one| one.stores_events())
     }

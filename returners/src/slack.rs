@@ -104,6 +104,10 @@ impl Returner for Slack {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         let shown = self.shown(job_return.value());
         let shown = if self.is_yaml { brine_yaml::dump(&shown, Style::BLOCK) } else { python::repr(&shown) };

@@ -170,6 +170,10 @@ impl Returner for SlackWebhook {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.post(job_return.map(), &self.options.with_grains_in("{id}"))
     }

@@ -138,6 +138,10 @@ impl Returner for Smtp {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.send(job_return.map())
     }

@@ -89,6 +89,10 @@ impl Returner for Splunk {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.save_returns(std::slice::from_ref(job_return))
     }

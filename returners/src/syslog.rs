@@ -1,5 +1,6 @@
 //! `syslog`: sends each return as JSON to the host's syslog daemon.
 
+use std::io::Write;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
@@ -134,11 +135,16 @@ impl Returner for Syslog {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         // JSON has no line ends: a return cannot look like several messages.
         let message = encoding::of_map(job_return.map());
         if self.is_printed {
-            tracing::info!(tag = self.tag, message, "return");
+            // Nobody may read it.
+            _ = writeln!(std::io::stderr(), "{}: {message}", self.tag);
         }
         self.send(&message).map_err(|source| ReturnerError::Server {
             returner: NAME,

@@ -49,6 +49,10 @@ impl Returner for Telegram {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         let text = chat::cut(NAME, chat::text_of(job_return, &job_return.value().to_string()), LIMIT);
         let form = [("chat_id", self.chat.as_str()), ("text", &text)];

@@ -62,6 +62,10 @@ impl Returner for Webhook {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.send(&job_return.map().clone().into())
     }

@@ -162,6 +162,10 @@ impl Returner for Carbon {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         let mut metrics = Vec::new();
         let time = brine_clock::now().timestamp().as_second();

@@ -175,6 +175,10 @@ impl Returner for Highstate {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         let Some(report) = report::of(job_return, self.reports) else { return Ok(()) };
         let text = self.format.write(&report.value);
