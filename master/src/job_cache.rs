@@ -275,6 +275,28 @@ pub(crate) fn without_envelope(mut data: Map) -> Map {
     data
 }
 
+/// Stores the events that are not on the deny list.
+fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]) -> Result<(), Unstored> {
+    let is_wanted = |event: &Event| deny.is_none_or(|deny| !deny.is_match(event.tag()));
+    let (indexes, wanted): (Vec<usize>, Vec<Event>) =
+        batch.iter().cloned().enumerate().filter(|(_, event)| is_wanted(event)).unzip();
+    let Some(&first) = indexes.first() else { return Ok(()) };
+    if returner.stores_events_together() {
+        match returner.event_return(&wanted) {
+            Ok(()) => return Ok(()),
+            Err(error) if wanted.len() == 1 || !is_refused(&error) => {
+                return Err(Unstored { handled: first, count: 1, error });
+            }
+            // An event that is refused does not hold up the others.
+            Err(_) => {}
+        }
+    }
+    wanted.iter().zip(indexes).try_for_each(|(event, handled)| {
+        let stored = returner.event_return(std::slice::from_ref(event));
+        stored.map_err(|error| Unstored { handled, count: 1, error })
+    })
+}
+
 /// Passes events to a returner of `event_return` until `shutdown`, without those of the deny list.
 pub(crate) async fn return_events(
     bus: &Bus,
@@ -285,27 +307,7 @@ pub(crate) async fn return_events(
     shutdown: CancellationToken,
 ) {
     let name = returner.name();
-    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
-        let is_wanted = |event: &Event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag()));
-        let (indexes, wanted): (Vec<usize>, Vec<Event>) =
-            batch.iter().cloned().enumerate().filter(|(_, event)| is_wanted(event)).unzip();
-        let Some(&first) = indexes.first() else { return Ok(()) };
-        if returner.stores_events_together() {
-            match returner.event_return(&wanted) {
-                Ok(()) => return Ok(()),
-                Err(error) if wanted.len() == 1 || !is_refused(&error) => {
-                    return Err(Unstored { handled: first, count: 1, error });
-                }
-                // An event that is refused does not hold up the others.
-                Err(_) => {}
-            }
-        }
-        wanted.iter().zip(indexes).try_for_each(|(event, handled)| {
-            let stored = returner.event_return(std::slice::from_ref(event));
-            stored.map_err(|error| Unstored { handled, count: 1, error })
-        })
-    })
-    .await;
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| store_events(&*returner, deny.as_ref(), batch)).await;
 }
 
 #[cfg(test)]
@@ -358,6 +360,73 @@ mod tests {
         }
         let returns = cache.get_jid(&jids[0]).unwrap();
         assert_eq!(returns, map! {"host_master" => map! {"return" => body("runner.state.orchestrate")}});
+    }
+
+    /// Refuses what is of the minion `bad`, and all of a batch with it.
+    #[derive(Default)]
+    struct Picky {
+        stored: parking_lot::Mutex<Vec<String>>,
+        batches: bool,
+    }
+
+    impl Picky {
+        fn take(&self, ids: &[String]) -> Result<(), ReturnerError> {
+            if ids.iter().any(|id| id == "bad") {
+                return Err(ReturnerError::NoStore);
+            }
+            self.stored.lock().extend_from_slice(ids);
+            Ok(())
+        }
+    }
+
+    impl Returner for Picky {
+        fn name(&self) -> &'static str {
+            "picky"
+        }
+
+        fn returner(&self, one: &Return) -> Result<(), ReturnerError> {
+            self.take(&[one.id().to_string()])
+        }
+
+        fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+            self.take(&returns.iter().map(|one| one.id().to_string()).collect::<Vec<_>>())
+        }
+
+        fn stores_events_together(&self) -> bool {
+            self.batches
+        }
+
+        fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
+            self.take(&events.iter().map(|event| event.tag().to_owned()).collect::<Vec<_>>())
+        }
+    }
+
+    #[test]
+    fn a_refused_return_does_not_hold_up_the_others() {
+        let picky = Arc::new(Picky::default());
+        let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
+        let jid = brine_ids::Jid::new();
+        let events = ["a", "b", "bad", "c"].map(|id| {
+            Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &map! {"fun" => "test.ping", "return" => true})
+                .unwrap()
+        });
+        let unstored = cache.store_all(&events).err().unwrap();
+        assert_eq!((unstored.handled, unstored.count), (2, 1));
+        assert!(cache.store_all(&events[3..]).is_ok());
+        assert_eq!(*picky.stored.lock(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_refused_event_does_not_hold_up_the_others() {
+        let events = ["a", "b", "bad", "denied", "c"].map(|tag| Event::from_map(tag, &Map::new()).unwrap());
+        let deny = GlobSet::new(&["denied".to_owned()]).unwrap();
+        for batches in [false, true] {
+            let picky = Picky { batches, ..Picky::default() };
+            let unstored = store_events(&picky, Some(&deny), &events).err().unwrap();
+            assert_eq!((unstored.handled, unstored.count), (2, 1));
+            assert!(store_events(&picky, Some(&deny), &events[3..]).is_ok());
+            assert_eq!(*picky.stored.lock(), ["a", "b", "c"]);
+        }
     }
 
     #[test]

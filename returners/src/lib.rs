@@ -26,6 +26,7 @@ mod mail;
 mod mattermost;
 mod memcache;
 mod multi_returner;
+mod nats;
 mod options;
 mod rawfile_json;
 mod redis;
@@ -231,6 +232,7 @@ pub static BACKENDS: &[Backend] = &[
     memcache::BACKEND,
     multi_returner::BACKEND,
     sql::MYSQL,
+    nats::BACKEND,
     sql::PGJSONB,
     sql::POSTGRES,
     sql::POSTGRES_LOCAL_CACHE,
@@ -319,6 +321,10 @@ pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
 
 fn unknown(name: &str) -> ReturnerError {
     let known: Vec<_> = BACKENDS.iter().map(|backend| backend.name).collect();
+    if name == "hipchat" {
+        let hint = "; the service HipChat is gone".to_owned();
+        return ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") };
+    }
     let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
     ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") }
 }
@@ -332,9 +338,12 @@ mod tests {
     #[test]
     fn an_unknown_name_suggests_the_nearest_returner() {
         let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        for (name, hint) in
-            [("redsi", "; did you mean 'redis'?"), ("sqlite", "; did you mean 'sqlite3'?"), ("cassandra_cql", "")]
-        {
+        for (name, hint) in [
+            ("redsi", "; did you mean 'redis'?"),
+            ("sqlite", "; did you mean 'sqlite3'?"),
+            ("cassandra_cql", ""),
+            ("hipchat", "; the service HipChat is gone"),
+        ] {
             let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
             let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
             assert_eq!(message(name), expected);

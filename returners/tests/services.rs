@@ -319,3 +319,59 @@ fn reports_of_state_runs_are_mails() {
     assert_eq!(mail.get("type"), Some(&"text/html".into()));
     assert!(mail.get("body").unwrap().to_string().contains("&lt;no&gt;"), "{mail}");
 }
+
+/// Starts a NATS server with JetStream and the login `fred`/`s3cret`.
+#[cfg(feature = "nats")]
+fn nats_server(directory: &Path, port: u16) -> Service {
+    let mut command = Command::new("nats-server");
+    command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "--user", "fred", "--pass", "s3cret", "-js", "-sd"]);
+    command.arg(directory.join("jetstream"));
+    Service::start(command, "nats-server", directory, port)
+}
+
+#[cfg(feature = "nats")]
+#[test]
+fn nats_servers_get_returns_and_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let server = nats_server(directory.path(), port);
+    let options = map! {"url" => format!("nats://127.0.0.1:{port}"), "username" => "fred", "password" => "s3cret"};
+    let nats = returner("nats", &map! {"nats" => options.clone()});
+    // A subscriber, in the protocol itself.
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .write_all(b"CONNECT {\"verbose\":false,\"user\":\"fred\",\"pass\":\"s3cret\"}\r\nSUB salt.> 1\r\nPING\r\n")
+        .unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line == "PONG"));
+    nats.returner(&returned("web1.example *", list!["ü", 1])).unwrap();
+    assert!(lines.next().unwrap().starts_with("MSG salt.ret.web1_example__ 1 "));
+    let payload = brine_value::json::from_json(&lines.next().unwrap()).unwrap();
+    assert_eq!(payload, returned("web1.example *", list!["ü", 1]).map().clone().into());
+    nats.event_return(&["a", "b"].map(|tag| Event::from_map(tag, &map! {"x" => 1}).unwrap())).unwrap();
+    for tag in ["a", "b"] {
+        assert!(lines.next().unwrap().starts_with("MSG salt.event 1 "));
+        let payload = brine_value::json::from_json(&lines.next().unwrap()).unwrap();
+        assert_eq!(payload, map! {"tag" => tag, "data" => map! {"x" => 1}}.into());
+    }
+    let error = nats.returner(&returned("large", "x".repeat(10_000_000))).unwrap_err();
+    assert!(!error.is_outage() && error.to_string().contains("it takes 1048576"), "{error}");
+    // JetStream: an error without a stream, and stored messages with one.
+    let with = |more: Map| {
+        let mut options = options.clone();
+        options.extend(more);
+        returner("nats", &map! {"nats" => options})
+    };
+    let stored = with(map! {"jetstream" => true});
+    let error = stored.returner(&returned("web1", 1)).unwrap_err();
+    assert!(!error.is_outage(), "{error}");
+    let create = r#"{"name":"SALT","subjects":["salt.>"]}"#;
+    let request = format!("SUB reply 2\r\nPUB $JS.API.STREAM.CREATE.SALT reply {}\r\n{create}\r\n", create.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    assert!(lines.by_ref().any(|line| line.contains("io.nats.jetstream.api.v1.stream_create_response")));
+    stored.save_returns(&[returned("web1", 1), returned("web2", 2)]).unwrap();
+    let error = with(map! {"password" => "wr0ng"}).returner(&returned("web1", 1)).unwrap_err();
+    assert!(!error.to_string().contains("wr0ng") && !error.to_string().contains("s3cret"), "{error}");
+    let _server = restart(&*nats, server, || nats_server(directory.path(), port));
+}

@@ -24,7 +24,7 @@ mod mysql {
     use crate::{Options, Returner, ReturnerError};
 
     pub(super) fn open(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "mysql" })
+        Err(ReturnerError::NotBuilt { name: "mysql", feature: "databases" })
     }
 }
 
@@ -33,15 +33,15 @@ mod postgres {
     use crate::{Options, Returner, ReturnerError};
 
     pub(super) fn open_text(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "postgres" })
+        Err(ReturnerError::NotBuilt { name: "postgres", feature: "databases" })
     }
 
     pub(super) fn open_jsonb(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "pgjsonb" })
+        Err(ReturnerError::NotBuilt { name: "pgjsonb", feature: "databases" })
     }
 
     pub(super) fn open_local_cache(_: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-        Err(ReturnerError::NotBuilt { name: "postgres_local_cache" })
+        Err(ReturnerError::NotBuilt { name: "postgres_local_cache", feature: "databases" })
     }
 }
 
