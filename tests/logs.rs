@@ -51,12 +51,16 @@ async fn daemon_logs_to_its_default_file_and_follows_rotation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_a_start_in_the_background_are_in_the_log() {
-    let system = System::new("event_return: mongo\n");
+    let system = System::new("event_return: cassandra_cql\n");
     let started = system.tool("salt-master", &["-d"]);
     let log = system.path("var/log/salt/master");
     assert_eq!(started.status.code(), Some(1));
     assert!(stderr(&started).contains(&log.display().to_string()), "{}", stderr(&started));
-    assert!(read(&log).contains("[ERROR   ]") && read(&log).contains("unknown returner 'mongo'"), "{}", read(&log));
+    assert!(
+        read(&log).contains("[ERROR   ]") && read(&log).contains("unknown returner 'cassandra_cql'"),
+        "{}",
+        read(&log)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

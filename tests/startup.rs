@@ -26,8 +26,8 @@ async fn errors_of_a_masters_start_are_one_sentence() {
             "option 'reactor': 'reactor' is invalid: expected a list of `tag pattern: [SLS files]`",
         ),
         (
-            "root_dir: ROOT\nmaster_job_cache: mongo\ninterface: 127.0.0.1\npublish_port: 0\nret_port: 0\n",
-            "unknown returner 'mongo'",
+            "root_dir: ROOT\nmaster_job_cache: cassandra_cql\ninterface: 127.0.0.1\npublish_port: 0\nret_port: 0\n",
+            "unknown returner 'cassandra_cql'",
         ),
     ] {
         let other = System::new("");
@@ -40,9 +40,9 @@ async fn errors_of_a_masters_start_are_one_sentence() {
 
 /// Invalid configurations of a master, with part of the message.
 const REFUSED: &[(&str, &str)] = &[
-    ("event_return: mongo\n", "option 'event_return': unknown returner 'mongo'"),
+    ("event_return: cassandra_cql\n", "option 'event_return': unknown returner 'cassandra_cql'"),
     ("event_return: sqlite3\n", "option 'event_return': option 'sqlite3.database': it is required"),
-    ("master_job_cache: couchdb\n", "option 'master_job_cache': unknown returner 'couchdb'"),
+    ("master_job_cache: couchbase\n", "option 'master_job_cache': unknown returner 'couchbase'"),
     ("reactor_cooldown: {'x/*': 60}\n", "'reactor_cooldown': 'x/*': no entry of 'reactor' has this pattern"),
     ("reactor: 5\n", "option 'reactor': 'reactor' is invalid: expected a list"),
     ("ciphers: [rot13]\n", "option 'ciphers': "),

@@ -41,7 +41,9 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     }
     let options = brine_returners::Options::new(&config.opts, None);
     let of_events = config.event_return.iter().map(|name| ("event_return", name));
-    for (option, name) in std::iter::once(("master_job_cache", &config.master_job_cache)).chain(of_events) {
+    let of_jobs = config.ext_job_cache.iter().filter(|name| !name.is_empty()).map(|name| ("ext_job_cache", name));
+    let of_jobs = std::iter::once(("master_job_cache", &config.master_job_cache)).chain(of_jobs);
+    for (option, name) in of_jobs.chain(of_events) {
         if let Err(error) = brine_returners::check(name, &options) {
             findings.push(Finding::refused(format!("option '{option}': {error}")));
         }
@@ -163,12 +165,12 @@ mod tests {
     fn invalid_configurations_are_reported() {
         for (options, expected) in [
             (map! {}, None),
-            (map! {"event_return" => "mongo"}, Some("option 'event_return': unknown returner 'mongo'")),
+            (map! {"event_return" => "cassandra_cql"}, Some("option 'event_return': unknown returner 'cassandra_cql'")),
             (
                 map! {"event_return" => "sqlite3"},
                 Some("option 'event_return': option 'sqlite3.database': it is required"),
             ),
-            (map! {"master_job_cache" => "couchdb"}, Some("option 'master_job_cache': unknown returner 'couchdb'")),
+            (map! {"master_job_cache" => "couchbase"}, Some("option 'master_job_cache': unknown returner 'couchbase'")),
             (
                 map! {"reactor_cooldown" => map! {"x" => 60}},
                 Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),
@@ -226,7 +228,7 @@ mod tests {
 
     #[test]
     fn each_finding_is_reported_once() {
-        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["mongo"]};
+        let options = map! {"fileserver_backend" => list!["roots", "svnfs"], "event_return" => list!["cassandra_cql"]};
         assert_eq!(failures(options).len(), 2);
     }
 }

@@ -1,7 +1,6 @@
 //! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_bus::{Bus, Filter, Start, Subscription};
 use brine_event::{Event, FROM, SENDER_STAMP};
@@ -14,15 +13,13 @@ use brine_value::{Map, Value, list, msgpack};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::delivery::{Unstored, deliver};
 use crate::jobs::{MORE, PART};
 
-/// The interval at which the cursor passes other events.
-const PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// The bounds of the pause between retries.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The number of tries with a returner other than the master's store: about a minute.
-const TRIES: u32 = 12;
+/// The number of returns that are stored in one operation, and the bytes of their events from which on it takes no further
+/// one: decoded, they take several times as much memory.
+const RETURNS: usize = 1000;
+const RETURN_BYTES: usize = 8 << 20;
 /// The field of a return that the job cache does not store.
 pub(crate) const NOT_CACHED: &str = "_nocache";
 
@@ -48,13 +45,37 @@ pub(crate) async fn cache_jobs(
         Ok(events) => events,
         Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
     };
-    deliver(&mut events, &disk, shutdown, move |batch| {
+    let name = cache.cache.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
         let stored = cache.store_all(batch);
         let handled = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| batch.len());
         if let Some(last) = batch[..handled].last() {
             progress.send_replace(last.seq());
         }
         stored
+    })
+    .await;
+}
+
+/// Stores jobs in another returner (`ext_job_cache`) until `shutdown`: minions store their returns there themselves.
+pub(crate) async fn cache_loads(
+    bus: &Bus,
+    mut events: Subscription,
+    returner: Arc<dyn Returner>,
+    disk: Executor,
+    shutdown: CancellationToken,
+) {
+    let name = returner.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
+        for (handled, event) in batch.iter().enumerate() {
+            let jid = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
+            match jid.map(|jid| store_load(&*returner, jid, event.data())) {
+                None | Some(Ok(())) => {}
+                Some(Err(CacheError::Returner(error))) => return Err(Unstored { handled, count: 1, error }),
+                Some(Err(error)) => tracing::debug!(tag = event.tag(), %error, "job event not stored"),
+            }
+        }
+        Ok(())
     })
     .await;
 }
@@ -77,42 +98,43 @@ enum CacheError {
 }
 
 impl JobCache {
-    /// Stores events about jobs. Calls of the master's own functions are many: they are stored together.
+    /// Stores events about jobs: returns, and calls of the master's own functions, in one operation each.
     fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
-        let mut calls = Vec::new();
-        let mut stored = Ok(());
-        for (handled, event) in events.iter().enumerate() {
+        let mut batch = JobBatch::default();
+        for (index, event) in events.iter().enumerate() {
             match self.store(event) {
-                Ok(call) => calls.extend(call),
+                Ok(None) => {}
+                Ok(Some(Stored::Call(call))) => batch.calls.push(call),
+                Ok(Some(Stored::Return(one))) => {
+                    batch.returns.push(one);
+                    batch.of_returns.push(index);
+                    batch.bytes += event.body().len();
+                }
                 Err(error) => {
-                    stored = Err(Unstored { handled, count: 1, error });
-                    break;
+                    batch.store(&*self.cache, index)?;
+                    return Err(Unstored { handled: index, count: 1, error });
                 }
             }
+            if batch.returns.len() >= RETURNS || batch.bytes >= RETURN_BYTES {
+                batch.store(&*self.cache, index + 1)?;
+            }
         }
-        if !calls.is_empty()
-            && let Err(error) = self.cache.save_calls(&calls)
-        {
-            // The retry stores the loads and returns among them again, which is idempotent.
-            let count = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| events.len());
-            return Err(Unstored { handled: 0, count, error });
-        }
-        stored
+        batch.store(&*self.cache, events.len())
     }
 
-    /// Stores a load or a return. Returns a call of the master that is to be stored. The tag identifies job and minion, as
-    /// the bus checks it; the body does not. Loads and calls only come from the master.
-    fn store(&self, event: &Event) -> Result<Option<Call>, ReturnerError> {
+    /// Stores a load. Returns a return, or a call of the master, that is to be stored. The tag identifies job and minion,
+    /// as the bus checks it; the body does not. Loads and calls only come from the master.
+    fn store(&self, event: &Event) -> Result<Option<Stored>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
         let stored = match parts[..] {
-            ["job", jid, "new"] => self.store_load(jid, event.data()).map(|()| None),
-            ["job", jid, "ret", id] => self.store_minion_return(jid, id, event.data()).map(|()| None),
-            ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event),
-            ["wheel", jid, "ret"] => self.call_of(jid, event),
+            ["job", jid, "new"] => store_load(&*self.cache, jid, event.data()).map(|()| None),
+            ["job", jid, "ret", id] => self.return_of(jid, id, event.data()).map(|one| one.map(Stored::Return)),
+            ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
+            ["wheel", jid, "ret"] => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
             _ => Ok(None),
         };
         match stored {
-            Ok(call) => Ok(call),
+            Ok(stored) => Ok(stored),
             Err(CacheError::Returner(error)) => Err(error),
             Err(error) => {
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
@@ -122,24 +144,16 @@ impl JobCache {
         }
     }
 
-    fn store_load(&self, jid: &str, mut data: Map) -> Result<(), CacheError> {
-        by_master(&data)?;
-        data.insert("jid".into(), jid.into());
-        let is_part = data.shift_remove(PART).is_some();
-        let mut load = Load::from_map(whole_load(data))?;
-        if is_part && let Some(known) = self.cache.get_load(load.jid())? {
-            load = load.with_minions(known.minions());
-        }
-        Ok(self.cache.save_load(&load)?)
-    }
-
-    fn store_minion_return(&self, jid: &str, id: &str, mut data: Map) -> Result<(), CacheError> {
+    /// Returns a return that is to be stored; stores the load of a job that was not published.
+    fn return_of(&self, jid: &str, id: &str, mut data: Map) -> Result<Option<Return>, CacheError> {
         if data.contains_key(NOT_CACHED) {
-            return Ok(());
+            return Ok(None);
         }
         data.insert("jid".into(), jid.into());
         data.insert("id".into(), id.into());
-        Ok(store_return(&*self.cache, &Return::from_map(without_envelope(data))?)?)
+        let one = Return::from_map(without_envelope(data))?;
+        store_standalone(&*self.cache, &one)?;
+        Ok(Some(one))
     }
 
     /// Returns the call whose end an event reports. The body is scanned without decoding it.
@@ -164,18 +178,78 @@ impl JobCache {
     }
 }
 
+/// Stores the load in the event of a new job.
+fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), CacheError> {
+    by_master(&data)?;
+    data.insert("jid".into(), jid.into());
+    let is_part = data.shift_remove(PART).is_some();
+    let mut load = Load::from_map(whole_load(data))?;
+    if is_part && let Some(known) = cache.get_load(load.jid())? {
+        load = load.with_minions(known.minions());
+    }
+    Ok(cache.save_load(&load)?)
+}
+
 fn by_master(data: &Map) -> Result<(), CacheError> {
     data.get(FROM).map_or(Ok(()), |from| Err(CacheError::From(from.clone())))
 }
 
+/// What an event stores.
+enum Stored {
+    Return(Return),
+    Call(Call),
+}
+
+/// Returns and calls that are stored together.
+#[derive(Default)]
+struct JobBatch {
+    calls: Vec<Call>,
+    returns: Vec<Return>,
+    /// The index of the event of each return.
+    of_returns: Vec<usize>,
+    /// The bytes of the events of the returns.
+    bytes: usize,
+}
+
+impl JobBatch {
+    /// Stores and removes everything. `handled` is the number of events up to the last one of the batch. After an error
+    /// the retry stores some of them again, which is idempotent.
+    fn store(&mut self, cache: &dyn Returner, handled: usize) -> Result<(), Unstored> {
+        let JobBatch { calls, returns, of_returns, .. } = std::mem::take(self);
+        if !calls.is_empty() {
+            cache.save_calls(&calls).map_err(|error| Unstored { handled: 0, count: handled, error })?;
+        }
+        let Some(&first) = of_returns.first() else { return Ok(()) };
+        match cache.save_returns(&returns) {
+            Err(error) if returns.len() == 1 || !is_refused(&error) => {
+                Err(Unstored { handled: first, count: 1, error })
+            }
+            // A return that is refused does not hold up the others.
+            Err(_) => returns.iter().zip(of_returns).try_for_each(|(one, handled)| {
+                cache.returner(one).map_err(|error| Unstored { handled, count: 1, error })
+            }),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Whether a returner has refused what it was to store; otherwise it could store nothing.
+fn is_refused(error: &ReturnerError) -> bool {
+    !error.is_outage() && !matches!(error, ReturnerError::Store(_))
+}
+
 /// Stores a return, and the load of a job that was not published.
 pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
-    if let Some(load) = load_of_standalone(one)
-        && cache.get_load(load.jid())?.is_none()
-    {
-        cache.save_load(&load)?;
-    }
+    store_standalone(cache, one)?;
     cache.returner(one)
+}
+
+/// Stores the load of a job that was not published.
+fn store_standalone(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
+    match load_of_standalone(one) {
+        Some(load) if cache.get_load(load.jid())?.is_none() => cache.save_load(&load),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the load of a job that was not published, such as one of a minion's schedule, from its return.
@@ -201,171 +275,48 @@ pub(crate) fn without_envelope(mut data: Map) -> Map {
     data
 }
 
+/// Stores the events that are not on the deny list.
+fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]) -> Result<(), Unstored> {
+    let is_wanted = |event: &Event| deny.is_none_or(|deny| !deny.is_match(event.tag()));
+    let (indexes, wanted): (Vec<usize>, Vec<Event>) =
+        batch.iter().cloned().enumerate().filter(|(_, event)| is_wanted(event)).unzip();
+    let Some(&first) = indexes.first() else { return Ok(()) };
+    if returner.stores_events_together() {
+        match returner.event_return(&wanted) {
+            Ok(()) => return Ok(()),
+            Err(error) if wanted.len() == 1 || !is_refused(&error) => {
+                return Err(Unstored { handled: first, count: 1, error });
+            }
+            // An event that is refused does not hold up the others.
+            Err(_) => {}
+        }
+    }
+    wanted.iter().zip(indexes).try_for_each(|(event, handled)| {
+        let stored = returner.event_return(std::slice::from_ref(event));
+        stored.map_err(|error| Unstored { handled, count: 1, error })
+    })
+}
+
 /// Passes events to a returner of `event_return` until `shutdown`, without those of the deny list.
 pub(crate) async fn return_events(
+    bus: &Bus,
     mut events: Subscription,
     returner: Arc<dyn Returner>,
     deny: Option<GlobSet>,
     disk: Executor,
     shutdown: CancellationToken,
 ) {
-    deliver(&mut events, &disk, shutdown, move |batch| {
-        let is_wanted = |event: &&Event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag()));
-        let wanted: Vec<Event> = batch.iter().filter(is_wanted).cloned().collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        returner.event_return(&wanted).map_err(|error| Unstored { handled: 0, count: batch.len(), error })
-    })
-    .await;
-}
-
-/// Events that a returner did not store.
-struct Unstored {
-    /// The number of events of the batch that it stored before.
-    handled: usize,
-    /// The number of events that are dropped together if retries do not help.
-    count: usize,
-    error: ReturnerError,
-}
-
-/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Events that are not stored are
-/// retried: indefinitely if the master's own store has failed, which recovers with the disk, and for about a minute
-/// with other returners. Meanwhile the journal retains the following events.
-async fn deliver(
-    events: &mut Subscription,
-    disk: &Executor,
-    shutdown: CancellationToken,
-    take: impl Fn(&[Event]) -> Result<(), Unstored> + Send + Sync + 'static,
-) {
-    let take = Arc::new(take);
-    let mut passes = tokio::time::interval(PASS_INTERVAL);
-    let mut passed = 0;
-    loop {
-        let batch = tokio::select! {
-            batch = events.recv_many() => batch,
-            _ = passes.tick() => {
-                // The cursor passes other events, too: the journal need not retain them for this subscriber.
-                let reached = events.position() - 1;
-                if reached > passed {
-                    passed = reached;
-                    events.commit(reached);
-                }
-                continue;
-            }
-            () = shutdown.cancelled() => return,
-        };
-        let Some(batch) = batch else { return };
-        let last = batch.last().map_or(0, Event::seq);
-        let mut rest: Arc<[Event]> = batch.into();
-        let mut tries = 0;
-        while !rest.is_empty() {
-            let (run, events) = (Arc::clone(&take), Arc::clone(&rest));
-            let Unstored { handled, count, error } = match disk.run(move |_| run(&events)).await {
-                Ok(Ok(())) => break,
-                Ok(Err(unstored)) => unstored,
-                // The executor stops with the master, or has logged a panic that a retry would repeat.
-                Err(error) => {
-                    tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
-                    if shutdown.is_cancelled() {
-                        return;
-                    }
-                    brine_job::metrics::RETURNS_LOST.add(rest.len() as u64);
-                    break;
-                }
-            };
-            tries = if handled > 0 { 1 } else { tries + 1 };
-            let mut skipped = handled;
-            let waits = matches!(error, ReturnerError::Store(_));
-            if !waits && tries > TRIES {
-                brine_job::metrics::RETURNS_LOST.add(count as u64);
-                let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
-                tracing::error!(tag, seq, count, %error, "storing events failed for good: they are dropped");
-                skipped += count;
-                tries = 0;
-            } else {
-                if tries == 1 {
-                    tracing::error!(tag = rest[handled].tag(), %error, "storing an event failed: it is retried");
-                }
-                let pause = (FIRST_PAUSE * 2u32.saturating_pow(tries.min(16))).min(LONGEST_PAUSE);
-                tokio::select! {
-                    () = tokio::time::sleep(pause) => {}
-                    () = shutdown.cancelled() => return,
-                }
-            }
-            rest = rest.get(skipped..).unwrap_or_default().into();
-        }
-        events.commit(last);
-    }
+    let name = returner.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| store_events(&*returner, deny.as_ref(), batch)).await;
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_bus::store::{Store, StoreError};
-    use brine_bus::{BusLimits, JournalLimits};
+    use brine_bus::store::Store;
     use brine_runtime::executors::MayBlock;
     use brine_value::map;
 
     use super::*;
-
-    /// Returns a bus with a journal, and the directory of its store.
-    async fn journalled() -> (tempfile::TempDir, Bus) {
-        let directory = tempfile::tempdir().unwrap();
-        let (store, opened) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-        let (limits, disk) = (JournalLimits::default(), Executor::new("disk", 1, 8));
-        let bus = Bus::with_journal(BusLimits::default(), store, opened, limits, &disk).await.unwrap();
-        (directory, bus)
-    }
-
-    #[tokio::test]
-    async fn the_cursor_passes_other_events() {
-        let (_folder, bus) = journalled().await;
-        let mut events = subscribe_jobs(&bus).unwrap();
-        let shutdown = CancellationToken::new();
-        let (stop, lags) = (shutdown.clone(), bus.clone());
-        tokio::spawn(async move {
-            deliver(&mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted")).await;
-        });
-        for n in 0..10 {
-            bus.fire("other", &map! {"n" => n}).await.unwrap();
-        }
-        while lags.lags().iter().any(|(_, lag)| *lag > 0) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        shutdown.cancel();
-    }
-
-    #[tokio::test]
-    async fn events_are_retried_until_they_are_stored() {
-        use std::sync::atomic::{AtomicUsize, Ordering};
-        let (_folder, bus) = journalled().await;
-        let mut events = subscribe_jobs(&bus).unwrap();
-        let (shutdown, calls) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
-        let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();
-        let stop = shutdown.clone();
-        let task = tokio::spawn(async move {
-            let take = move |batch: &[Event]| {
-                for (handled, event) in batch.iter().enumerate() {
-                    // Every other call fails.
-                    if calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
-                        return Err(Unstored { handled, count: 1, error: ReturnerError::Store(StoreError::Closed) });
-                    }
-                    stored.send(event.seq()).unwrap();
-                }
-                Ok(())
-            };
-            deliver(&mut events, &Executor::new("disk", 1, 1), stop, take).await;
-        });
-        let mut published = Vec::new();
-        for n in 0..5 {
-            published.push(bus.fire("salt/job/1/new", &map! {"n" => n}).await.unwrap());
-        }
-        for seq in published {
-            assert_eq!(seen.recv().await, Some(seq));
-        }
-        shutdown.cancel();
-        task.await.unwrap();
-    }
 
     #[test]
     fn calls_of_the_master_are_jobs_of_the_master_itself() {
@@ -409,6 +360,73 @@ mod tests {
         }
         let returns = cache.get_jid(&jids[0]).unwrap();
         assert_eq!(returns, map! {"host_master" => map! {"return" => body("runner.state.orchestrate")}});
+    }
+
+    /// Refuses what is of the minion `bad`, and all of a batch with it.
+    #[derive(Default)]
+    struct Picky {
+        stored: parking_lot::Mutex<Vec<String>>,
+        batches: bool,
+    }
+
+    impl Picky {
+        fn take(&self, ids: &[String]) -> Result<(), ReturnerError> {
+            if ids.iter().any(|id| id == "bad") {
+                return Err(ReturnerError::NoStore);
+            }
+            self.stored.lock().extend_from_slice(ids);
+            Ok(())
+        }
+    }
+
+    impl Returner for Picky {
+        fn name(&self) -> &'static str {
+            "picky"
+        }
+
+        fn returner(&self, one: &Return) -> Result<(), ReturnerError> {
+            self.take(&[one.id().to_string()])
+        }
+
+        fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+            self.take(&returns.iter().map(|one| one.id().to_string()).collect::<Vec<_>>())
+        }
+
+        fn stores_events_together(&self) -> bool {
+            self.batches
+        }
+
+        fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
+            self.take(&events.iter().map(|event| event.tag().to_owned()).collect::<Vec<_>>())
+        }
+    }
+
+    #[test]
+    fn a_refused_return_does_not_hold_up_the_others() {
+        let picky = Arc::new(Picky::default());
+        let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
+        let jid = brine_ids::Jid::new();
+        let events = ["a", "b", "bad", "c"].map(|id| {
+            Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &map! {"fun" => "test.ping", "return" => true})
+                .unwrap()
+        });
+        let unstored = cache.store_all(&events).err().unwrap();
+        assert_eq!((unstored.handled, unstored.count), (2, 1));
+        assert!(cache.store_all(&events[3..]).is_ok());
+        assert_eq!(*picky.stored.lock(), ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn a_refused_event_does_not_hold_up_the_others() {
+        let events = ["a", "b", "bad", "denied", "c"].map(|tag| Event::from_map(tag, &Map::new()).unwrap());
+        let deny = GlobSet::new(&["denied".to_owned()]).unwrap();
+        for batches in [false, true] {
+            let picky = Picky { batches, ..Picky::default() };
+            let unstored = store_events(&picky, Some(&deny), &events).err().unwrap();
+            assert_eq!((unstored.handled, unstored.count), (2, 1));
+            assert!(store_events(&picky, Some(&deny), &events[3..]).is_ok());
+            assert_eq!(*picky.stored.lock(), ["a", "b", "c"]);
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub mod autosign;
 mod cache_banks;
 mod check;
 mod custom;
+mod delivery;
 mod events;
 mod facts;
 mod file_events;
@@ -255,8 +256,23 @@ impl Master {
             let cache = job_cache::JobCache { cache: job_cache, id, runner_returns: config.runner_returns };
             tasks::start_job_cache(&mut parts, &bus, &executors, cache, cache_progress)?;
         }
+        if let Some(name) = config.ext_job_cache.as_deref().filter(|name| !name.is_empty()) {
+            let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
+            if returner.stores_jobs() {
+                tasks::start_ext_job_cache(&mut parts, &bus, &executors, name, returner)?;
+            } else {
+                tracing::warn!(returner = name, "option 'ext_job_cache': the returner stores no jobs, only returns");
+            }
+        }
         for name in &config.event_return {
             let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
+            if !returner.stores_events() {
+                tracing::error!(
+                    returner = name,
+                    "option 'event_return': the returner stores no events: choose another one"
+                );
+                continue;
+            }
             tasks::start_event_returner(&mut parts, &bus, &executors, &config, name, returner)?;
         }
         reactions::start(&calls, store, &mut parts).await?;

@@ -8,6 +8,7 @@ brine_metrics::metrics! {
     counter PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
     counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Missed jobs that were not delivered to a reconnected minion: too old, or too many.";
     counter RETURNS = "brine_returns_total", "Job returns received.";
+    counter RETURNER_OUTAGES = "brine_returner_outages_total", "Outages of job caches and event returners: their servers became unreachable. Their events wait in the journal meanwhile.";
     counter RETURNS_TRIMMED = "brine_returns_trimmed_total", "Returns above `max_event_size` whose events were trimmed.";
     counter REACTIONS_KNOWN = "brine_reactions_known_total", "Reactions not dispatched again after a restart because they had been dispatched before it.";
 }

@@ -77,7 +77,7 @@ fn returned(calls: &Arc<RunnerCalls>, run: &Run, thread: &MayBlock) -> Option<Ma
     let opts = &services.config.opts;
     let returners = brine_config::opts::modules::schedule_returner(opts);
     run.complete(load, &brine_clock::now(), &returners, |names, load| {
-        brine_returners::store_in(&names.join(","), opts, load.clone());
+        brine_returners::store_in(&names.join(","), opts, &Arc::default(), load);
     })
 }
 

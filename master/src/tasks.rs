@@ -32,6 +32,30 @@ pub(crate) fn start_job_cache(
     Ok(())
 }
 
+/// Starts the storing of jobs in `ext_job_cache`.
+pub(crate) fn start_ext_job_cache(
+    parts: &mut Supervisor,
+    bus: &Bus,
+    executors: &Executors,
+    name: &str,
+    returner: Arc<dyn Returner>,
+) -> Result<(), StartError> {
+    let (filter, cursor) = (Filter::prefix("salt/job/"), Start::Durable(format!("ext_job_cache/{name}")));
+    bus.subscribe(filter.clone(), cursor.clone())?;
+    let (bus, disk) = (bus.clone(), executors.disk.clone());
+    parts.start_restarting(format!("external job cache {name}"), move |shutdown| {
+        let (bus, disk, returner) = (bus.clone(), disk.clone(), Arc::clone(&returner));
+        let (filter, cursor) = (filter.clone(), cursor.clone());
+        async move {
+            match bus.subscribe(filter, cursor) {
+                Ok(events) => job_cache::cache_loads(&bus, events, returner, disk, shutdown).await,
+                Err(error) => tracing::error!(%error, "subscribing the external job cache failed"),
+            }
+        }
+    });
+    Ok(())
+}
+
 /// Starts an event returner (`event_return`).
 pub(crate) fn start_event_returner(
     parts: &mut Supervisor,
@@ -50,7 +74,7 @@ pub(crate) fn start_event_returner(
         let (filter, deny, cursor) = (filter.clone(), deny.clone(), cursor.clone());
         async move {
             match bus.subscribe(filter, cursor) {
-                Ok(events) => job_cache::return_events(events, returner, deny, disk, shutdown).await,
+                Ok(events) => job_cache::return_events(&bus, events, returner, deny, disk, shutdown).await,
                 Err(error) => tracing::error!(%error, "subscribing an event returner failed"),
             }
         }

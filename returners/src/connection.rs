@@ -1,6 +1,8 @@
 //! A connection to a server that is opened by the first operation, so that a master may start before the server, and
 //! opened again after a failure.
 
+use std::io;
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,6 +12,24 @@ const RETRIES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis
 
 /// The timeout of a connection attempt, and of each reply of a key-value server.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens a TCP connection to the first address of a host that accepts it. Each attempt, read and write ends after
+/// [`TIMEOUT`].
+pub(crate) fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let mut refused = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, TIMEOUT) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(TIMEOUT))?;
+                stream.set_write_timeout(Some(TIMEOUT))?;
+                stream.set_nodelay(true)?;
+                return Ok(stream);
+            }
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
 
 /// At most one open connection, used by one operation at a time.
 pub(crate) struct Connection<C> {

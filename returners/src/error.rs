@@ -18,10 +18,12 @@ pub enum ReturnerError {
         known: String,
     },
     /// The client of the returner's server was left out of this build.
-    #[error("returner '{name}' is not part of this build: build Brine with `--features databases`")]
+    #[error("returner '{name}' is not part of this build: build Brine with `--features {feature}`")]
     NotBuilt {
         /// The requested name.
         name: &'static str,
+        /// The feature of Cargo that it is part of.
+        feature: &'static str,
     },
     /// The returner does not implement the operation.
     #[error("returner '{returner}' cannot {operation}: choose another returner")]
@@ -82,6 +84,26 @@ pub enum ReturnerError {
         /// The remedy of a missing table, or empty.
         hint: String,
     },
+    /// The backend cannot store this.
+    #[error("storing it by returner '{returner}' failed: {reason}")]
+    Refused {
+        /// The name of the returner.
+        returner: &'static str,
+        /// The reason.
+        reason: String,
+    },
+    /// A request to another server failed.
+    #[error("{server} ({returner}) failed: {reason}")]
+    Server {
+        /// The name of the returner.
+        returner: &'static str,
+        /// The address of the server, without secrets.
+        server: String,
+        /// The error of the connection or the server, without secrets.
+        reason: String,
+        /// Whether the server was not reached, or is overloaded.
+        is_outage: bool,
+    },
     /// A stored value does not decode to a job or return.
     #[error("decoding the value of {key} ({returner}) failed: {reason}")]
     Damaged {
@@ -95,6 +117,22 @@ pub enum ReturnerError {
 }
 
 impl ReturnerError {
+    /// Whether the server was not reached, so that a later retry may succeed.
+    pub fn is_outage(&self) -> bool {
+        match self {
+            ReturnerError::Redis { source, .. } => crate::redis::is_of_connection(source),
+            #[cfg(any(feature = "mysql", feature = "postgres"))]
+            ReturnerError::Sql { source, .. } => source.is_of_connection(),
+            ReturnerError::Server { is_outage, .. } => *is_outage,
+            _ => false,
+        }
+    }
+
+    /// Creates the error of a server that was not reached.
+    pub(crate) fn unreachable(returner: &'static str, server: String, error: impl ToString) -> Self {
+        ReturnerError::Server { returner, server, reason: error.to_string(), is_outage: true }
+    }
+
     pub(crate) fn damaged(returner: &'static str, key: &str, reason: impl ToString) -> Self {
         ReturnerError::Damaged { returner, key: key.to_owned(), reason: reason.to_string() }
     }

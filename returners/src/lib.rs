@@ -7,17 +7,40 @@
 //! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
+mod authorities;
+mod carbon;
+mod chat;
 mod connection;
+mod couchdb;
+mod elasticsearch;
 mod encoding;
 mod error;
+mod etcd;
+mod highstate;
+mod http;
+mod influxdb;
 mod job_outline;
+mod local;
 mod local_cache;
+mod mail;
+mod mattermost;
+mod memcache;
+mod multi_returner;
+mod nats;
 mod options;
 mod rawfile_json;
 mod redis;
+mod slack;
+mod slack_webhook;
+mod smtp;
+mod splunk;
 mod sql;
 mod sqlite3;
+mod syslog;
+mod telegram;
+mod webhook;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_event::Event;
@@ -128,6 +151,22 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("list minions"))
     }
 
+    /// Whether [`Returner::save_load`] is implemented.
+    fn stores_jobs(&self) -> bool {
+        true
+    }
+
+    /// Whether [`Returner::event_return`] is implemented.
+    fn stores_events(&self) -> bool {
+        true
+    }
+
+    /// Whether events are stored in one operation, all or none. Otherwise callers pass one event at a time, so that a retry
+    /// repeats none.
+    fn stores_events_together(&self) -> bool {
+        true
+    }
+
     /// Stores events.
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
         let _ = events;
@@ -181,13 +220,32 @@ const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
 
 /// All backends, sorted by name.
 pub static BACKENDS: &[Backend] = &[
+    carbon::BACKEND,
+    couchdb::BACKEND,
+    elasticsearch::BACKEND,
+    etcd::BACKEND,
+    highstate::BACKEND,
+    influxdb::BACKEND,
+    local::BACKEND,
     local_cache::BACKEND,
+    mattermost::BACKEND,
+    memcache::BACKEND,
+    multi_returner::BACKEND,
     sql::MYSQL,
+    nats::BACKEND,
     sql::PGJSONB,
     sql::POSTGRES,
+    sql::POSTGRES_LOCAL_CACHE,
     rawfile_json::BACKEND,
     redis::BACKEND,
+    slack::BACKEND,
+    slack_webhook::BACKEND,
+    smtp::BACKEND,
+    splunk::BACKEND,
     sqlite3::BACKEND,
+    syslog::BACKEND,
+    telegram::BACKEND,
+    webhook::BACKEND,
 ];
 
 /// Opens the returner with this name.
@@ -198,23 +256,55 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Stores a return in each of these returners, separated by commas, with these options and those of the return itself
-/// (`ret_config`, `ret_kwargs`). Logs and counts a failure.
-pub fn store_in(names: &str, opts: &Map, load: Map) {
-    let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-    if names.is_empty() {
-        return;
-    }
-    let alternative = load.get("ret_config").and_then(Value::as_str).map(str::to_owned);
-    let kwargs = load.get("ret_kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
-    let Ok(job_return) = Return::from_map(load) else { return };
-    let options = Options::new(opts, None).for_job(alternative.as_deref(), &kwargs);
+/// Returns the names in a list that is separated by commas.
+pub fn split(names: &str) -> impl Iterator<Item = &str> {
+    names.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+/// Stores a return in a returner, with these options, the grains of this minion, and the options of the return itself
+/// (`ret_config`, `ret_kwargs`).
+pub fn store(name: &str, opts: &Map, grains: &Arc<Map>, load: &Map) -> Result<(), ReturnerError> {
+    let mut load = load.clone();
+    let alternative = load.shift_remove("ret_config");
+    let kwargs = load.shift_remove("ret_kwargs").and_then(|kwargs| kwargs.as_map().cloned()).unwrap_or_default();
+    let options = Options::new(opts, None).for_job(alternative.as_ref().and_then(Value::as_str), &kwargs);
+    let returner = open(name, &options.with_grains(Arc::clone(grains)))?;
+    let invalid = |error: brine_job::InvalidJob| ReturnerError::damaged(returner.name(), "the return", error);
+    returner.returner(&Return::from_map(load).map_err(invalid)?)
+}
+
+/// Stores a return in each of these returners, as by [`store`]. Logs and counts a failure, except that of a server that was
+/// not reached; returns the names of such returners.
+pub fn try_store_in<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+    opts: &Map,
+    grains: &Arc<Map>,
+    load: &Map,
+) -> Vec<&'a str> {
+    let mut unreachable = Vec::new();
     for name in names {
-        let result = open(name, &options).and_then(|returner| returner.returner(&job_return));
-        if let Err(error) = result {
-            brine_job::metrics::RETURNS_LOST.add(1);
-            tracing::error!(returner = name, jid = %job_return.jid(), %error, "a return could not be stored");
+        match store(name, opts, grains, load) {
+            Ok(()) => {}
+            Err(error) if error.is_outage() => {
+                tracing::warn!(returner = name, %error, "a returner is unreachable");
+                unreachable.push(name);
+            }
+            Err(error) => {
+                brine_job::metrics::RETURNS_LOST.add(1);
+                let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+                tracing::error!(returner = name, jid, %error, "a return could not be stored");
+            }
         }
+    }
+    unreachable
+}
+
+/// Stores a return in each of these returners, separated by commas, as by [`store`]. Logs and counts a failure.
+pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: &Map) {
+    for name in try_store_in(split(names), opts, grains, load) {
+        brine_job::metrics::RETURNS_LOST.add(1);
+        let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+        tracing::error!(returner = name, jid, "a return could not be stored: the returner is unreachable");
     }
 }
 
@@ -231,6 +321,10 @@ pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
 
 fn unknown(name: &str) -> ReturnerError {
     let known: Vec<_> = BACKENDS.iter().map(|backend| backend.name).collect();
+    if name == "hipchat" {
+        let hint = "; the service HipChat is gone".to_owned();
+        return ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") };
+    }
     let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
     ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") }
 }
@@ -244,19 +338,36 @@ mod tests {
     #[test]
     fn an_unknown_name_suggests_the_nearest_returner() {
         let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        insta::assert_snapshot!(message("redsi"), @"unknown returner 'redsi': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'redis'?");
-        insta::assert_snapshot!(message("sqlite"), @"unknown returner 'sqlite': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3; did you mean 'sqlite3'?");
-        insta::assert_snapshot!(message("mongo"), @"unknown returner 'mongo': expected one of local_cache, mysql, pgjsonb, postgres, rawfile_json, redis, sqlite3");
+        for (name, hint) in [
+            ("redsi", "; did you mean 'redis'?"),
+            ("sqlite", "; did you mean 'sqlite3'?"),
+            ("cassandra_cql", ""),
+            ("hipchat", "; the service HipChat is gone"),
+        ] {
+            let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
+            let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
+            assert_eq!(message(name), expected);
+        }
     }
 
     #[test]
     fn every_backend_documents_its_options() {
         assert!(BACKENDS.is_sorted_by_key(|backend| backend.name));
         for backend in BACKENDS {
-            assert!(!backend.options.is_empty() && backend.doc.ends_with('.'), "{}", backend.name);
+            assert!(
+                (backend.name == "local" || !backend.options.is_empty()) && backend.doc.ends_with('.'),
+                "{}",
+                backend.name
+            );
             for option in backend.options {
                 let name = option.name.strip_prefix("returner.").unwrap_or(option.name);
-                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == backend.name);
+                // Salt's names.
+                let prefix = match backend.name {
+                    "postgres_local_cache" => "master_job_cache",
+                    "splunk" => "splunk_http_forwarder",
+                    own => own,
+                };
+                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == prefix);
                 assert!(is_own && option.doc.ends_with('.'), "{}", option.name);
             }
         }

@@ -201,6 +201,10 @@ impl Returner for LocalCache {
         NAME
     }
 
+    fn stores_events(&self) -> bool {
+        false
+    }
+
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
         batch.put(LOADS, load.jid().as_str(), msgpack::pack_map(load.map()));

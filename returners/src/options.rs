@@ -1,5 +1,8 @@
 //! The options of returners: from the command line, an alternative set in the configuration, or the configuration.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use brine_bus::store::BlockingStore;
 use brine_config::BadOption;
 use brine_value::{FromValue, Map, Value};
@@ -12,13 +15,14 @@ pub struct Options {
     opts: Map,
     alternative: Option<String>,
     kwargs: Map,
+    grains: Arc<Map>,
     store: Option<BlockingStore>,
 }
 
 impl Options {
     /// Creates options from a configuration and, in the master, the store of `local_cache`.
     pub fn new(opts: &Map, store: Option<BlockingStore>) -> Self {
-        Options { opts: opts.clone(), alternative: None, kwargs: Map::new(), store }
+        Options { opts: opts.clone(), alternative: None, kwargs: Map::new(), grains: Arc::default(), store }
     }
 
     /// Adds the `--return_config` of a job (a prefix such as `alternative` in `alternative.redis.host`) and its
@@ -28,6 +32,46 @@ impl Options {
         self.alternative = alternative.filter(|prefix| !prefix.is_empty()).map(str::to_owned);
         self.kwargs.clone_from(kwargs);
         self
+    }
+
+    /// Adds the grains of this minion, which titles of reports name.
+    #[must_use]
+    pub fn with_grains(mut self, grains: Arc<Map>) -> Self {
+        self.grains = grains;
+        self
+    }
+
+    /// Replaces `{name}` by the grain of this name, as in titles of reports; `{id}` is known without grains. Unknown
+    /// grains are empty, as in Salt.
+    pub(crate) fn with_grains_in(&self, text: &str) -> String {
+        let parts = text.split(['{', '}']).enumerate();
+        let grain = |name: &str| match self.grains.get(name) {
+            Some(value) => value.to_string(),
+            None if name == "id" => self.own_id().unwrap_or_default(),
+            None => String::new(),
+        };
+        parts.map(|(index, part)| if index % 2 == 1 { grain(part) } else { part.to_owned() }).collect()
+    }
+
+    /// Returns a setting by its whole name, such as `multi_returner`.
+    pub(crate) fn setting<T: FromValue>(&self, name: &str) -> Result<Option<T>, ReturnerError> {
+        lookup(&self.opts, name).map(|value| read(name, value)).transpose()
+    }
+
+    /// Returns the file of the trusted certificate authorities (`ca_bundle`).
+    pub(crate) fn ca_bundle(&self) -> Result<Option<PathBuf>, ReturnerError> {
+        Ok(self.setting::<String>("ca_bundle")?.map(PathBuf::from))
+    }
+
+    /// Returns a required option of a returner.
+    ///
+    /// # Errors
+    /// [`ReturnerError::Option`] if it is unset.
+    pub(crate) fn required<T: FromValue>(&self, returner: &str, name: &str) -> Result<T, ReturnerError> {
+        self.get(returner, name)?.ok_or_else(|| ReturnerError::Option {
+            option: format!("{returner}.{name}"),
+            reason: "it is required".to_owned(),
+        })
     }
 
     /// Returns the master's store, or `None` in other processes.
@@ -42,18 +86,6 @@ impl Options {
         let of_alternative = || lookup(&self.opts, &format!("{}.{full}", self.alternative.as_ref()?));
         let found = set(self.kwargs.get(name)).or_else(of_alternative).or_else(|| lookup(&self.opts, &full));
         found.map(|value| read(&full, value)).transpose()
-    }
-
-    /// Refuses an option of a returner that has no effect here.
-    ///
-    /// # Errors
-    /// [`ReturnerError::Option`] with `reason` if the option is set.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn refuse(&self, returner: &str, name: &str, reason: &str) -> Result<(), ReturnerError> {
-        match self.get::<Value>(returner, name)? {
-            None => Ok(()),
-            Some(_) => Err(ReturnerError::Option { option: format!("{returner}.{name}"), reason: reason.to_owned() }),
-        }
     }
 
     /// Returns `keep_jobs_seconds`, or `keep_jobs` converted from hours; 0 means forever.
@@ -116,6 +148,14 @@ mod tests {
         ] {
             assert_eq!(host(&opts, Some("other"), &map! {}).as_deref(), Some("b"), "{opts:?}");
         }
+    }
+
+    #[test]
+    fn grains_replace_their_names_in_braces() {
+        let options = Options::new(&map! {"id" => "web1"}, None);
+        assert_eq!(options.with_grains_in("{id} on {host}: {"), "web1 on : ");
+        let options = options.with_grains(map! {"host" => "h", "id" => "other"}.into());
+        assert_eq!(options.with_grains_in("{id} on {host}"), "other on h");
     }
 
     #[test]

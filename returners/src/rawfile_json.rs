@@ -69,6 +69,10 @@ impl Returner for RawfileJson {
         NAME
     }
 
+    fn stores_jobs(&self) -> bool {
+        false
+    }
+
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
         self.append(std::iter::once(encoding::of_map(job_return.map())))
     }

@@ -117,7 +117,7 @@ impl Redis {
 }
 
 /// Returns whether a retry over a new connection may succeed: also while the server is loading its data.
-fn is_of_connection(error: &RedisError) -> bool {
+pub(crate) fn is_of_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_connection_dropped()
         || error.is_connection_refusal()

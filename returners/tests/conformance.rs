@@ -12,7 +12,7 @@ use brine_job::{Call, Load, Return};
 use brine_returners::{Options, Returner, ReturnerError, open};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, list, map, msgpack};
-use support::RedisServer;
+use support::{RedisServer, Service, free_port};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -77,6 +77,60 @@ fn redis_behaves() {
     });
 }
 
+#[test]
+fn multi_returner_behaves() {
+    behaves("multi_returner", |directory| {
+        let database = directory.join("salt.db").display().to_string();
+        let lines = directory.join("lines").display().to_string();
+        let opts = map! {
+            "multi_returner" => list!["rawfile_json", "sqlite3"], "sqlite3.database" => database, "rawfile_json.filename" => lines,
+        };
+        open("multi_returner", &Options::new(&opts, None)).unwrap()
+    });
+}
+
+#[test]
+fn memcache_behaves() {
+    let directory = tempfile::tempdir().unwrap();
+    // Each check has an empty server.
+    let server = std::cell::RefCell::new(None);
+    behaves("memcache", |_| {
+        server.replace(None);
+        let port = free_port();
+        server.replace(Some(Service::memcached(directory.path(), port)));
+        let opts = map! {"memcache.host" => "127.0.0.1", "memcache.port" => i64::from(port)};
+        open("memcache", &Options::new(&opts, None)).unwrap()
+    });
+}
+
+#[test]
+fn etcd_behaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let _server = Service::etcd(directory.path(), port);
+    let number = std::cell::Cell::new(0);
+    behaves("etcd", |_| {
+        let root = format!("/salt/{}", number.replace(number.get() + 1));
+        let opts = map! {"etcd.host" => "127.0.0.1", "etcd.port" => i64::from(port), "etcd.returner_root" => root};
+        open("etcd", &Options::new(&opts, None)).unwrap()
+    });
+}
+
+#[test]
+fn influxdb_behaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let _server = Service::influxdb(directory.path(), port);
+    let number = std::cell::Cell::new(0);
+    behaves("influxdb", |_| {
+        let database = format!("salt{}", number.replace(number.get() + 1));
+        let opts = map! {"influxdb.host" => "127.0.0.1", "influxdb.port" => i64::from(port), "influxdb.db" => database};
+        let returner = open("influxdb", &Options::new(&opts, None)).unwrap();
+        returner.setup().unwrap();
+        returner
+    });
+}
+
 /// Runs the table over a returner of a database server, each check on a database of its own.
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 fn database_behaves(kind: support::Kind, returners: &[&str]) {
@@ -102,8 +156,8 @@ fn mysql_behaves() {
 
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 #[test]
-fn postgres_and_pgjsonb_behave() {
-    database_behaves(support::Kind::Postgres, &["postgres", "pgjsonb"]);
+fn the_returners_of_postgresql_behave() {
+    database_behaves(support::Kind::Postgres, &["postgres", "pgjsonb", "postgres_local_cache"]);
 }
 
 #[test]

@@ -194,7 +194,8 @@ fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
     let names = arguments.r#return.iter().flat_map(|names| names.split(','));
     let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
     let Ok(one) = Return::from_map(load) else { return };
-    let options = brine_returners::Options::new(&minion.config.opts, None);
+    let grains = Arc::clone(&minion.grains.read());
+    let options = brine_returners::Options::new(&minion.config.opts, None).with_grains(grains);
     for name in names {
         let returned = brine_returners::open(name, &options).and_then(|returner| returner.returner(&one));
         if let Err(error) = returned {

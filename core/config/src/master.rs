@@ -70,6 +70,9 @@ shared_options! {
     runner_returns: bool = true,
     /// The returner that stores jobs.
     master_job_cache: String = "local_cache".into(),
+    /// The returner in which the master stores jobs, and in which minions store the returns of all jobs, in addition to
+    /// `master_job_cache`; `salt-run jobs.*` read from it.
+    ext_job_cache: Option<String> = None,
     /// The returners that store events.
     event_return: Vec<String> = Vec::new(),
     /// Globs of tags: only matching events are stored by `event_return`.

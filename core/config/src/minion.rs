@@ -91,7 +91,8 @@ shared_options! {
     /// The age in seconds up to which jobs published while the minion was disconnected are fetched when it reconnects;
     /// 0 for never. Brine masters only.
     publish_catch_up: u64 = 60,
-    /// The maximum number of returns kept for a master that does not accept them; the oldest are dropped.
+    /// The maximum number of returns kept for a master that does not accept them, and for each returner whose server does
+    /// not answer; the oldest are dropped.
     return_queue_count: usize = 1000,
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,

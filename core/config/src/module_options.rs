@@ -117,6 +117,10 @@ module_options! {
         /// The functions whose results are sent to the mine.
         mine_functions: "a mapping, or a list of functions" Value = "{}" Value::Map(Map::new()),
     }
+    "returners" {
+        /// Returners that get the results of all jobs from the master, in addition to those of `--return`.
+        default_returners as "return": "a string or a list of strings" Vec<String> = "[]" Vec::new(),
+    }
     "schedule" {
         /// Returners that store the results of all scheduled jobs.
         schedule_returner: "a string or a list of strings" Vec<String> = "[]" Vec::new(),

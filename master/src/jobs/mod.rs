@@ -171,7 +171,14 @@ impl Jobs {
     }
 
     /// Publishes a job.
-    pub async fn publish(&self, request: PublishRequest) -> Result<Published, PublishError> {
+    pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, PublishError> {
+        if let Some(name) = self.config.ext_job_cache.as_deref().filter(|name| !name.is_empty())
+            && !brine_returners::split(&request.ret).any(|one| one == name)
+        {
+            // As in Salt, minions return to it.
+            let separator = if request.ret.is_empty() { "" } else { "," };
+            request.ret = format!("{}{separator}{name}", request.ret);
+        }
         match &request.fun {
             Value::Str(_) => {}
             Value::List(all) if !all.is_empty() && all.iter().all(|fun| fun.as_str().is_some()) => {}

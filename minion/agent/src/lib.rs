@@ -35,6 +35,7 @@ pub mod pool;
 pub mod reactions;
 mod schedule;
 mod seen_jobs;
+mod spool;
 
 pub use check::{check, report};
 

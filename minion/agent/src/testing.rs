@@ -8,6 +8,7 @@ use brine_context::local_bus::LocalBus;
 use tokio::runtime::Handle;
 
 use crate::pool::JobPool;
+use crate::schedule::MinionSchedule;
 
 brine_testing::with_rooms!(brine_modules::ROOMS);
 
@@ -22,11 +23,12 @@ pub fn answering(config_dir: &Path) -> Arc<Minion> {
         own.local = LocalBus::Own { bus: bus.clone(), runtime: Handle::current() };
     }
     let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
-    let answering = Arc::clone(&minion);
-    let pool = Arc::new(JobPool::new(&answering.config));
+    let pool = Arc::new(JobPool::new(&minion.config));
+    let spool = Arc::new(crate::spool::Spool::unused());
+    let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, spool, bus });
     tokio::spawn(async move {
         while let Some(event) = questions.recv().await {
-            crate::events::manage(&answering, &pool, &bus, &event).await.unwrap();
+            crate::events::manage(&host, &event).await.unwrap();
         }
     });
     minion

@@ -1,16 +1,19 @@
 //! The statements of each returner: Salt's tables in the dialects of MySQL and PostgreSQL. Missing tables, columns and
 //! indexes are created without touching existing rows.
 
+use super::columns::{self, Columns};
+
 /// The statements of a returner.
 pub(super) struct Layout {
     /// Salt's name of the returner.
     pub name: &'static str,
     /// The statements that create and upgrade the tables, each idempotent.
     pub setup: &'static [&'static str],
-    /// Stores a load; parameters: job id, JSON.
+    /// How jobs and returns become columns.
+    pub columns: Columns,
+    /// Stores a load; parameters: those of [`Columns::of_load`].
     pub replace_load: &'static str,
-    /// The start of the statement that inserts returns, and the placeholders of a row: function, job id, JSON of the
-    /// value, minion id, success, JSON of the return.
+    /// The start of the statement that inserts returns, and the placeholders of a row: [`Columns::of_return`].
     pub insert_return: &'static str,
     pub return_group: &'static str,
     /// The text before and after the rows (job id, minion id) of expected minions; existing rows are kept.
@@ -18,11 +21,11 @@ pub(super) struct Layout {
     /// The start of the statement that inserts events, and the placeholders of a row: tag, JSON, master id.
     pub insert_event: &'static str,
     pub event_group: &'static str,
-    /// Selects the load of a job id.
+    /// Selects the load of a job id, in the columns of [`Columns::to_load`].
     pub load_of_jid: &'static str,
-    /// Selects all loads, newest first.
+    /// Selects all loads in these columns, newest first.
     pub loads: &'static str,
-    /// Selects job id, minion id and JSON of the returns of a job id, oldest first.
+    /// Selects job id, minion id and the text of [`Columns::to_summary`] of the returns of a job id, oldest first.
     pub returns_of_jid: &'static str,
     /// The same of a function's newest return of each minion.
     pub newest_returns: &'static str,
@@ -62,6 +65,7 @@ pub(super) static MYSQL: Layout = Layout {
             MODIFY `full_ret` longtext NOT NULL",
         "ALTER TABLE `salt_events` MODIFY `data` longtext NOT NULL",
     ],
+    columns: columns::WHOLE,
     replace_load: "INSERT INTO `jids` (`jid`, `load`) VALUES (?, ?) ON DUPLICATE KEY UPDATE `load` = VALUES(`load`)",
     insert_return: "INSERT INTO `salt_returns` (`fun`, `jid`, `return`, `id`, `success`, `full_ret`)",
     return_group: "(?, ?, ?, ?, ?, ?)",
@@ -118,6 +122,7 @@ macro_rules! postgres {
                 "ALTER TABLE jids ALTER COLUMN jid TYPE varchar(255)",
                 "ALTER TABLE salt_returns ALTER COLUMN fun TYPE varchar(255)",
             ],
+            columns: columns::WHOLE,
             replace_load: concat!(
                 "INSERT INTO jids (jid, load) VALUES (?, ", $value, ")
                     ON CONFLICT (jid) DO UPDATE SET load = EXCLUDED.load"
@@ -148,3 +153,60 @@ pub(super) static POSTGRES: Layout = postgres!("postgres", "text", "?", true);
 /// PostgreSQL with JSON as jsonb. The order of keys is PostgreSQL's.
 #[cfg(feature = "postgres")]
 pub(super) static PGJSONB: Layout = postgres!("pgjsonb", "jsonb", "CAST(CAST(? AS text) AS jsonb)", false);
+
+/// PostgreSQL with a column for each field of a job. Brine adds the column `load`, which has all fields.
+#[cfg(feature = "postgres")]
+pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
+    name: "postgres_local_cache",
+    setup: &[
+        "CREATE TABLE IF NOT EXISTS jids (
+            jid varchar(255) PRIMARY KEY, started timestamp with time zone DEFAULT now(), tgt_type text NOT NULL,
+            cmd text NOT NULL, tgt text NOT NULL, kwargs text NOT NULL, ret text NOT NULL, username text NOT NULL,
+            arg text NOT NULL, fun text NOT NULL, load text
+        )",
+        "CREATE TABLE IF NOT EXISTS salt_returns (
+            added timestamp with time zone DEFAULT now(), fun text NOT NULL, jid varchar(255) NOT NULL,
+            return text NOT NULL, id text NOT NULL, success boolean
+        )",
+        "CREATE TABLE IF NOT EXISTS salt_events (
+            id serial, tag text NOT NULL, data text NOT NULL, alter_time timestamp with time zone DEFAULT now(),
+            master_id text NOT NULL
+        )",
+        "CREATE TABLE IF NOT EXISTS jid_minions (
+            jid varchar(255) NOT NULL, id varchar(255) NOT NULL, PRIMARY KEY (jid, id)
+        )",
+        // PostgreSQL's own names for the indexes of Salt's documentation, which names none.
+        "CREATE INDEX IF NOT EXISTS salt_returns_added_idx ON salt_returns (added)",
+        "CREATE INDEX IF NOT EXISTS salt_returns_id_idx ON salt_returns (id)",
+        "CREATE INDEX IF NOT EXISTS salt_returns_jid_idx ON salt_returns (jid)",
+        "CREATE INDEX IF NOT EXISTS salt_returns_fun_idx ON salt_returns (fun)",
+        "CREATE INDEX IF NOT EXISTS salt_events_tag_idx ON salt_events (tag)",
+        "CREATE INDEX IF NOT EXISTS salt_events_updated_idx ON salt_events (alter_time)",
+        // An index of Salt's refuses events of more than 2,704 bytes.
+        "DROP INDEX IF EXISTS salt_events_data_idx",
+        "ALTER TABLE jids ALTER COLUMN jid TYPE varchar(255)",
+        "ALTER TABLE jids ADD COLUMN IF NOT EXISTS load text",
+        "ALTER TABLE salt_returns ALTER COLUMN jid TYPE varchar(255)",
+    ],
+    columns: columns::SEPARATE,
+    replace_load: "INSERT INTO jids (jid, load, tgt_type, cmd, tgt, kwargs, ret, username, arg, fun, started)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(CAST(? AS text) AS timestamp with time zone))
+        ON CONFLICT (jid) DO UPDATE SET load = EXCLUDED.load, tgt_type = EXCLUDED.tgt_type, cmd = EXCLUDED.cmd,
+            tgt = EXCLUDED.tgt, kwargs = EXCLUDED.kwargs, ret = EXCLUDED.ret, username = EXCLUDED.username,
+            arg = EXCLUDED.arg, fun = EXCLUDED.fun",
+    insert_return: "INSERT INTO salt_returns (fun, jid, return, id, success)",
+    return_group: "(?, ?, ?, ?, CAST(NULLIF(CAST(? AS text), '') AS boolean))",
+    insert_minions: ["INSERT INTO jid_minions (jid, id)", "ON CONFLICT DO NOTHING"],
+    insert_event: "INSERT INTO salt_events (tag, data, master_id)",
+    event_group: "(?, ?, ?)",
+    load_of_jid: "SELECT load, jid, tgt_type, cmd, tgt, kwargs, ret, username, arg, fun FROM jids WHERE jid = ?",
+    loads: "SELECT load, jid, tgt_type, cmd, tgt, kwargs, ret, username, arg, fun FROM jids ORDER BY jid DESC",
+    returns_of_jid: "SELECT jid, id, return FROM salt_returns WHERE jid = ? ORDER BY added",
+    newest_returns: "SELECT jid, id, return FROM (
+            SELECT DISTINCT ON (id) jid, id, return FROM salt_returns WHERE fun = ? ORDER BY id, jid DESC, added
+        ) newest",
+    old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
+    booleans: ["false", "true"],
+    // In texts of their own, not within JSON.
+    holds_nul: false,
+};

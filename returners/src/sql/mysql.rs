@@ -1,9 +1,10 @@
 //! `mysql`: MySQL and MariaDB servers.
 
+use std::path::Path;
 use std::time::Duration;
 
 use ::mysql::prelude::Queryable;
-use ::mysql::{Conn, Error, OptsBuilder, Row, Value};
+use ::mysql::{ClientIdentity, Conn, Error, OptsBuilder, Row, SslOpts, Value};
 
 use super::layout::MYSQL;
 use super::returner::{self, Cause, Client, SqlError};
@@ -19,9 +20,6 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 const SCHEMA_ERRORS: [u16; 2] = [1146, 1054];
 
 pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
-    for option in ["ssl_ca", "ssl_cert", "ssl_key"] {
-        options.refuse(NAME, option, "TLS to the database server is not supported: leave it out")?;
-    }
     let text = |name: &str| Ok::<_, ReturnerError>(options.get(NAME, name)?.unwrap_or_else(|| "salt".to_owned()));
     let (host, user, password, database) = (text("host")?, text("user")?, text("pass")?, text("db")?);
     let port: u16 = options.get(NAME, "port")?.unwrap_or(3306);
@@ -33,6 +31,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
         .pass(Some(password))
         .db_name(Some(database))
         .prefer_socket(false)
+        .ssl_opts(tls(options)?)
         .tcp_connect_timeout(Some(TIMEOUT))
         .read_timeout(Some(STATEMENT_TIMEOUT))
         .write_timeout(Some(STATEMENT_TIMEOUT));
@@ -43,12 +42,40 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     Ok(returner::create(&MYSQL, options, address, Box::new(connect)))
 }
 
+/// Returns the TLS settings of `ssl_ca`, `ssl_cert` and `ssl_key`. One of them turns TLS on, and with TLS the server's
+/// certificate is verified, also the name of the host in it.
+fn tls(options: &Options) -> Result<Option<SslOpts>, ReturnerError> {
+    let path = |name: &str| options.get::<String>(NAME, name).map(|found| found.filter(|text| text != "None"));
+    let (authority, certificate, key) = (path("ssl_ca")?, path("ssl_cert")?, path("ssl_key")?);
+    if authority.is_none() && certificate.is_none() && key.is_none() {
+        return Ok(None);
+    }
+    let invalid = |name: &str, reason: String| ReturnerError::Option { option: format!("{NAME}.{name}"), reason };
+    for (name, path) in [("ssl_ca", &authority), ("ssl_cert", &certificate), ("ssl_key", &key)] {
+        if let Some(path) = path {
+            std::fs::File::open(path).map_err(|error| invalid(name, format!("reading {path} failed: {error}")))?;
+        }
+    }
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => {
+            Some(ClientIdentity::new(Path::new(&certificate).to_owned(), Path::new(&key).to_owned()))
+        }
+        (None, None) => None,
+        (Some(_), None) => return Err(invalid("ssl_key", "it is required with ssl_cert".to_owned())),
+        (None, Some(_)) => return Err(invalid("ssl_cert", "it is required with ssl_key".to_owned())),
+    };
+    let authority = authority.map(|path| Path::new(&path).to_owned());
+    Ok(Some(SslOpts::default().with_root_cert_path(authority).with_client_identity(identity)))
+}
+
 struct Mysql(Conn);
 
 impl From<Error> for SqlError {
     fn from(error: Error) -> Self {
         let cause = match &error {
             Error::IoError(_) | Error::CodecError(_) => Cause::Connection,
+            // The server ends: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED.
+            Error::MySqlError(error) if [1053, 1927].contains(&error.code) => Cause::Connection,
             Error::MySqlError(error) if SCHEMA_ERRORS.contains(&error.code) => Cause::Schema,
             _ => Cause::Other,
         };

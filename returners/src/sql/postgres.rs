@@ -1,11 +1,14 @@
-//! `postgres` and `pgjsonb`: PostgreSQL servers, with JSON as text or as jsonb.
+//! `postgres`, `pgjsonb` and `postgres_local_cache`: PostgreSQL servers.
+
+use std::time::Duration;
 
 use ::postgres::error::SqlState;
 use ::postgres::types::ToSql;
-use ::postgres::{Client as Connection, Config, Error, NoTls};
+use ::postgres::{Client as Connection, Config, Error};
 
-use super::layout::{Layout, PGJSONB, POSTGRES};
+use super::layout::{Layout, PGJSONB, POSTGRES, POSTGRES_LOCAL_CACHE};
 use super::returner::{self, Cause, Client, SqlError};
+use super::tls;
 use crate::connection::TIMEOUT;
 use crate::{Options, Returner, ReturnerError};
 
@@ -20,20 +23,23 @@ pub(super) fn open_jsonb(options: &Options) -> Result<Box<dyn Returner>, Returne
     open(&PGJSONB, "returner.pgjsonb", "pass", options)
 }
 
+pub(super) fn open_local_cache(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    open(&POSTGRES_LOCAL_CACHE, "master_job_cache.postgres", "passwd", options)
+}
+
 fn open(
     layout: &'static Layout,
     prefix: &str,
     password: &str,
     options: &Options,
 ) -> Result<Box<dyn Returner>, ReturnerError> {
-    for option in ["sslmode", "sslcert", "sslkey", "sslrootcert", "sslcrl"] {
-        options.refuse(prefix, option, "TLS to the database server is not supported: leave it out")?;
-    }
+    let tls = tls::of(prefix, options)?;
     let text = |name: &str, default: &str| {
         Ok::<String, ReturnerError>(options.get(prefix, name)?.unwrap_or_else(|| default.to_owned()))
     };
     let (host, database) = (text("host", "localhost")?, text("db", "salt")?);
     let port: u16 = options.get(prefix, "port")?.unwrap_or(5432);
+    let timeout = options.get(prefix, "connect_timeout")?.map_or(TIMEOUT, Duration::from_secs);
     let mut config = Config::new();
     config
         .host(&host)
@@ -42,11 +48,12 @@ fn open(
         .user(&text("user", "salt")?)
         .password(text(password, "salt")?)
         .application_name("brine")
-        .connect_timeout(TIMEOUT)
+        .ssl_mode(tls.mode)
+        .connect_timeout(timeout)
         .tcp_user_timeout(TIMEOUT)
         .options(STATEMENT_TIMEOUT);
     let connect = move || {
-        let connection = config.connect(NoTls).map_err(SqlError::from)?;
+        let connection = config.connect(tls.connector.clone()).map_err(SqlError::from)?;
         Ok(Box::new(Postgres(connection)) as Box<dyn Client>)
     };
     Ok(returner::create(layout, options, format!("{host}:{port}/{database}"), Box::new(connect)))

@@ -9,12 +9,13 @@ use std::time::Duration;
 use brine_event::Event;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Load, Return, oldest_kept};
-use brine_value::{Map, Value, json};
+use brine_value::Map;
 
+use super::columns::Texts;
 use super::layout::Layout;
 use crate::connection::Connection;
 use crate::error::readable;
-use crate::{Options, Returner, ReturnerError, encoding};
+use crate::{Options, Returner, ReturnerError};
 
 /// The number of rows that one statement inserts or looks up at most: servers take at most 65,535 parameters.
 const PAGE: usize = 500;
@@ -32,6 +33,11 @@ pub struct SqlError {
 impl SqlError {
     pub(super) fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>, cause: Cause) -> Self {
         SqlError { source: source.into(), cause }
+    }
+
+    /// Whether the connection failed.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        self.cause == Cause::Connection
     }
 }
 
@@ -88,7 +94,7 @@ fn groups(group: &str, count: usize) -> String {
 }
 
 /// Splits rows of parameters into pages of at most [`PAGE`] rows and, beyond the first row, [`PAGE_BYTES`].
-fn pages<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> Vec<&[[String; COLUMNS]]> {
+fn pages(rows: &[Vec<String>]) -> Vec<&[Vec<String>]> {
     let mut pages = Vec::new();
     let (mut start, mut bytes) = (0, 0);
     for (index, row) in rows.iter().enumerate() {
@@ -132,12 +138,7 @@ impl Sql {
     }
 
     /// Inserts rows, many by one statement. `group` has the placeholders of a row.
-    fn insert<const COLUMNS: usize>(
-        client: &mut dyn Client,
-        into: &str,
-        group: &str,
-        rows: &[[String; COLUMNS]],
-    ) -> Result<(), SqlError> {
+    fn insert(client: &mut dyn Client, into: &str, group: &str, rows: &[Vec<String>]) -> Result<(), SqlError> {
         for page in pages(rows) {
             let parameters: Vec<&str> = page.iter().flatten().map(String::as_str).collect();
             client.execute(&format!("{into} VALUES {}", groups(group, page.len())), &parameters)?;
@@ -145,25 +146,12 @@ impl Sql {
         Ok(())
     }
 
-    /// Encodes a value as JSON that the column can hold.
-    fn json(&self, value: &Value) -> String {
-        if self.layout.holds_nul { json::to_json(value) } else { json::to_json(&without_nul(value)) }
-    }
-
-    fn return_row(&self, one: &Return) -> [String; 6] {
-        let success = one.map().get("success").is_some_and(Value::is_truthy);
-        [
-            one.fun().to_owned(),
-            one.jid().to_string(),
-            self.json(one.value()),
-            one.id().to_string(),
-            self.layout.booleans[usize::from(success)].to_owned(),
-            self.json(&one.map().clone().into()),
-        ]
+    fn texts(&self) -> Texts {
+        Texts { booleans: self.layout.booleans, holds_nul: self.layout.holds_nul }
     }
 
     /// Returns those of `rows` whose minion has no return for the job yet, the first of each.
-    fn missing(client: &mut dyn Client, rows: &[[String; 6]]) -> Result<Vec<[String; 6]>, SqlError> {
+    fn missing(client: &mut dyn Client, rows: &[Vec<String>]) -> Result<Vec<Vec<String>>, SqlError> {
         let mut present = HashSet::new();
         for page in rows.chunks(PAGE) {
             let query =
@@ -174,31 +162,20 @@ impl Sql {
         Ok(rows.iter().filter(|row| present.insert(vec![row[1].clone(), row[3].clone()])).cloned().collect())
     }
 
-    /// Decodes rows of `jid`, `id` and `full_ret` to returns by minion id; the first row of a minion counts.
+    /// Decodes rows of job id, minion id and text to returns by minion id; the first row of a minion counts.
     fn by_minion(&self, rows: Vec<Vec<String>>) -> Map {
         let mut returns = Map::new();
         for row in rows {
-            let [jid, id, full_ret] = &row[..] else { continue };
+            let [jid, id, text] = &row[..] else { continue };
             if returns.contains_key(id.as_str()) {
                 continue;
             }
-            let key = format!("jid {jid}, id {id}");
-            if let Some(one) = readable(encoding::to_return(self.layout.name, &key, full_ret)) {
-                returns.insert(id.as_str().into(), one.summary().into());
+            if let Some(summary) = readable((self.layout.columns.to_summary)(self.layout.name, jid, id, text)) {
+                returns.insert(id.as_str().into(), summary.into());
             }
         }
         returns.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
         returns
-    }
-}
-
-/// Returns a value without the NUL characters of its strings, which PostgreSQL's jsonb cannot hold.
-fn without_nul(value: &Value) -> Value {
-    match value {
-        Value::Str(text) if text.contains('\0') => text.replace('\0', "").into(),
-        Value::List(items) => items.iter().map(without_nul).collect::<Vec<_>>().into(),
-        Value::Map(map) => Value::Map(map.iter().map(|(key, value)| (without_nul(key), without_nul(value))).collect()),
-        other => other.clone(),
     }
 }
 
@@ -212,8 +189,9 @@ impl Returner for Sql {
     }
 
     fn save_load(&self, load: &Load) -> Result<(), ReturnerError> {
-        let encoded = self.json(&load.map().clone().into());
-        self.run(|client| client.execute(self.layout.replace_load, &[load.jid().as_str(), &encoded]))
+        let columns = (self.layout.columns.of_load)(load, self.texts());
+        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        self.run(|client| client.execute(self.layout.replace_load, &columns))
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
@@ -224,7 +202,8 @@ impl Returner for Sql {
         if returns.is_empty() {
             return Ok(());
         }
-        let rows: Vec<[String; 6]> = returns.iter().map(|one| self.return_row(one)).collect();
+        let rows: Vec<Vec<String>> =
+            returns.iter().map(|one| (self.layout.columns.of_return)(one, self.texts())).collect();
         self.change(|client| {
             let missing = Self::missing(client, &rows)?;
             Self::insert(client, self.layout.insert_return, self.layout.return_group, &missing)
@@ -232,7 +211,7 @@ impl Returner for Sql {
     }
 
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
-        let rows: Vec<[String; 2]> = minions.iter().map(|id| [jid.to_string(), id.to_string()]).collect();
+        let rows: Vec<Vec<String>> = minions.iter().map(|id| vec![jid.to_string(), id.to_string()]).collect();
         let [before, after] = self.layout.insert_minions;
         self.change(|client| {
             pages(&rows).into_iter().try_for_each(|page| {
@@ -247,8 +226,8 @@ impl Returner for Sql {
             let found = client.query(self.layout.load_of_jid, &[jid.as_str()])?;
             Ok((found, client.query("SELECT id FROM jid_minions WHERE jid = ?", &[jid.as_str()])?))
         })?;
-        let load = found.first().and_then(|row| row.first());
-        let load = load.map(|load| encoding::to_load(self.layout.name, jid.as_str(), load)).transpose()?;
+        let to_load = self.layout.columns.to_load;
+        let load = found.first().map(|row| to_load(self.layout.name, row)).transpose()?;
         Ok(load.map(|load| load.with_minions(more.iter().flatten().filter_map(|id| id.parse().ok()))))
     }
 
@@ -259,8 +238,8 @@ impl Returner for Sql {
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
         let limit = limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
         let rows = self.run(|client| client.query(&format!("{}{limit}", self.layout.loads), &[]))?;
-        let loads = rows.iter().flatten();
-        Ok(loads.filter_map(|load| readable(encoding::to_load(self.layout.name, "jids", load))).collect())
+        let to_load = self.layout.columns.to_load;
+        Ok(rows.iter().filter_map(|row| readable(to_load(self.layout.name, row))).collect())
     }
 
     fn get_fun(&self, fun: &str) -> Result<Map, ReturnerError> {
@@ -275,8 +254,12 @@ impl Returner for Sql {
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
-        let row = |event: &Event| [event.tag().to_owned(), self.json(&event.data().into()), self.master.clone()];
-        let rows: Vec<[String; 3]> = events.iter().map(row).collect();
+        if events.is_empty() {
+            return Ok(());
+        }
+        let texts = self.texts();
+        let row = |event: &Event| vec![event.tag().to_owned(), texts.json(&event.data().into()), self.master.clone()];
+        let rows: Vec<Vec<String>> = events.iter().map(row).collect();
         self.change(|client| Self::insert(client, self.layout.insert_event, self.layout.event_group, &rows))
     }
 
@@ -294,8 +277,6 @@ impl Returner for Sql {
 
 #[cfg(test)]
 mod tests {
-    use brine_value::{list, map};
-
     use super::*;
 
     #[test]
@@ -307,14 +288,8 @@ mod tests {
             (vec![PAGE_BYTES + 1, 1, PAGE_BYTES], vec![1, 1, 1]),
             (vec![PAGE_BYTES / 2; 3], vec![2, 1]),
         ] {
-            let rows: Vec<[String; 1]> = sizes.iter().map(|size| ["x".repeat(*size)]).collect();
+            let rows: Vec<Vec<String>> = sizes.iter().map(|size| vec!["x".repeat(*size)]).collect();
             assert_eq!(pages(&rows).iter().map(|page| page.len()).collect::<Vec<_>>(), expected);
         }
-    }
-
-    #[test]
-    fn nul_is_removed_from_strings_and_keys() {
-        let value = map! {"a\0b" => list!["\0", 1, "c"]}.into();
-        assert_eq!(without_nul(&value), map! {"ab" => list!["", 1, "c"]}.into());
     }
 }

@@ -22,6 +22,8 @@ pub struct DatabaseServer {
     directory: PathBuf,
     port: u16,
     process: Option<Child>,
+    /// Options of the server's command line.
+    options: Vec<String>,
 }
 
 /// Runs a command to its end and returns its output.
@@ -29,6 +31,14 @@ fn output(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8(done.stdout).unwrap()
+}
+
+/// Gives a file that only its owner may read to the account of a server.
+pub fn hand_over(kind: Kind, path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+    if is_root() {
+        output(Command::new("chown").arg(if kind == Kind::MariaDb { "nobody" } else { "postgres" }).arg(path));
+    }
 }
 
 fn is_root() -> bool {
@@ -52,10 +62,15 @@ fn postgres_program(name: &str) -> Command {
 impl DatabaseServer {
     /// Creates and starts a server, and waits until it answers.
     pub fn start(kind: Kind, directory: &Path) -> Self {
+        Self::start_with(kind, directory, Vec::new())
+    }
+
+    /// Creates and starts a server with further options of its command line.
+    pub fn start_with(kind: Kind, directory: &Path, options: Vec<String>) -> Self {
         // The server's own account must reach its directory.
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = DatabaseServer { kind, directory: directory.to_owned(), port, process: None };
+        let mut server = DatabaseServer { kind, directory: directory.to_owned(), port, process: None, options };
         let data = server.data();
         fs::create_dir(&data).unwrap();
         match kind {
@@ -88,7 +103,8 @@ impl DatabaseServer {
         server
     }
 
-    fn data(&self) -> PathBuf {
+    /// Returns the directory of the server's data.
+    pub fn data(&self) -> PathBuf {
         self.directory.join("data")
     }
 
@@ -113,7 +129,7 @@ impl DatabaseServer {
             }
         };
         let log = fs::File::create(self.directory.join("log")).unwrap();
-        command.current_dir(&self.directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.args(&self.options).current_dir(&self.directory).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.process = Some(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")));
         let deadline = Instant::now() + Duration::from_secs(60);
         while !self.answers() {
@@ -183,7 +199,8 @@ impl DatabaseServer {
         }
     }
 
-    fn client_as(&self, user: &str, password: &str, database: &str, sql: &str) -> String {
+    /// Runs SQL as this user.
+    pub fn client_as(&self, user: &str, password: &str, database: &str, sql: &str) -> String {
         output(&mut self.command(user, password, database, sql))
     }
 
@@ -201,8 +218,11 @@ impl DatabaseServer {
                 "mysql.db" => database, "id" => "boss",
             };
         }
-        let password = if returner == "postgres" { "passwd" } else { "pass" };
-        let option = |name: &str| format!("returner.{returner}.{name}");
+        let password = if returner == "pgjsonb" { "pass" } else { "passwd" };
+        let option = |name: &str| match returner {
+            "postgres_local_cache" => format!("master_job_cache.postgres.{name}"),
+            _ => format!("returner.{returner}.{name}"),
+        };
         map! {
             option("host") => "127.0.0.1", option("port") => port, option("user") => "salt",
             option(password) => "secret", option("db") => database, "id" => "boss",

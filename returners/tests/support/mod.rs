@@ -4,7 +4,9 @@
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 mod database;
 mod redis;
+mod service;
 
 #[cfg(all(feature = "mysql", feature = "postgres"))]
-pub use database::{DatabaseServer, Kind};
+pub use database::{DatabaseServer, Kind, hand_over};
 pub use redis::RedisServer;
+pub use service::{MailServer, Request, Service, free_port, http_server};

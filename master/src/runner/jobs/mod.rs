@@ -286,14 +286,16 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
     jid.parse().map_err(CallError::execution)
 }
 
-/// Returns the job cache, or the named returner. Waits, for at most a second, until the job cache has all jobs
+/// Returns `ext_job_cache`, or the named returner, or the job cache. Waits, for at most a second, until the job cache has all jobs
 /// published so far.
 fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
     context.wait(context.master.events.job_cache_caught_up(Duration::from_secs(1)));
-    match ext_source.filter(|name| !name.is_empty() && *name != context.master.config.master_job_cache) {
+    let config = &context.master.config;
+    let named = [config.ext_job_cache.as_deref(), ext_source].into_iter().flatten().find(|name| !name.is_empty());
+    match named.filter(|name| *name != config.master_job_cache) {
         None => Ok(Arc::clone(&context.storage().job_cache)),
         Some(name) => {
-            let returner = brine_returners::open(name, &Options::new(&context.master.config.opts, None));
+            let returner = brine_returners::open(name, &Options::new(&config.opts, None));
             Ok(returner.map_err(CallError::execution)?.into())
         }
     }

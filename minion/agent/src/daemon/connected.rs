@@ -25,11 +25,14 @@ use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
 use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
+use crate::spool::Spool;
 
 /// The first interval at which a minion polls for the acceptance of its key.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 /// The directory below `cachedir` with the returns that the master has not accepted.
 const RETURNS: &str = "returns";
+/// The directory below `cachedir` with the returns that the minion's own returners have not accepted.
+const RETURNERS: &str = "returners";
 /// The maximum age of a queued return: as long as masters keep jobs (`keep_jobs_seconds`).
 const RETURNS_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The bounds of the queue of events.
@@ -54,6 +57,8 @@ pub struct Connected {
     pub(super) returns: Arc<Outbox>,
     /// Events that the master has not accepted.
     pub(super) events: Arc<Outbox>,
+    /// The returns that wait for the minion's own returners.
+    pub(crate) spool: Arc<Spool>,
 }
 
 impl Connected {
@@ -97,6 +102,7 @@ impl Connected {
             was_ready: AtomicBool::new(false),
             seen: Mutex::new(seen),
             returns: Arc::new(Outbox::open("return", returns, &brine_job::metrics::RETURNS_LOST, &path)),
+            spool: Arc::new(Spool::open(config.cachedir.join(RETURNERS), returns)),
             events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
             pool,
             minion,

@@ -6,7 +6,7 @@ use brine_context::jobs::{ProcFile, exception_event, left_behind};
 use brine_context::{Job, Minion, OwnFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
-use brine_returners::store_in;
+use brine_returners::split;
 use brine_target::{Target, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
@@ -31,7 +31,8 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
         one => one.to_string(),
     };
     tracing::info!(jid = %publication.jid, fun = %publication.fun, user = publication.user, "job received");
-    start_job(connected, &publication.jid, &fun, publication.arg, publication.load, publication.ret);
+    let ret = with_default_returners(&connected.minion, &publication.ret);
+    start_job(connected, &publication.jid, &fun, publication.arg, publication.load, ret);
 }
 
 /// Whether a job is received for the first time. It is recorded, also across restarts.
@@ -56,6 +57,18 @@ async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
         }
     }
     true
+}
+
+/// Adds the returners of the option `return` to those of a job, each once.
+fn with_default_returners(minion: &Minion, ret: &str) -> String {
+    let own = brine_config::opts::modules::default_returners(&minion.config.opts);
+    let mut names: Vec<&str> = Vec::new();
+    for name in split(ret).chain(own.iter().flat_map(|names| split(names))) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(",")
 }
 
 fn is_meant(minion: &Minion, publication: &Publication) -> bool {
@@ -91,7 +104,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         // Only for the returners, as in Salt: they may contain passwords.
         let options = ["ret_config", "ret_kwargs"].into_iter();
         load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
-        store_in(&ret, &this.minion.config.opts, load);
+        this.spool.store(&this.minion, &ret, load);
     });
     let this = Arc::clone(connected);
     connected.pool.spawn(async move {

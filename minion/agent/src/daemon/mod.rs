@@ -124,7 +124,8 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     let (this, own) = (Arc::clone(connected), bus.clone());
     tasks.start_restarting("schedule", move |stopping| {
         let (minion, pool) = (Arc::clone(&this.minion), Arc::clone(&this.pool));
-        let host = Arc::new(schedule::MinionSchedule { minion, pool, bus: own.clone() });
+        let spool = Arc::clone(&this.spool);
+        let host = Arc::new(schedule::MinionSchedule { minion, pool, spool, bus: own.clone() });
         schedule::run(host, this.ready.subscribe(), stopping)
     });
     if let Some(every) = crate::ping::interval(&connected.minion.config) {
@@ -143,6 +144,11 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
             Arc::clone(&queue).run(send, ready, connected.backoff(), disk, stopping)
         });
     }
+    let this = Arc::clone(connected);
+    tasks.start_restarting("returns for returners", move |stopping| {
+        let (minion, disk, own) = (Arc::clone(&this.minion), this.pool.executors().disk.clone(), Arc::clone(&this));
+        Arc::clone(&this.spool).run(minion, move || own.backoff(), disk, stopping)
+    });
     let this = Arc::clone(connected);
     tasks.start_restarting("cached returns", move |stopping| {
         jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use brine_bus::{Bus, Filter, Start};
+use brine_context::MasterEvent;
 use brine_context::local_bus::QUESTION;
-use brine_context::{MasterEvent, Minion};
 use brine_event::{Event, SEQ, STAMP};
 use brine_value::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::Connected;
-use crate::pool::JobPool;
 use crate::{beacons, schedule};
 
 /// The events that query or change beacons or the schedule.
@@ -41,6 +40,12 @@ impl Kind {
 pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
+    let schedule = Arc::new(schedule::MinionSchedule {
+        minion: Arc::clone(&connected.minion),
+        pool: Arc::clone(&connected.pool),
+        spool: Arc::clone(&connected.spool),
+        bus,
+    });
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -65,7 +70,7 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 connected.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())
             }
-            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&connected.minion, &connected.pool, &bus, &event).await,
+            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&schedule, &event).await,
             "module_refresh" => {
                 connected.minion.custom.refresh();
                 Ok(())
@@ -84,11 +89,11 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
 }
 
 /// Answers a query about beacons or the schedule, and applies its changes.
-pub(crate) async fn manage(minion: &Arc<Minion>, pool: &Arc<JobPool>, bus: &Bus, event: &Event) -> Result<(), String> {
+pub(crate) async fn manage(host: &Arc<schedule::MinionSchedule>, event: &Event) -> Result<(), String> {
     let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
-    let this = Arc::clone(minion);
+    let this = Arc::clone(&host.minion);
     // Both may write a file.
-    let answered = pool.executors().disk.run(move |_| {
+    let answered = host.pool.executors().disk.run(move |_| {
         if is_about_beacons {
             let reply = beacons::answer(&this, &question);
             return (question, schedule::Answer { reply, run: None });
@@ -98,10 +103,9 @@ pub(crate) async fn manage(minion: &Arc<Minion>, pool: &Arc<JobPool>, bus: &Bus,
     });
     let (question, answer) = answered.await.map_err(|error| error.to_string())?;
     if let Some(job) = answer.run {
-        let (minion, pool, bus) = (Arc::clone(minion), Arc::clone(pool), bus.clone());
-        brine_schedule::start(&Arc::new(schedule::MinionSchedule { minion, pool, bus }), job);
+        brine_schedule::start(host, job);
     }
-    reply(bus, &question, answer.reply).await
+    reply(&host.bus, &question, answer.reply).await
 }
 
 /// Publishes the reply to a query.

@@ -1,8 +1,9 @@
-//! Queues of loads that the master has not accepted yet: returns of jobs on disk, events in memory. Both are bounded
-//! and retried with exponential backoff and jitter.
+//! Queues of loads that the master, or a returner, has not accepted yet: returns of jobs on disk, events in memory. All are
+//! bounded and retried with exponential backoff and jitter.
 //!
 //! The first attempt is the caller's ([`Outbox::first`]) or the queue's; later ones are the queue's, one at a time. A
-//! load that the master does not accept goes to the end, so that it does not block others.
+//! load that the master does not accept goes to the end, so that it does not block others; one that a returner does not
+//! accept keeps its place.
 
 mod store;
 
@@ -53,6 +54,10 @@ pub struct Outbox {
     kind: &'static str,
     bounds: Bounds,
     lost: &'static Counter,
+    /// Who accepts the loads, in logs.
+    receiver: String,
+    /// Whether a load that is not accepted blocks those behind it.
+    in_order: bool,
     directory: Option<Directory>,
     queue: Mutex<Queue>,
     changed: Notify,
@@ -89,6 +94,12 @@ impl Queue {
         self.next
     }
 
+    /// Puts an entry back in its place.
+    fn put_back(&mut self, ticket: Ticket, entry: Entry) {
+        self.bytes += entry.size;
+        self.entries.insert(ticket.0, entry);
+    }
+
     fn take(&mut self, turn: u64) -> Option<Entry> {
         let entry = self.entries.remove(&turn)?;
         self.bytes -= entry.size;
@@ -106,7 +117,23 @@ impl Queue {
 impl Outbox {
     /// Creates an empty queue in memory.
     pub fn in_memory(kind: &'static str, bounds: Bounds, lost: &'static Counter) -> Self {
-        Outbox { kind, bounds, lost, directory: None, queue: Mutex::default(), changed: Notify::new() }
+        Outbox {
+            kind,
+            bounds,
+            lost,
+            receiver: "the master".to_owned(),
+            in_order: false,
+            directory: None,
+            queue: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// Makes this the queue of a returner, which gets the loads in order.
+    pub fn of_returner(mut self, name: &str) -> Self {
+        self.receiver = format!("returner {name}");
+        self.in_order = true;
+        self
     }
 
     /// Opens the queue in a directory. Blocks.
@@ -161,7 +188,7 @@ impl Outbox {
         }
         drop(queue);
         if let Some(Err(error)) = written {
-            tracing::error!(kind = self.kind, label, %error, "storing it on disk failed: it stays in memory until the master accepts it");
+            tracing::error!(kind = self.kind, label, %error, "storing it on disk failed: it stays in memory until {} accepts it", self.receiver);
         }
         self.make_room();
         Ticket(turn)
@@ -186,7 +213,8 @@ impl Outbox {
             kind = self.kind,
             label = entry.label,
             bytes = entry.size,
-            "dropped before the master accepted it: {reason}"
+            "dropped before {} accepted it: {reason}",
+            self.receiver
         );
         entry.place.remove();
     }
@@ -202,7 +230,7 @@ impl Outbox {
             }
             Verdict::Refused => {
                 drop(queue);
-                self.lose(&entry, "the master refuses it");
+                self.lose(&entry, "it is refused");
             }
             Verdict::Later if is_older(entry.since, self.bounds.age) => {
                 drop(queue);
@@ -211,7 +239,11 @@ impl Outbox {
             Verdict::Later => {
                 entry.busy = false;
                 let path = if let Place::File(path) = &entry.place { Some(path.clone()) } else { None };
-                queue.push(entry);
+                if self.in_order {
+                    queue.put_back(ticket, entry);
+                } else {
+                    queue.push(entry);
+                }
                 drop(queue);
                 if let Some(Err(error)) = path.as_deref().map(store::sync) {
                     tracing::warn!(kind = self.kind, %error, "flushing a file to the disk failed");
@@ -281,7 +313,7 @@ impl Outbox {
             _ = disk.run(move |_| this.finish(ticket, verdict)).await;
             match verdict {
                 Verdict::Accepted => {
-                    tracing::info!(kind = self.kind, label, "the master has accepted it now");
+                    tracing::info!(kind = self.kind, label, "{} has accepted it now", self.receiver);
                     backoff.reset();
                 }
                 Verdict::Refused => {}

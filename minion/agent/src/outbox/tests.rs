@@ -56,6 +56,14 @@ async fn loads_are_retried_and_do_not_block_others() {
 }
 
 #[tokio::test]
+async fn loads_of_a_returner_keep_their_order() {
+    let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST).of_returner("redis");
+    (1..=3).for_each(|n| outbox.push("x", &load(n)));
+    let answers = [Verdict::Later, Verdict::Later, Verdict::Accepted, Verdict::Later];
+    assert_eq!(delivered(outbox, &answers).await, [1, 1, 1, 2, 2, 3]);
+}
+
+#[tokio::test]
 async fn returns_survive_a_restart_until_they_are_accepted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("returns");

@@ -14,7 +14,6 @@ use brine_context::jobs::ProcFile;
 use brine_context::schedule::MINE;
 use brine_context::{Job, Minion};
 use brine_function::Args;
-use brine_returners::store_in;
 use brine_runtime::polling::Ticks;
 use brine_schedule::{Host, Run, Schedule, Surroundings};
 use brine_value::{Map, Value, map};
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::manage::{Answer, answer};
 use crate::jobs;
 use crate::pool::JobPool;
+use crate::spool::Spool;
 pub(crate) use brine_schedule::RETURN;
 
 /// The maximum number of concurrent updates of the mine, as in Salt.
@@ -51,6 +51,8 @@ pub(crate) struct MinionSchedule {
     pub minion: Arc<Minion>,
     /// The threads of jobs.
     pub pool: Arc<JobPool>,
+    /// The returns that wait for returners.
+    pub spool: Arc<Spool>,
     /// The minion's own bus.
     pub bus: Bus,
 }
@@ -92,14 +94,14 @@ impl Host for MinionSchedule {
         // Recorded before it has a thread: the next poll of the schedule counts it.
         self.minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
         let minion = Arc::clone(&self.minion);
-        let (on_thread, running) = (Arc::clone(&minion), Arc::clone(&job));
+        let (on_thread, running, spool) = (Arc::clone(&minion), Arc::clone(&job), Arc::clone(&self.spool));
         let started = self.pool.start(&job.fun, move || {
             let _proc_file = ProcFile::write(&on_thread, &running);
             let load = jobs::run(&on_thread, &running);
             let opts = &on_thread.config.opts;
             let returners = brine_config::opts::modules::schedule_returner(opts);
             run.complete(load, &brine_clock::now(), &returners, |names, load| {
-                store_in(&names.join(","), opts, load.clone());
+                spool.store(&on_thread, &names.join(","), load.clone());
             })
         });
         async move {
@@ -152,7 +154,8 @@ mod tests {
         let bus = Bus::in_memory(BusLimits::default());
         let mut events = bus.subscribe(Filter::prefix(RETURN), Start::Now).unwrap();
         let pool = Arc::new(JobPool::new(&minion.config));
-        let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, bus });
+        let spool = Arc::new(Spool::unused());
+        let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, spool, bus });
         brine_schedule::start(&host, job(options));
         assert_eq!(with_schedule(&minion, |_, around| (around.running)("mine")), 1);
         let mut report = events.recv().await.unwrap().data();

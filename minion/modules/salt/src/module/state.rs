@@ -217,7 +217,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
                 let minion = &context.call.minion;
                 let id = minion.id.as_str();
                 let load = map! {"jid" => Jid::new().to_string(), "id" => id, "fun" => name, "return" => value.clone()};
-                store_in(returner, &minion.config.opts, load);
+                store_in(returner, &minion.config.opts, &context.call.grains(), &load);
             }
             let mut done = StateReturn::ok(name, format!("Module function {name} executed"));
             done.result = Some(!is_failure(&value));

@@ -1,0 +1,260 @@
+//! Delivers events of the bus to returners: in batches, with a durable cursor, across failures and outages.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_bus::{Bus, Subscription};
+use brine_event::Event;
+use brine_returners::ReturnerError;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, map};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics;
+
+/// The interval at which the cursor passes other events.
+const PASS_INTERVAL: Duration = Duration::from_secs(1);
+/// The bounds of the pause between retries.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The number of tries of events that a returner refuses: about a minute.
+const TRIES: u32 = 12;
+
+/// The tags of the events of an outage.
+const FAILED: &str = "salt/master/returner/failed";
+const RECOVERED: &str = "salt/master/returner/recovered";
+
+/// Events that a returner did not store.
+pub(crate) struct Unstored {
+    /// The number of events of the batch that it stored before.
+    pub handled: usize,
+    /// The number of events that are dropped together if retries do not help.
+    pub count: usize,
+    pub error: ReturnerError,
+}
+
+/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Events that are not stored are
+/// retried: indefinitely if the master's own store has failed, which recovers with the disk, or if the returner's server
+/// is unreachable, and for about a minute if the returner refuses them. Meanwhile the journal retains the following
+/// events. `name` is the returner's name in events and logs.
+pub(crate) async fn deliver(
+    bus: &Bus,
+    name: &str,
+    events: &mut Subscription,
+    disk: &Executor,
+    shutdown: CancellationToken,
+    take: impl Fn(&[Event]) -> Result<(), Unstored> + Send + Sync + 'static,
+) {
+    let take = Arc::new(take);
+    let mut outages = Outages { bus: bus.clone(), name: name.to_owned(), since: None };
+    let mut passes = tokio::time::interval(PASS_INTERVAL);
+    let mut passed = 0;
+    loop {
+        let batch = tokio::select! {
+            batch = events.recv_many() => batch,
+            _ = passes.tick() => {
+                // The cursor passes other events, too: the journal need not retain them for this subscriber.
+                let reached = events.position() - 1;
+                if reached > passed {
+                    passed = reached;
+                    events.commit(reached);
+                }
+                continue;
+            }
+            () = shutdown.cancelled() => return,
+        };
+        let Some(batch) = batch else { return };
+        let last = batch.last().map_or(0, Event::seq);
+        let mut rest: Arc<[Event]> = batch.into();
+        let mut tries = 0;
+        while !rest.is_empty() {
+            let (run, events) = (Arc::clone(&take), Arc::clone(&rest));
+            let Unstored { handled, count, error } = match disk.run(move |_| run(&events)).await {
+                Ok(Ok(())) => {
+                    outages.end(&shutdown).await;
+                    break;
+                }
+                Ok(Err(unstored)) => unstored,
+                // The executor stops with the master, or has logged a panic that a retry would repeat.
+                Err(error) => {
+                    tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
+                    if shutdown.is_cancelled() {
+                        return;
+                    }
+                    brine_job::metrics::RETURNS_LOST.add(rest.len() as u64);
+                    break;
+                }
+            };
+            tries = if handled > 0 { 1 } else { tries + 1 };
+            let mut skipped = handled;
+            let is_outage = error.is_outage();
+            if is_outage {
+                outages.begin(&error, &shutdown).await;
+            } else {
+                outages.end(&shutdown).await;
+            }
+            let waits = is_outage || matches!(error, ReturnerError::Store(_));
+            if !waits && tries > TRIES {
+                brine_job::metrics::RETURNS_LOST.add(count as u64);
+                let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
+                tracing::error!(returner = name, tag, seq, count, %error, "storing events failed for good: they are dropped");
+                skipped += count;
+                tries = 0;
+            } else {
+                if tries == 1 && !is_outage {
+                    tracing::error!(returner = name, tag = rest[handled].tag(), %error, "storing an event failed: it is retried");
+                }
+                let pause = (FIRST_PAUSE * 2u32.saturating_pow(tries.min(16))).min(LONGEST_PAUSE);
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = shutdown.cancelled() => return,
+                }
+            }
+            rest = rest.get(skipped..).unwrap_or_default().into();
+        }
+        events.commit(last);
+    }
+}
+
+/// Publishes an event when the server of a returner becomes unreachable, and when it is reached again.
+struct Outages {
+    bus: Bus,
+    name: String,
+    since: Option<Instant>,
+}
+
+impl Outages {
+    async fn begin(&mut self, error: &ReturnerError, shutdown: &CancellationToken) {
+        if self.since.is_some() {
+            return;
+        }
+        self.since = Some(Instant::now());
+        metrics::RETURNER_OUTAGES.add(1);
+        tracing::error!(returner = self.name, %error, "a returner is unreachable: its events wait in the journal");
+        self.publish(FAILED, &map! {"returner" => &self.name, "message" => error.to_string()}, shutdown).await;
+    }
+
+    async fn end(&mut self, shutdown: &CancellationToken) {
+        let Some(since) = self.since.take() else { return };
+        let duration = since.elapsed().as_secs_f64();
+        tracing::info!(returner = self.name, duration, "a returner is reachable again");
+        self.publish(RECOVERED, &map! {"returner" => &self.name, "duration" => duration}, shutdown).await;
+    }
+
+    async fn publish(&self, tag: &str, body: &Map, shutdown: &CancellationToken) {
+        tokio::select! {
+            published = self.bus.fire(tag, body) => {
+                if let Err(error) = published {
+                    tracing::error!(tag, %error, "publishing an event failed");
+                }
+            }
+            () = shutdown.cancelled() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_bus::store::{Store, StoreError};
+    use brine_bus::{BusLimits, Filter, JournalLimits, Start};
+    use brine_value::map;
+
+    use super::*;
+    use crate::job_cache::subscribe_jobs;
+
+    /// Returns a bus with a journal, and the directory of its store.
+    async fn journalled() -> (tempfile::TempDir, Bus) {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, opened) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
+        let (limits, disk) = (JournalLimits::default(), Executor::new("disk", 1, 8));
+        let bus = Bus::with_journal(BusLimits::default(), store, opened, limits, &disk).await.unwrap();
+        (directory, bus)
+    }
+
+    #[tokio::test]
+    async fn the_cursor_passes_other_events() {
+        let (_folder, bus) = journalled().await;
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let shutdown = CancellationToken::new();
+        let (stop, lags, of) = (shutdown.clone(), bus.clone(), bus.clone());
+        tokio::spawn(async move {
+            deliver(&of, "test", &mut events, &Executor::new("disk", 1, 1), stop, |_| panic!("nothing is wanted"))
+                .await;
+        });
+        for n in 0..10 {
+            bus.fire("other", &map! {"n" => n}).await.unwrap();
+        }
+        while lags.lags().iter().any(|(_, lag)| *lag > 0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        shutdown.cancel();
+    }
+
+    #[tokio::test]
+    async fn events_are_retried_until_they_are_stored() {
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        let (_folder, bus) = journalled().await;
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let (shutdown, calls) = (CancellationToken::new(), Arc::new(AtomicUsize::new(0)));
+        let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let (stop, of) = (shutdown.clone(), bus.clone());
+        let task = tokio::spawn(async move {
+            let take = move |batch: &[Event]| {
+                for (handled, event) in batch.iter().enumerate() {
+                    // Every other call fails.
+                    if calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
+                        return Err(Unstored { handled, count: 1, error: ReturnerError::Store(StoreError::Closed) });
+                    }
+                    stored.send(event.seq()).unwrap();
+                }
+                Ok(())
+            };
+            deliver(&of, "test", &mut events, &Executor::new("disk", 1, 1), stop, take).await;
+        });
+        let mut published = Vec::new();
+        for n in 0..5 {
+            published.push(bus.fire("salt/job/1/new", &map! {"n" => n}).await.unwrap());
+        }
+        for seq in published {
+            assert_eq!(seen.recv().await, Some(seq));
+        }
+        shutdown.cancel();
+        task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_outage_is_announced_once_and_drops_nothing() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        let (_folder, bus) = journalled().await;
+        let mut events = subscribe_jobs(&bus).unwrap();
+        let mut announced = bus.subscribe(Filter::prefix("salt/master/returner/"), Start::Now).unwrap();
+        let (shutdown, calls) = (CancellationToken::new(), AtomicU32::new(0));
+        let (stored, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let unreachable = || {
+            let nobody = map! {"redis.unix_socket_path" => "/nonexistent/redis.sock"};
+            let options = brine_returners::Options::new(&nobody, None);
+            brine_returners::open("redis", &options).unwrap().get_minions().unwrap_err()
+        };
+        let (stop, of) = (shutdown.clone(), bus.clone());
+        let task = tokio::spawn(async move {
+            let take = move |batch: &[Event]| {
+                if calls.fetch_add(1, Ordering::Relaxed) < 3 {
+                    return Err(Unstored { handled: 0, count: batch.len(), error: unreachable() });
+                }
+                for event in batch {
+                    stored.send(event.seq()).unwrap();
+                }
+                Ok(())
+            };
+            deliver(&of, "redis", &mut events, &Executor::new("disk", 1, 1), stop, take).await;
+        });
+        let published = bus.fire("salt/job/1/new", &map! {}).await.unwrap();
+        assert_eq!(seen.recv().await, Some(published));
+        for tag in [FAILED, RECOVERED] {
+            let event = announced.recv().await.unwrap();
+            assert_eq!((event.tag(), event.data().get("returner")), (tag, Some(&"redis".into())));
+        }
+        shutdown.cancel();
+        task.await.unwrap();
+    }
+}

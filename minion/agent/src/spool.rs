@@ -1,0 +1,130 @@
+//! Returns that wait for a minion's own returners (`--return`, `schedule_returner`): a returner whose server does not answer
+//! gets them later, in order. Each has a queue of its own on disk, so that none waits for another.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_context::Minion;
+use brine_returners::{BACKENDS, split, store, try_store_in};
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::Executor;
+use brine_value::Map;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::outbox::{Bounds, Outbox, Verdict};
+
+/// The queues of returners, in directories of their names.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    path: PathBuf,
+    /// The bounds of each queue.
+    bounds: Bounds,
+    queues: Mutex<BTreeMap<&'static str, Arc<Outbox>>>,
+    opened: Notify,
+}
+
+impl Spool {
+    /// Opens the queues of an earlier run. Blocks.
+    pub fn open(path: PathBuf, bounds: Bounds) -> Self {
+        let spool = Spool { path, bounds, queues: Mutex::default(), opened: Notify::new() };
+        for backend in BACKENDS.iter().filter(|backend| spool.path.join(backend.name).is_dir()) {
+            spool.queue(backend.name);
+        }
+        spool
+    }
+
+    /// Creates queues that nothing is added to, for tests of other parts.
+    #[cfg(test)]
+    pub fn unused() -> Self {
+        let bounds = Bounds { count: 0, bytes: 0, age: std::time::Duration::ZERO };
+        Spool::open(PathBuf::from("/nonexistent"), bounds)
+    }
+
+    /// Returns the queue of a returner; opens it if it is new. Blocks.
+    fn queue(&self, name: &'static str) -> Arc<Outbox> {
+        let mut queues = self.queues.lock();
+        let open = || {
+            let queue = Outbox::open("return", self.bounds, &brine_job::metrics::RETURNS_LOST, &self.path.join(name));
+            Arc::new(queue.of_returner(name))
+        };
+        let queue = Arc::clone(queues.entry(name).or_insert_with(open));
+        drop(queues);
+        self.opened.notify_one();
+        queue
+    }
+
+    /// Whether returns wait for a returner: another one must not overtake them.
+    fn waits(&self, name: &str) -> bool {
+        self.queues.lock().get(name).is_some_and(|queue| queue.len() > 0)
+    }
+
+    /// Stores a return in each of these returners, separated by commas. Those whose servers do not answer get it later.
+    /// Blocks.
+    pub fn store(&self, minion: &Minion, names: &str, load: Map) {
+        let (mut later, now): (Vec<&str>, Vec<&str>) = split(names).partition(|name| self.waits(name));
+        let grains = Arc::clone(&minion.grains.read());
+        later.extend(try_store_in(now, &minion.config.opts, &grains, &load));
+        let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
+        for name in later {
+            tracing::warn!(returner = name, jid = label, "a return waits for its returner");
+            if let Some(backend) = BACKENDS.iter().find(|backend| backend.name == name) {
+                self.queue(backend.name).push(&label, &load);
+            }
+        }
+    }
+
+    /// Delivers waiting returns until `shutdown`.
+    pub async fn run(
+        self: Arc<Self>,
+        minion: Arc<Minion>,
+        backoff: impl Fn() -> Backoff + Send,
+        disk: Executor,
+        shutdown: CancellationToken,
+    ) {
+        let (_ready, is_ready) = watch::channel(true);
+        let (mut running, mut started) = (JoinSet::new(), HashSet::new());
+        while !shutdown.is_cancelled() {
+            let queues: Vec<(&'static str, Arc<Outbox>)> =
+                self.queues.lock().iter().map(|(name, queue)| (*name, Arc::clone(queue))).collect();
+            for (name, queue) in queues {
+                if started.insert(name) {
+                    let (minion, own) = (Arc::clone(&minion), disk.clone());
+                    let send = move |load| deliver(Arc::clone(&minion), name, own.clone(), load);
+                    running.spawn(queue.run(send, is_ready.clone(), backoff(), disk.clone(), shutdown.clone()));
+                }
+            }
+            tokio::select! {
+                () = self.opened.notified() => {}
+                () = shutdown.cancelled() => {}
+                // A queue ends with the minion, or has panicked: the supervisor starts all of them again.
+                Some(_) = running.join_next() => return,
+            }
+        }
+        while running.join_next().await.is_some() {}
+    }
+}
+
+/// Stores a return that has waited.
+async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: Map) -> Verdict {
+    let stored = disk.run(move |_| {
+        let grains = Arc::clone(&minion.grains.read());
+        store(name, &minion.config.opts, &grains, &load)
+    });
+    match stored.await {
+        Ok(Ok(())) => Verdict::Accepted,
+        Ok(Err(error)) if error.is_outage() => {
+            tracing::debug!(returner = name, %error, "a returner is still unreachable");
+            Verdict::Later
+        }
+        Ok(Err(error)) => {
+            tracing::error!(returner = name, %error, "a return could not be stored");
+            Verdict::Refused
+        }
+        // It panicked, which is logged, or the minion is stopping.
+        Err(_) => Verdict::Later,
+    }
+}

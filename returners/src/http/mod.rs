@@ -1,0 +1,319 @@
+//! The HTTP client of returners: JSON and forms, TLS with verified certificates, timeouts, bounded replies, and errors
+//! without secrets.
+//!
+//! It blocks, as returners do. Neither paths nor queries are in its errors: they contain tokens of some services.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use brine_value::{Value, json};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::{Agent, Error};
+
+use crate::connection::TIMEOUT;
+use crate::{Options, ReturnerError, authorities};
+
+/// The timeout of a request with its reply.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum size of a reply, in bytes: it is held in memory.
+const MAX_REPLY: u64 = 256 << 20;
+/// The number of characters of a reply that errors show.
+const SHOWN: usize = 300;
+
+/// A client of one service.
+pub(crate) struct Http {
+    returner: &'static str,
+    agent: Agent,
+    /// The URL that paths follow, without a `/` at its end.
+    base: String,
+    headers: Vec<(String, String)>,
+}
+
+/// A body and its type.
+pub(crate) enum Body<'a> {
+    Nothing,
+    Json(&'a Value),
+    /// Names and values of a form.
+    Form(&'a [(&'a str, &'a str)]),
+    /// Another type, and the text.
+    Text(&'static str, String),
+}
+
+/// The status and the text of a reply.
+pub(crate) struct Reply {
+    pub status: u16,
+    pub text: String,
+}
+
+impl Reply {
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// How the certificates of a service are verified.
+#[derive(Debug, Default)]
+pub(crate) struct Trust {
+    /// The file of the trusted authorities, in place of `ca_bundle` and the host's own.
+    pub authorities: Option<std::path::PathBuf>,
+    /// Whether certificates are not verified.
+    pub anyone: bool,
+}
+
+impl Http {
+    /// Creates a client of the service at a URL with `http://` or `https://`. No connection is opened. Redirects are not
+    /// followed: no other host may get the data and its credentials.
+    pub fn new(
+        returner: &'static str,
+        option: &str,
+        url: &str,
+        trust: Trust,
+        options: &Options,
+    ) -> Result<Self, ReturnerError> {
+        let invalid = |reason: String| ReturnerError::Option { option: format!("{returner}.{option}"), reason };
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
+            return Err(invalid("it is invalid: expected a URL with http:// or https://".to_owned()));
+        };
+        let mut config = Agent::config_builder()
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .timeout_connect(Some(TIMEOUT))
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .http_status_as_error(false);
+        if url.starts_with("https://") {
+            let file = trust.authorities.map_or_else(|| options.ca_bundle(), |path| Ok(Some(path)))?;
+            let trusted = authorities::certificates(file.as_deref()).map_err(invalid)?;
+            let roots = match &trusted[..] {
+                [] => RootCerts::WebPki,
+                some => {
+                    let owned = some.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+                    RootCerts::Specific(Arc::new(owned.collect()))
+                }
+            };
+            let tls = TlsConfig::builder()
+                .unversioned_rustls_crypto_provider(authorities::provider())
+                .root_certs(roots)
+                .disable_verification(trust.anyone);
+            config = config.tls_config(tls.build());
+        }
+        let mut http = Http {
+            returner,
+            agent: config.build().into(),
+            base: url.trim_end_matches('/').to_owned(),
+            headers: Vec::new(),
+        };
+        // Credentials in the URL become a header.
+        let end = rest.find('/').unwrap_or(rest.len());
+        if let Some(at) = rest[..end].rfind('@') {
+            let (login, host) = (rest[..at].to_owned(), &rest[at + 1..]);
+            let scheme = &url[..url.len() - rest.len()];
+            http.base = format!("{scheme}{}", host.trim_end_matches('/'));
+            let (user, password) = login.split_once(':').unwrap_or((&login, ""));
+            http = http.with_login(user, password);
+        }
+        Ok(http)
+    }
+
+    /// Adds a header to each request.
+    pub fn with_header(mut self, name: &str, value: String) -> Self {
+        self.headers.push((name.to_owned(), value));
+        self
+    }
+
+    /// Adds a user name and a password to each request.
+    pub fn with_login(self, user: &str, password: &str) -> Self {
+        self.with_header("Authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
+    }
+
+    /// Returns the server for messages: its URL without path.
+    pub fn shown(&self) -> String {
+        let start = self.base.find("://").map_or(0, |at| at + 3);
+        let end = self.base[start..].find('/').map_or(self.base.len(), |at| start + at);
+        self.base[..end].to_owned()
+    }
+
+    /// Returns the error of a request.
+    pub fn failed(&self, reason: String, is_outage: bool) -> ReturnerError {
+        ReturnerError::Server { returner: self.returner, server: self.shown(), reason, is_outage }
+    }
+
+    /// Sends a request and returns its reply, also that of an error.
+    ///
+    /// # Errors
+    /// The server was not reached, or its reply is too large.
+    pub fn ask(&self, method: &str, path: &str, body: &Body<'_>) -> Result<Reply, ReturnerError> {
+        self.ask_with(method, path, body, None)
+    }
+
+    /// As [`Http::ask`], with one more header.
+    pub fn ask_with(
+        &self,
+        method: &str,
+        path: &str,
+        body: &Body<'_>,
+        header: Option<(&str, &str)>,
+    ) -> Result<Reply, ReturnerError> {
+        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.base));
+        for (name, value) in self.headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(header) {
+            request = request.header(name, value);
+        }
+        let (kind, text) = match body {
+            Body::Nothing => (None, String::new()),
+            Body::Json(value) => (Some("application/json"), json::to_json(value)),
+            Body::Form(fields) => {
+                let encoded = form_urlencoded::Serializer::new(String::new()).extend_pairs(*fields).finish();
+                (Some("application/x-www-form-urlencoded"), encoded)
+            }
+            Body::Text(kind, text) => (Some(*kind), text.clone()),
+        };
+        if let Some(kind) = kind {
+            request = request.header("Content-Type", kind);
+        }
+        // The error of the builder would show the URL or a header.
+        let invalid = |_| self.failed("the URL or a header is invalid".to_owned(), false);
+        let sent = match kind {
+            None => request.body(()).map_err(invalid).map(|request| self.agent.run(request)),
+            Some(_) => request.body(text).map_err(invalid).map(|request| self.agent.run(request)),
+        };
+        let mut reply = sent?.map_err(|error| self.failed(reason(&error), is_outage(&error)))?;
+        let text = reply.body_mut().with_config().limit(MAX_REPLY).lossy_utf8(true).read_to_string();
+        let text = text.map_err(|error| self.failed(reason(&error), is_outage(&error)))?;
+        Ok(Reply { status: reply.status().as_u16(), text })
+    }
+
+    /// Sends a request and returns the reply if it is a success.
+    ///
+    /// # Errors
+    /// Also replies with an error.
+    pub fn send(&self, method: &str, path: &str, body: &Body<'_>) -> Result<Reply, ReturnerError> {
+        let reply = self.ask(method, path, body)?;
+        if reply.is_success() { Ok(reply) } else { Err(self.refusal(&reply)) }
+    }
+
+    /// Sends a request and returns the JSON of its reply.
+    ///
+    /// # Errors
+    /// Also replies with an error, and those that are not JSON.
+    pub fn send_json(&self, method: &str, path: &str, body: &Body<'_>) -> Result<Value, ReturnerError> {
+        let reply = self.send(method, path, body)?;
+        self.json(&reply)
+    }
+
+    /// Parses a reply.
+    pub fn json(&self, reply: &Reply) -> Result<Value, ReturnerError> {
+        json::from_json(&reply.text).map_err(|error| self.failed(format!("its reply is not JSON: {error}"), false))
+    }
+
+    /// Returns the error of a reply.
+    pub fn refusal(&self, reply: &Reply) -> ReturnerError {
+        let is_outage = matches!(reply.status, 408 | 429 | 502..=504);
+        self.failed(format!("status {}: {}", reply.status, excerpt(&reply.text)), is_outage)
+    }
+}
+
+/// Returns the beginning of a reply, on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
+    if line.is_empty() { "no text".to_owned() } else { line }
+}
+
+fn is_outage(error: &Error) -> bool {
+    !matches!(error, Error::Http(_) | Error::BadUri(_) | Error::BodyExceedsLimit(_) | Error::Protocol(_))
+}
+
+fn reason(error: &Error) -> String {
+    match error {
+        Error::BadUri(_) => "the URL is invalid".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    use brine_value::{Map, map};
+
+    use super::*;
+
+    /// Serves one reply, and returns the URL and the request.
+    fn service(reply: &'static str) -> (String, std::sync::mpsc::Receiver<String>) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (sender, requests) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let (mut request, mut part) = (String::new(), [0; 4096]);
+            loop {
+                let length = stream.read(&mut part).unwrap();
+                request += &String::from_utf8_lossy(&part[..length]);
+                let body = request.split_once("\r\n\r\n").map(|(head, body)| {
+                    let head = head.to_lowercase();
+                    let expected = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+                    body.len() >= expected.and_then(|length| length.parse().ok()).unwrap_or(0)
+                });
+                if body == Some(true) || length == 0 {
+                    break;
+                }
+            }
+            stream.write_all(reply.as_bytes()).unwrap();
+            sender.send(request).unwrap();
+        });
+        (url, requests)
+    }
+
+    fn client(url: &str) -> Http {
+        Http::new("test", "url", url, Trust::default(), &Options::new(&Map::new(), None)).unwrap()
+    }
+
+    #[test]
+    fn requests_have_type_and_credentials() {
+        let (url, requests) = service("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}");
+        let http = client(&url.replace("//", "//fred:s3cret@")).with_header("X-One", "1".to_owned());
+        let body = map! {"text" => "ü"}.into();
+        assert_eq!(http.send_json("POST", "/x?y=1", &Body::Json(&body)).unwrap(), map! {"a" => 1}.into());
+        let request = requests.recv().unwrap();
+        let head = request.to_lowercase();
+        assert!(request.starts_with("POST /x?y=1 HTTP/1.1\r\n") && request.ends_with("{\"text\": \"ü\"}"), "{request}");
+        for header in ["authorization: basic znjlzdpzm2nyzxq=", "x-one: 1", "content-type: application/json"] {
+            assert!(head.contains(header), "{header}: {request}");
+        }
+        let (url, requests) = service("HTTP/1.1 204 No\r\n\r\n");
+        client(&url).send("POST", "", &Body::Form(&[("a b", "&ü")])).unwrap();
+        assert!(requests.recv().unwrap().ends_with("\r\n\r\na+b=%26%C3%BC"));
+    }
+
+    #[test]
+    fn errors_have_no_secrets() {
+        for (reply, expected, outage) in [
+            ("HTTP/1.1 401 No\r\nContent-Length: 4\r\n\r\nno\nx", "status 401: no x", false),
+            ("HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", "status 503: no text", true),
+            ("HTTP/1.1 302 No\r\nLocation: /s3cret\r\nContent-Length: 0\r\n\r\n", "status 302: no text", false),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{", "its reply is not JSON: ", false),
+            ("", "", true),
+        ] {
+            let (url, _requests) = service(reply);
+            let http = client(&format!("{}/s3cret/", url.replace("//", "//fred:s3cret@")));
+            let error = http.send_json("POST", "/s3cret", &Body::Json(&Value::Nil)).unwrap_err();
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("{url} (test) failed: {expected}")), "{text}");
+            assert_eq!(error.is_outage(), outage, "{text}");
+            assert!(!text.contains("s3cret"), "{text}");
+        }
+        let nobody = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+        let error = client(&format!("http://{nobody}/s3cret")).send("GET", "/", &Body::Nothing).err().unwrap();
+        assert!(error.is_outage() && !error.to_string().contains("s3cret"), "{error}");
+    }
+
+    #[test]
+    fn other_urls_are_refused() {
+        for url in ["", "ftp://x", "https://", "localhost:80"] {
+            let error = Http::new("test", "url", url, Trust::default(), &Options::default()).err().unwrap();
+            assert_eq!(error.to_string(), "option 'test.url': it is invalid: expected a URL with http:// or https://");
+        }
+    }
+}
