@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use brine_agent::channel::{Address, Channel};
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_value::{Map, Value, list, map};
 use support::{System, stdout};
@@ -20,7 +20,6 @@ async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
     system.write("srv/salt/sub/one.txt", "one");
     std::os::unix::fs::symlink(system.path("srv"), system.path("srv/salt/out")).unwrap();
     std::os::unix::fs::symlink(system.path("srv/secret"), system.path("srv/salt/leak.txt")).unwrap();
-    let master = Address { host: "127.0.0.1".into(), port: system.ret_port };
     let mut channels = Vec::new();
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
         let config = MinionConfig {
@@ -30,7 +29,7 @@ async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
             ..MinionConfig::default()
         };
         let id = format!("rogue-{cipher}").parse().unwrap();
-        let channel = Arc::new(Channel::new(id, Arc::new(config), &master, support::crypto()).unwrap());
+        let channel = Arc::new(Channel::new(id, Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
         channels.push(channel);
     }
@@ -209,8 +208,8 @@ async fn a_master_with_one_cipher_refuses_the_other() {
         ciphers: vec!["aes-192-cbc-hmac".to_owned()],
         ..MinionConfig::default()
     };
-    let master = Address { host: "127.0.0.1".into(), port: system.ret_port };
-    let channel = Arc::new(Channel::new("old".parse().unwrap(), Arc::new(config), &master, support::crypto()).unwrap());
+    let channel =
+        Arc::new(Channel::new("old".parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
     assert!(channel.authenticate().await.is_err());
     assert!(channel.cipher().is_none());
     support::until("the refusal is logged", || system.master_log().contains("offers no cipher")).await;

@@ -8,7 +8,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brine_agent::channel::{Address, Channel, ChannelError};
+use brine_agent::channel::{Channel, ChannelError};
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_value::{Map, Value, map};
@@ -85,7 +85,6 @@ async fn a_minion_signs_as_its_master_requires() {
 async fn concurrent_requests_renew_their_session_once() {
     let mut system = System::start("").await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let master = Address { host: "127.0.0.1".into(), port: system.ret_port };
         let config = MinionConfig {
             pki_dir: system.path(cipher),
             master_port: system.ret_port,
@@ -93,7 +92,7 @@ async fn concurrent_requests_renew_their_session_once() {
             ..MinionConfig::default()
         };
         let channel =
-            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), &master, support::crypto()).unwrap());
+            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
         let ask = || {
             let channel = Arc::clone(&channel);
@@ -189,7 +188,6 @@ async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something()
     let cut = Arc::new(AtomicBool::new(false));
     let port = proxy(system.ret_port, Arc::clone(&cut)).await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let master = Address { host: "127.0.0.1".into(), port };
         let config = MinionConfig {
             pki_dir: system.path(cipher),
             master_port: port,
@@ -197,7 +195,7 @@ async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something()
             ..MinionConfig::default()
         };
         let channel =
-            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), &master, support::crypto()).unwrap());
+            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
         channel.authenticate().await.unwrap();
         let counters = ["brine_authentications_total", "brine_requests_refused_total"];
         let before = counters.map(|name| system.counter(name));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_agent::channel::{Address, Channel};
+use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_event::Event;
 use brine_ids::Jid;
@@ -80,7 +80,6 @@ impl Load {
 
 /// Begins the session of a simulated minion.
 pub async fn join(world: &World, id: &str, cipher: &str) -> Result<Arc<Channel>, String> {
-    let master = Address { host: "127.0.0.1".into(), port: world.requests.port };
     let config = MinionConfig {
         pki_dir: world.path(id),
         master_port: world.requests.port,
@@ -89,7 +88,7 @@ pub async fn join(world: &World, id: &str, cipher: &str) -> Result<Arc<Channel>,
         auth_timeout: 8,
         ..MinionConfig::default()
     };
-    let channel = Channel::new(id.parse().unwrap(), Arc::new(config), &master, Executors::new(1).crypto);
+    let channel = Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", Executors::new(1).crypto);
     let channel = Arc::new(channel.map_err(|error| error.to_string())?);
     let joining = async {
         while channel.authenticate().await.is_err() {

@@ -81,8 +81,20 @@ pub struct Channel {
 }
 
 impl Channel {
+    /// Creates a channel to the master at this host, as [`Channel::to`].
+    ///
+    /// # Errors
+    /// Those of [`Channel::to`].
+    pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
+        let master = Address { host: host.to_owned(), port: config.master_port };
+        Self::to(id, config, &master, crypto)
+    }
+
     /// Creates a channel to this master, without a session. Generates the minion's key if there is none.
-    pub fn new(
+    ///
+    /// # Errors
+    /// Key files that cannot be read or written.
+    pub fn to(
         id: MinionId,
         config: Arc<MinionConfig>,
         master: &Address,
@@ -94,7 +106,7 @@ impl Channel {
         Ok(Channel { master: None, ..Self::with_key(id, config, Arc::new(private_key), client, crypto) })
     }
 
-    /// Creates a channel like [`Channel::new`], with a key and a request connection that other channels may share.
+    /// Creates a channel like [`Channel::to`], with a key and a request connection that other channels may share.
     /// Nothing is stored on disk: the master's key of the first contact is trusted as long as the channel exists.
     pub fn with_key(
         id: MinionId,

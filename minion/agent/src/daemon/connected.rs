@@ -79,7 +79,7 @@ impl Connected {
         let master = Address { host, port };
         let grains = grains::collect(&config, id.as_str());
         let crypto = pool.executors().crypto.clone();
-        let channel = Channel::new(id.clone(), Arc::clone(&config), &master, crypto)?;
+        let channel = Channel::to(id.clone(), Arc::clone(&config), &master, crypto)?;
         let channel = Arc::new(channel.showing(&grains));
         let grains = Arc::new(RwLock::new(Arc::new(grains)));
         let runtime = Handle::current();

@@ -110,7 +110,7 @@ impl Connected {
         let (id, config) = (self.id.clone(), Arc::clone(&self.minion.config));
         let (master, executors) = (master.clone(), self.pool.executors());
         let crypto = executors.crypto.clone();
-        let channel = executors.disk.run(move |_| Channel::new(id, config, &master, crypto)).await??;
+        let channel = executors.disk.run(move |_| Channel::to(id, config, &master, crypto)).await??;
         let grains = Arc::clone(&self.minion.grains.read());
         Ok(Arc::new(channel.showing(&grains)).authenticate().await?)
     }
