@@ -36,6 +36,7 @@ impl Texts {
     }
 
     /// Returns a text that a column can hold: no column of PostgreSQL holds NUL characters.
+    #[cfg(feature = "postgres")]
     fn plain(self, text: String) -> String {
         if self.holds_nul { text } else { text.replace('\0', "") }
     }
