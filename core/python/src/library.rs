@@ -21,6 +21,8 @@ use crate::{Call, Files, Python, PythonError, Services, Settings, Setup, files, 
 const MOST_SEARCHED: u64 = 1 << 20;
 /// How many answers about modules are kept.
 const MOST_CANDIDATES: usize = 10_000;
+/// How long files may take to be loaded and described.
+const DESCRIBE: Duration = Duration::from_secs(60);
 /// How often files are looked at for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -241,7 +243,8 @@ impl Library {
             Ok(Value::Nil)
         } else {
             let kinds: Value = self.kinds.iter().map(|kind| Value::from(*kind)).collect();
-            ask(Call { kind: "describe", args: Args::positional([kinds]), ..Call::default() })
+            let deadline = Some(Instant::now() + DESCRIBE);
+            ask(Call { kind: "describe", args: Args::positional([kinds]), deadline, ..Call::default() })
         };
         let mut described = match answer {
             Ok(answer) => Described::read(&answer, self.kinds),
@@ -282,7 +285,8 @@ impl Library {
         }
         state.borrow_mut().is_describing = true;
         let args = Args::positional([kind.into(), module.map(Value::from).unwrap_or_default()]);
-        let answer = ask(Call { kind: "fallback", args, ..Call::default() });
+        let deadline = Some(Instant::now() + DESCRIBE);
+        let answer = ask(Call { kind: "fallback", args, deadline, ..Call::default() });
         let mut state = state.borrow_mut();
         state.is_describing = false;
         let answer = answer.inspect_err(|error| tracing::error!(%error, "functions of Salt are not loaded")).ok()?;

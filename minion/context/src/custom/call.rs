@@ -1,6 +1,7 @@
 //! Calls of people's own functions, with the data and the services of Brine for them.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brine_config::template_opts;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
@@ -23,6 +24,8 @@ pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
     context.call.minion.custom.call_state(context, bound.function(), args)
 }
 
+/// How long a module of pillar or tops may take: minions wait for it, and others need its thread.
+const OTHER: Duration = Duration::from_secs(60);
 /// How many forms of the options are kept.
 const MOST_OPTS: usize = 4;
 
@@ -63,8 +66,9 @@ impl CustomModules {
         let context = Context { run_opts: Some(Arc::new(opts)), ..context.clone() };
         let data = self.data(&context, context.is_test());
         let (kind, function, args) = (call.kind, call.function, (call.args)());
-        let result = self
-            .ask(&Running { context: &context, state: None }, Call { kind, function, args, data, ..Call::default() });
+        let deadline = Some(Instant::now() + OTHER);
+        let result =
+            self.ask(&Running { context: &context, state: None }, Call { kind, function, args, data, deadline });
         Some(result.map_err(|error| error.of_call(call.function)))
     }
 
