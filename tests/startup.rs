@@ -101,7 +101,7 @@ async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
     let log = system.master_log();
     for part in [
         "option 'fileserver_backend': 'svnfs' is not supported",
-        "option 'ext_pillar': 'reclass' is not supported",
+        "option 'ext_pillar': 'reclass' is not there",
         "Salt's option 'engines' has no effect",
         "names a file that does not exist: /nonexistent/x.sls",
         "bad.sls:1: Jinja syntax error",
