@@ -72,6 +72,10 @@ fn run(
         (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default(), ended)
     });
     let status = ended.and_then(|ended| ended.map_err(failed))?;
+    // Its pipe is closed then, which most programs do not survive.
+    if output.len() as u64 == MOST_OUTPUT {
+        return Err(format!("'{program}' wrote {MOST_OUTPUT} bytes or more"));
+    }
     let error = String::from_utf8_lossy(&error);
     if !status.success() {
         let message = if error.trim().is_empty() { format!("'{program}' ended with {status}") } else { error.into() };
@@ -79,9 +83,6 @@ fn run(
     }
     for line in error.lines().filter(|line| !line.trim().is_empty()) {
         tracing::info!(program, "{line}");
-    }
-    if output.len() as u64 == MOST_OUTPUT {
-        return Err(format!("'{program}' wrote {MOST_OUTPUT} bytes or more"));
     }
     let text = String::from_utf8(output).map_err(|_| format!("the output of '{program}' is not UTF-8"))?;
     if text.trim().is_empty() {
