@@ -1,11 +1,12 @@
-//! A minion with several masters (`master_type: failover`): masters that are killed, hang, are unresolvable, refuse the
-//! minion, and come back.
+//! A minion with several masters, one at a time (`master_type: failover`) or all at once: masters that are killed, hang,
+//! are unresolvable, refuse the minion, and come back.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use std::time::{Duration, Instant};
 
+use brine_value::Value;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use support::{Events, System};
@@ -35,16 +36,27 @@ async fn events(all: &[System]) -> Vec<Events> {
     events
 }
 
-/// Starts the minion m1 in the first directory, with these masters in front of all.
+/// Starts the minion m1 in the first directory, with these masters in front of all, of which it uses one at a time.
 fn start(all: &mut [System], before: &str, extra: &str) {
+    start_with(all, before, &format!("master_type: failover\n{extra}"));
+}
+
+/// Starts the minion m1 in the first directory, with these masters in front of all.
+fn start_with(all: &mut [System], before: &str, extra: &str) {
     let ports: Vec<String> = all.iter().map(|system| format!("'127.0.0.1:{}'", system.ret_port)).collect();
-    let more = format!("master_type: failover\nmaster: [{before}{}]\nauth_timeout: 1\n{extra}", ports.join(", "));
+    let more = format!("master: [{before}{}]\nauth_timeout: 1\n{extra}", ports.join(", "));
     all[0].configure_minion("m1", &more);
     // The last one counts.
     let path = all[0].path("m1/etc/minion");
     let text = std::fs::read_to_string(&path).unwrap().replace("master: 127.0.0.1\n", "");
     std::fs::write(path, text).unwrap();
     all[0].spawn_minion("m1");
+}
+
+/// Calls a function on the minion and returns its result.
+fn returned(system: &System, words: &[&str]) -> Value {
+    let all = system.salt_json(&[&["m1"], words].concat());
+    all.get("m1").cloned().unwrap_or_default()
 }
 
 fn answers(system: &System) -> bool {
@@ -119,4 +131,125 @@ async fn a_master_that_has_rejected_the_minion_is_passed_over() {
     assert!(all[0].tool("salt-key", &["-y", "-r", "m1", "--include-accepted"]).status.success());
     events[1].until(START).await;
     assert!(answers(&all[1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_masters_at_once_give_jobs_and_get_events_and_mine_data() {
+    let mut all = masters(3).await;
+    for (number, system) in all.iter().enumerate() {
+        system.write("srv/pillar/top.sls", "base: {'*': [own]}\n");
+        system.write("srv/pillar/own.sls", &format!("number: {number}\n"));
+        system.write("srv/salt/where.txt", &format!("file {number}"));
+    }
+    let mut events = events(&all).await;
+    let fired: Vec<Events> = futures::future::join_all(all.iter().map(|system| system.events("my/"))).await;
+    start_with(&mut all, "no-such-host.invalid, ", "mine_functions: {test.ping: []}\n");
+    for events in &mut events {
+        events.until(START).await;
+    }
+    for (number, system) in all.iter().enumerate() {
+        assert!(answers(system));
+        assert!(returned(system, &["match.pillar", &format!("number:{number}")]).is_truthy());
+        assert_eq!(returned(system, &["cp.get_file_str", "salt://where.txt"]), format!("file {number}").into());
+        assert_eq!(returned(system, &["config.get", "master_port"]), i64::from(system.ret_port).into());
+    }
+    assert!(returned(&all[1], &["event.send", "my/event", "{a: 1}"]).is_truthy());
+    for mut fired in fired {
+        assert_eq!(fired.until("my/event").await.1.get("data").and_then(|data| data.get("a")).cloned(), Some(1.into()));
+    }
+    for system in &all {
+        let mined = || system.tool("salt-run", &["mine.get", "m1", "test.ping", "--out=json"]);
+        support::until("the mine has the minion's data", || support::stdout(&mined()).contains("true")).await;
+    }
+    // A running job is seen by all.
+    let job = all[0].tool("salt", &["--async", "m1", "test.sleep", "20"]);
+    assert!(job.status.success());
+    support::until("the job of one master is seen by another", || {
+        returned(&all[1], &["saltutil.is_running", "test.sleep"]).as_list().is_some_and(|jobs| jobs.len() == 1)
+    })
+    .await;
+    returned(&all[2], &["saltutil.kill_all_jobs"]);
+    support::until("the job of another master is killed", || {
+        returned(&all[1], &["saltutil.is_running", "test.sleep"]).as_list().is_some_and(<[Value]>::is_empty)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn masters_that_hang_die_or_reject_the_minion_leave_the_others_alone() {
+    let mut all = masters(3).await;
+    let mut events = events(&all).await;
+    start_with(&mut all, "", "master_alive_interval: 1\nstartup_states: sls\nsls_list: [none]\n");
+    for events in &mut events {
+        events.until(START).await;
+    }
+    // One hangs, one dies: the third one serves as before, and what happens is kept for them.
+    let first = Pid::from_raw(i32::try_from(all[0].master_pid()).unwrap());
+    kill(first, Signal::SIGSTOP).unwrap();
+    all[1].kill_master();
+    assert!(answers(&all[2]));
+    let asked = Instant::now();
+    assert!(returned(&all[2], &["event.send", "my/event"]).is_truthy());
+    assert!(asked.elapsed() < Duration::from_secs(5), "an event took {:?}", asked.elapsed());
+    all[1].start_master().await;
+    let mut second = all[1].events("my/").await;
+    kill(first, Signal::SIGCONT).unwrap();
+    second.until("my/event").await;
+    for system in &all {
+        support::until("all masters serve the minion again", || answers(system)).await;
+    }
+    // Rejected by one and deleted there, the minion goes on with the others and comes back to it.
+    assert!(all[2].tool("salt-key", &["-y", "-r", "m1", "--include-accepted"]).status.success());
+    assert!(all[2].tool("salt", &["m1", "test.ping", "--timeout=1"]).status.code() != Some(0));
+    assert!(answers(&all[0]) && answers(&all[1]));
+    assert!(all[2].tool("salt-key", &["-y", "-a", "m1", "--include-rejected"]).status.success());
+    support::until("the master serves the minion again", || answers(&all[2])).await;
+    let log = all[0].minion_log("m1");
+    assert_eq!(log.matches("user=\"startup_states\"").count() + log.matches("fun=\"state.sls\"").count(), 1, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_the_host_returns_the_masters() {
+    let mut all = masters(2).await;
+    let mut events = events(&all).await;
+    let ports = all.iter().map(|system| format!("127.0.0.1:{}", system.ret_port)).collect::<Vec<_>>();
+    let code = format!("def addresses():\n    return {ports:?}\n");
+    all[0].write("own/_modules/inventory.py", &code);
+    start_with(&mut all, "", "master_type: func\nmodule_dirs: [ROOT/own/_modules]\n");
+    let path = all[0].path("m1/etc/minion");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, after) = text.split_once("master: [").unwrap();
+    let after = after.split_once(']').unwrap().1;
+    // The address of the first master is no function: that is one sentence.
+    support::until("the list is refused", || all[0].minion_log("m1").contains("option 'master'")).await;
+    all[0].stop_minion("m1");
+    std::fs::write(&path, format!("{before}master: inventory.addresses{after}")).unwrap();
+    all[0].spawn_minion("m1");
+    for events in &mut events {
+        events.until(START).await;
+    }
+    assert!(answers(&all[0]) && answers(&all[1]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_without_a_master_runs_its_schedule_with_its_own_files_and_pillar() {
+    let mut system = System::new("");
+    system.write("own/salt/top.sls", "base: {'*': [a]}\n");
+    let state = "ROOT/done:\n  file.managed: [{contents: {{ pillar['word'] }}}]\n";
+    system.write("own/salt/a.sls", state);
+    system.write("own/pillar/top.sls", "base: {'*': [p]}\n");
+    system.write("own/pillar/p.sls", "word: own\nschedule: {often: {function: state.apply, seconds: 1}}\n");
+    let roots = "file_roots: {base: [ROOT/own/salt]}\npillar_roots: {base: [ROOT/own/pillar]}\n";
+    system.configure_minion("m1", &format!("master_type: disable\n{roots}"));
+    system.spawn_minion("m1");
+    let done = system.path("done");
+    support::until("the scheduled states have run", || {
+        std::fs::read_to_string(&done).is_ok_and(|text| text == "own\n")
+    })
+    .await;
+    let log = system.minion_log("m1");
+    assert!(log.contains("without a master") && !log.contains("ERROR"), "{log}");
+    let minion = system.path("m1/etc").display().to_string();
+    let called = system.tool("salt-call", &["-c", &minion, "match.pillar", "word:own", "--out=json"]);
+    assert!(support::stdout(&called).contains("true"), "{called:?}");
 }

@@ -119,7 +119,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let jid = Jid::new();
     let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
-    let local = arguments.local || config.file_client == "local";
+    let local = arguments.local || config.is_local();
     let (minion, outcome) = if local {
         let minion = masterless(config, ROOMS)?;
         let outcome = call(&minion, &fun, args, &jid);
@@ -127,7 +127,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     } else {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let connected = Connected::open(config, None).await?;
+            let connected = Connected::open(config).await?;
             connected.join_once().await?;
             connected.refresh_pillar().await?;
             let minion = Arc::clone(&connected.minion);

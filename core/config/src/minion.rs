@@ -14,9 +14,11 @@ shared_options! {
 
     /// The id of the minion; by default the content of `minion_id` in the configuration directory, or the host name.
     id: Option<String> = None,
-    /// The address of the master, with or without port, or of several masters, of which the minion uses one at a time.
+    /// The address of the master, with or without port, or a list of addresses of several masters.
     master: Vec<String> = vec!["salt".into()],
-    /// `failover` for a minion with several masters. With `str` it does the same, and the log says so.
+    /// `str` for a minion that is connected to all of its masters at once; `failover` for one master at a time,
+    /// `distributed` for the same with a first master by the minion's id, `func` if `master` is the name of an execution
+    /// function that returns the masters, and `disable` for a minion without a master.
     master_type: String = "str".into(),
     /// Whether the order of several masters is random.
     random_master: bool = false,
@@ -183,6 +185,50 @@ impl MinionConfig {
             *path = below_root(&root, path);
         }
         self.log_file = log_below_root(&root, &self.log_file);
+    }
+
+    /// Whether the minion is connected to all of several masters at once: `master` is a list, and `master_type` is neither
+    /// `failover` nor `distributed`.
+    pub fn is_hot(&self) -> bool {
+        self.master.len() > 1 && !matches!(self.master_type.as_str(), "failover" | "distributed")
+    }
+
+    /// Whether the minion connects to no master (`master_type: disable`).
+    pub fn is_alone(&self) -> bool {
+        self.master_type == "disable"
+    }
+
+    /// Whether the minion has its own files and pillar: with `file_client: local`, or without a master.
+    pub fn is_local(&self) -> bool {
+        self.file_client == "local" || self.is_alone()
+    }
+
+    /// Sets `file_client: local`.
+    pub fn make_local(&mut self) {
+        "local".clone_into(&mut self.file_client);
+        self.opts.insert("file_client".into(), "local".into());
+    }
+
+    /// Sets the masters, each with or without port.
+    pub fn set_masters(&mut self, masters: Vec<String>) {
+        let value = match &masters[..] {
+            [one] => Value::from(one.as_str()),
+            several => several.iter().map(String::as_str).collect(),
+        };
+        self.opts.insert("master".into(), value);
+        self.master = masters;
+        self.take_port();
+    }
+
+    /// Returns the configuration for the session with this one of several masters.
+    #[must_use]
+    pub fn for_master(&self, host: &str, port: u16) -> Self {
+        let mut config = self.clone();
+        config.master = vec![host.to_owned()];
+        config.master_port = port;
+        config.opts.insert("master".into(), host.into());
+        config.opts.insert("master_port".into(), port.into());
+        config
     }
 
     /// Splits `host:port` of the first master.

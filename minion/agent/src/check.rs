@@ -29,11 +29,6 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     if config.master.is_empty() {
         findings.push(Finding::refused(MinionError::NoMaster));
     }
-    if !["str", "failover"].contains(&config.master_type.as_str()) {
-        let got = &config.master_type;
-        findings
-            .push(Finding::refused(format!("option 'master_type' is invalid: expected str or failover, got {got}")));
-    }
     for name in &config.ciphers {
         let error = name.parse::<Cipher>().err();
         findings.extend(error.map(|error| Finding::refused(format!("option 'ciphers': {error}"))));
@@ -55,12 +50,18 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         let got = &config.file_client;
         findings.push(Finding::broken(format!("option 'file_client' is invalid: expected local or remote, got {got}")));
     }
+    if !["str", "failover", "distributed", "func", "disable"].contains(&config.master_type.as_str()) {
+        let got = &config.master_type;
+        findings.push(Finding::refused(format!(
+            "option 'master_type' is invalid: expected str, failover, distributed, func or disable, got {got}"
+        )));
+    }
     if let Some(got) = config.startup_states.as_deref().filter(|got| !["highstate", "sls", "top", ""].contains(got)) {
         findings.push(Finding::broken(format!(
             "option 'startup_states' is invalid: expected highstate, sls or top, got {got}"
         )));
     }
-    if config.file_client == "local" {
+    if config.is_local() {
         // Only a masterless minion has its own files and pillar.
         findings.extend(brine_check::file_server(&config.opts));
         let options = brine_fileserver::Options::default();
@@ -85,7 +86,7 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
         let problems = beacons::check(&name, beacon).err().into_iter().chain(beacons::unknown_options(&name, beacon));
         findings.extend(problems.map(|error| Finding::broken(format!("option 'beacons': '{name}': {error}"))));
     }
-    if config.file_client == "local" {
+    if config.is_local() {
         findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
         findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     }
@@ -106,7 +107,10 @@ fn host(config: &MinionConfig) -> Vec<Finding> {
 fn identity(config: &MinionConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
-    for (host, port) in config.masters() {
+    // Those of a function are known after its call.
+    let masters =
+        if ["func", "disable"].contains(&config.master_type.as_str()) { Vec::new() } else { config.masters() };
+    for (host, port) in masters {
         if let Ok(id) = minion_id(config) {
             findings.push(Finding::note(format!("the minion '{id}' of the master {host}:{port}")));
         }
@@ -181,6 +185,7 @@ mod tests {
             (map! {"ciphers" => list!["rot13"]}, Some("option 'ciphers': ")),
             (map! {"signing_algorithm" => "none"}, Some("option 'signing_algorithm': ")),
             (map! {"startup_states" => "highstat"}, Some("option 'startup_states' is invalid")),
+            (map! {"master_type" => "hot"}, Some("option 'master_type' is invalid")),
             (map! {"file_client" => "lokal"}, Some("option 'file_client' is invalid")),
             (map! {"reactor" => 5}, Some("'reactor' is invalid: expected a list")),
             (map! {"cachedir" => "/file"}, Some("option 'cachedir': ROOT/file is invalid")),

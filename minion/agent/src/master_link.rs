@@ -1,8 +1,9 @@
 //! The link to the master: events and pillar.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use brine_context::masterless::LocalUpstream;
 use brine_context::{MasterEvent, Upstream};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
@@ -11,8 +12,15 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 
 use crate::channel::Channel;
+use crate::outbox::Outbox;
 
-/// The link of a minion to its master.
+/// The queues of events for the other masters that a minion is connected to at once, set when all are created.
+pub type Others = Arc<OnceLock<Vec<Arc<Outbox>>>>;
+
+/// The commands that go to all masters, as in Salt: each has a mine of its own.
+const FOR_ALL: &[&str] = &["_mine", "_mine_delete", "_mine_flush"];
+
+/// The link of a minion to one of its masters. Events and mine data go to the other ones, too.
 pub struct MasterUpstream {
     pub id: MinionId,
     pub channel: Arc<Channel>,
@@ -20,22 +28,38 @@ pub struct MasterUpstream {
     pub grains: Arc<RwLock<Arc<Map>>>,
     /// Whether the Salt master of a session is of a version that masks the pillar, once known.
     pub masks: Mutex<Option<(u64, bool)>>,
+    /// The other masters.
+    pub others: Others,
+    /// The pillar of this host, with `file_client: local`.
+    pub local: Option<Arc<LocalUpstream>>,
+    /// Whether the minion connects to no master.
+    pub is_alone: bool,
 }
 
 impl Upstream for MasterUpstream {
     fn has_master(&self) -> bool {
-        true
+        !self.is_alone
     }
 
     fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        if let Some(local) = self.local.as_ref().filter(|_| self.is_alone) {
+            return local.fire_master(event);
+        }
+        self.send_to_others(&event.tag, || event.request(self.id.as_str()));
         self.runtime.block_on(send_event(&self.channel, &self.id, &event))
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        if let Some(local) = &self.local {
+            return local.pillar(saltenv, pillarenv, over);
+        }
         self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
     }
 
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
+        if let Some(local) = &self.local {
+            return local.refreshed_pillar(saltenv, pillarenv);
+        }
         let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
         load.insert("clean_cache".into(), true.into());
         self.ask_pillar(load)
@@ -48,8 +72,18 @@ impl Upstream for MasterUpstream {
         }
     }
 
+    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+        if let Some(local) = &self.local {
+            return local.master_tops(opts);
+        }
+        match self.ask(map! {"cmd" => "_master_tops", "opts" => opts})? {
+            Value::Map(assigned) => Ok(assigned),
+            _ => Ok(Map::new()),
+        }
+    }
+
     fn masks_pillar(&self) -> bool {
-        if self.channel.is_brine() {
+        if self.channel.is_brine() || self.is_alone {
             return true;
         }
         // An upgraded master begins a new session.
@@ -75,12 +109,25 @@ impl Upstream for MasterUpstream {
     }
 
     fn ask(&self, mut load: Map) -> Result<Value, String> {
+        if let Some(local) = self.local.as_ref().filter(|_| self.is_alone) {
+            return local.ask(load);
+        }
         load.insert("id".into(), (&self.id).into());
+        if let Some(command) = load.get("cmd").and_then(Value::as_str).filter(|command| FOR_ALL.contains(command)) {
+            self.send_to_others(command, || load.clone());
+        }
         self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
     }
 }
 
 impl MasterUpstream {
+    /// Queues a load for the other masters; one that is away gets it later.
+    fn send_to_others(&self, label: &str, load: impl Fn() -> Map) {
+        for other in self.others.get().into_iter().flatten() {
+            other.push(label, &load());
+        }
+    }
+
     fn ask_pillar(&self, load: Map) -> Result<Map, String> {
         let answer = self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())?;
         answer.as_map().cloned().ok_or_else(|| "the master sent no pillar".into())

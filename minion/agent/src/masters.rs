@@ -1,8 +1,9 @@
-//! Which of several masters a minion uses: a state machine without connections and clocks.
+//! Which of several masters a minion uses (`master_type: failover`): a state machine without connections and clocks.
 //!
 //! The masters stand in a ring. One that cannot be reached, does not accept the minion or is lost makes the next one the
 //! current one; after a whole round without success the minion waits before the next. It never gives up.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 
 use brine_config::MinionConfig;
@@ -14,6 +15,12 @@ pub struct Address {
     pub host: String,
     /// The port for requests.
     pub port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
 }
 
 /// What follows a failure.
@@ -35,11 +42,19 @@ pub struct Masters {
 }
 
 impl Masters {
-    /// Reads the masters of a configuration; `None` without any. `shuffle` brings them into a random order.
-    pub fn read(config: &MinionConfig, shuffle: impl FnOnce(&mut Vec<Address>)) -> Option<Self> {
+    /// Reads the masters of the minion `id`; `None` without any. `shuffle` brings masters into a random order.
+    pub fn read(config: &MinionConfig, id: &str, shuffle: impl FnOnce(&mut [Address])) -> Option<Self> {
         let mut all: Vec<_> = config.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
+        if config.master_type == "distributed" && !all.is_empty() {
+            // As in Salt, the same master for each start.
+            let preferred = crc32fast::hash(id.as_bytes()) as usize % all.len();
+            let preferred = all.remove(preferred);
+            all.insert(0, preferred);
+        }
         if config.random_master || config.master_shuffle {
-            shuffle(&mut all);
+            // The first master stays the one to return to.
+            let shuffled = if config.master_failback { all.get_mut(1..) } else { all.get_mut(..) };
+            shuffled.map(shuffle);
         }
         NonZeroUsize::new(all.len()).map(|_| Masters { all, current: 0, failures: 0 })
     }
@@ -47,11 +62,6 @@ impl Masters {
     /// Whether there are several.
     pub fn are_several(&self) -> bool {
         self.all.len() > 1
-    }
-
-    /// Returns the number of masters.
-    pub fn count(&self) -> usize {
-        self.all.len()
     }
 
     /// Returns the master that is used or tried.
@@ -89,7 +99,7 @@ mod tests {
 
     fn masters(count: usize) -> Masters {
         let master = (0..count).map(|number| format!("m{number}")).collect();
-        Masters::read(&MinionConfig { master, ..MinionConfig::default() }, |_| ()).unwrap()
+        Masters::read(&MinionConfig { master, ..MinionConfig::default() }, "m1", |_| ()).unwrap()
     }
 
     /// Plays a story: `+` for a connection, `-` for a failure or a loss, `<` for the return to the first. Returns the
@@ -142,11 +152,26 @@ mod tests {
         assert_eq!(three.preferred().map(|first| first.host.as_str()), Some("m0"));
         three.fail_back();
         assert_eq!((three.preferred(), three.current().host.as_str()), (None, "m0"));
-        for (random_master, master_shuffle, first) in [(false, false, "a"), (true, false, "b"), (false, true, "b")] {
-            let master = vec!["a".into(), "b".into()];
-            let config = MinionConfig { master, random_master, master_shuffle, ..MinionConfig::default() };
-            assert_eq!(Masters::read(&config, |all| all.reverse()).unwrap().current().host, first);
+        let order = |config: &MinionConfig, id: &str| -> String {
+            let all = Masters::read(config, id, <[Address]>::reverse).unwrap().all;
+            all.iter().map(|master| master.host.as_str()).collect()
+        };
+        for (random_master, master_shuffle, master_failback, expected) in [
+            (false, false, false, "abc"),
+            (true, false, false, "cba"),
+            (false, true, false, "cba"),
+            (true, false, true, "acb"),
+        ] {
+            let master = ["a", "b", "c"].map(str::to_owned).to_vec();
+            let config =
+                MinionConfig { master, random_master, master_shuffle, master_failback, ..MinionConfig::default() };
+            assert_eq!(order(&config, "m1"), expected);
         }
-        assert!(Masters::read(&MinionConfig { master: Vec::new(), ..MinionConfig::default() }, |_| ()).is_none());
+        for (id, expected) in [("m1", "abc"), ("m3", "bac"), ("m4", "cab")] {
+            let (master, kind) = (["a", "b", "c"].map(str::to_owned).to_vec(), "distributed".to_owned());
+            let config = MinionConfig { master, master_type: kind, ..MinionConfig::default() };
+            assert_eq!(order(&config, id), expected, "{id}");
+        }
+        assert!(Masters::read(&MinionConfig { master: Vec::new(), ..MinionConfig::default() }, "m1", |_| ()).is_none());
     }
 }

@@ -15,7 +15,7 @@ use brine_reactor::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::daemon::Connected;
+use crate::daemon::Leader;
 use crate::pool::{JobPool, PoolError};
 
 /// The number of events that are handled concurrently.
@@ -40,14 +40,14 @@ impl Prepared {
 }
 
 /// Returns the minion's reactor, if its configuration has entries. Events are kept for it from now on.
-pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
-    let (minion, pool) = (&connected.minion, &connected.pool);
+pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
+    let minion = &leader.minion();
     let config = &minion.config;
     let entries = Entries::from_opts(&config.opts)?;
     if entries.is_empty() {
         return Ok(None);
     }
-    let of_grains = Arc::clone(minion);
+    let of_grains = leader.clone();
     let options = Options {
         workers: WORKERS,
         waiting: WAITING,
@@ -59,7 +59,7 @@ pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepare
         user: "Reactor",
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
-        grains: Arc::new(move || Arc::clone(&of_grains.grains.read())),
+        grains: Arc::new(move || Arc::clone(&of_grains.minion().grains.read())),
         host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
@@ -67,7 +67,7 @@ pub(crate) fn reactor(connected: &Connected, bus: &Bus) -> Result<Option<Prepare
     };
     // There is no store: both can only fail with one.
     let started = Reactor::<CallerDispatch>::subscribe(bus).and_then(|events| {
-        let dispatch = CallerDispatch { minion: Arc::clone(minion), pool: Arc::clone(pool) };
+        let dispatch = CallerDispatch { leader: leader.clone(), pool: Arc::clone(pool) };
         Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
     });
     Ok(started.inspect_err(|error| tracing::error!(%error, "starting the minion's reactor failed")).ok())
@@ -81,14 +81,14 @@ fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) 
 }
 
 struct CallerDispatch {
-    minion: Arc<Minion>,
+    leader: Leader,
     pool: Arc<JobPool>,
 }
 
 impl Dispatch for CallerDispatch {
     fn check(&self, reaction: &Reaction) -> Result<(), DispatchError> {
         match reaction {
-            Reaction::Caller { fun, .. } if self.minion.functions.get(fun).is_some() => Ok(()),
+            Reaction::Caller { fun, .. } if self.leader.minion().functions.get(fun).is_some() => Ok(()),
             Reaction::Caller { fun, .. } => Err(DispatchError::permanent(format!("'{fun}' is not available."))),
             other => {
                 let name = other.name();
@@ -101,7 +101,7 @@ impl Dispatch for CallerDispatch {
     async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
         self.check(&reaction)?;
         let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
-        let (minion, name) = (Arc::clone(&self.minion), fun.clone());
+        let (minion, name) = (self.leader.minion(), fun.clone());
         let called = self.pool.start(&name, move || {
             let context = context(&minion, &fun, &args, Some(&cause));
             jobs::call(&context, &fun, args)

@@ -7,6 +7,7 @@ use brine_config::MinionConfig;
 use brine_context::local_bus::LocalBus;
 use tokio::runtime::Handle;
 
+use crate::daemon::Leader;
 use crate::pool::JobPool;
 use crate::schedule::MinionSchedule;
 
@@ -25,7 +26,7 @@ pub fn answering(config_dir: &Path) -> Arc<Minion> {
     let mut questions = bus.subscribe(Filter::prefix("manage_"), Start::Now).unwrap();
     let pool = Arc::new(JobPool::new(&minion.config));
     let spool = Arc::new(crate::spool::Spool::unused());
-    let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, spool, bus });
+    let host = Arc::new(MinionSchedule { leader: Leader::only(&minion), pool, spool, bus });
     tokio::spawn(async move {
         while let Some(event) = questions.recv().await {
             crate::events::manage(&host, &event).await.unwrap();

@@ -127,7 +127,11 @@ pub trait Upstream: Send + Sync {
     }
 }
 
-/// The shared state of all jobs of a minion.
+/// The running jobs of a minion, by jid.
+pub type RunningJobs = Arc<Mutex<indexmap::IndexMap<String, Arc<Job>>>>;
+
+/// The shared state of all jobs of a minion. A minion that is connected to several masters has one for each of them; they
+/// have the same beacons, schedule and running jobs.
 pub struct Minion {
     /// The minion's id.
     pub id: String,
@@ -146,11 +150,11 @@ pub struct Minion {
     /// The minion's own bus.
     pub local: LocalBus,
     /// The current beacons of the configuration.
-    pub beacons: Configured,
+    pub beacons: Arc<Configured>,
     /// The current schedule.
-    pub schedule: Mutex<Schedule>,
+    pub schedule: Arc<Mutex<Schedule>>,
     /// The running jobs, by jid.
-    pub jobs: Mutex<indexmap::IndexMap<String, Arc<Job>>>,
+    pub jobs: RunningJobs,
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.
@@ -161,6 +165,14 @@ pub struct Minion {
     pub rooms: Rooms,
 }
 
+/// What the minions of several masters share.
+struct Shared {
+    rooms: Rooms,
+    beacons: Arc<Configured>,
+    schedule: Arc<Mutex<Schedule>>,
+    jobs: RunningJobs,
+}
+
 impl Minion {
     /// Creates a minion of these parts, without a pillar. Its bus is the given one, or that of the daemon with this id.
     ///
@@ -169,6 +181,36 @@ impl Minion {
         id: &MinionId,
         config: &Arc<MinionConfig>,
         rooms: Rooms,
+        grains: Arc<RwLock<Arc<Map>>>,
+        files: Arc<dyn FileClient>,
+        upstream: Arc<dyn Upstream>,
+        bus: Option<Bus>,
+    ) -> Arc<Self> {
+        let (beacons, schedule) = (Configured::new(config.beacons.clone()), Schedule::new(config.schedule.clone()));
+        let (beacons, schedule) = (Arc::new(beacons), Arc::new(Mutex::new(schedule)));
+        let shared = Shared { rooms, beacons, schedule, jobs: RunningJobs::default() };
+        Self::with_shared(id, config, shared, grains, files, upstream, bus)
+    }
+
+    /// Creates a minion as [`Minion::new`] for another master of this one: it shares beacons, schedule and running jobs.
+    pub fn for_master(
+        &self,
+        id: &MinionId,
+        config: &Arc<MinionConfig>,
+        grains: Arc<RwLock<Arc<Map>>>,
+        files: Arc<dyn FileClient>,
+        upstream: Arc<dyn Upstream>,
+        bus: Option<Bus>,
+    ) -> Arc<Self> {
+        let (beacons, schedule) = (Arc::clone(&self.beacons), Arc::clone(&self.schedule));
+        let shared = Shared { rooms: self.rooms, beacons, schedule, jobs: Arc::clone(&self.jobs) };
+        Self::with_shared(id, config, shared, grains, files, upstream, bus)
+    }
+
+    fn with_shared(
+        id: &MinionId,
+        config: &Arc<MinionConfig>,
+        Shared { rooms, beacons, schedule, jobs }: Shared,
         grains: Arc<RwLock<Arc<Map>>>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
@@ -189,9 +231,9 @@ impl Minion {
                 upstream,
                 programs: Arc::new(System),
                 local,
-                beacons: Configured::new(config.beacons.clone()),
-                schedule: Mutex::new(Schedule::new(config.schedule.clone())),
-                jobs: Mutex::default(),
+                beacons,
+                schedule,
+                jobs,
                 functions: Registry::new(&rooms.functions()).with_overlay(custom::functions(&custom)),
                 states: Registry::new(&rooms.states()).with_overlay(custom::states(&custom)),
                 custom,

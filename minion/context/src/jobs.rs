@@ -87,6 +87,9 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
     }
 }
 
+/// The field of a proc file with the job's master, as `host:port`.
+pub const MASTER: &str = "master";
+
 /// The file below `proc/` of a running job, by which a `salt-call` sees the jobs of the daemon.
 pub struct ProcFile(Option<PathBuf>);
 
@@ -94,7 +97,11 @@ impl ProcFile {
     /// Writes the file; it is removed on drop.
     pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
-        let packed = msgpack::pack_map(&describe(job));
+        let mut fields = describe(job);
+        // After a crash its return goes to the master that has published it.
+        let master = minion.config.masters().into_iter().next();
+        fields.insert(MASTER.into(), master.map(|(host, port)| format!("{host}:{port}")).into());
+        let packed = msgpack::pack_map(&fields);
         // Not flushed: it is meaningless after a power failure.
         let written =
             files::create_private_dir(proc_dir(minion)).and_then(|()| files::write_soon(&path, &packed, 0o600));
@@ -140,8 +147,9 @@ pub fn running(minion: &Minion) -> Vec<Running> {
     let own = minion.jobs.lock().values().filter_map(|job| of(describe(job))).collect::<Vec<_>>();
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let beside = files.filter_map(|file| {
-        let fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok();
-        let job = fields.and_then(of).filter(|job| job.pid != std::process::id())?;
+        let mut fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok()?;
+        fields.shift_remove(MASTER);
+        let job = of(fields).filter(|job| job.pid != std::process::id())?;
         if has_ended(job.pid) {
             // A killed process leaves its file.
             _ = std::fs::remove_file(file.path());

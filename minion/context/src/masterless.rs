@@ -31,8 +31,7 @@ pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, Set
 pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
     let mut config = config;
-    config.file_client = "local".into();
-    config.opts.insert("file_client".into(), "local".into());
+    config.make_local();
     let grains = grains::collect(&config, id.as_str());
     let minion = with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))?;
     minion.add_custom_grains();
@@ -68,31 +67,56 @@ pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -
 fn with_grains(config: MinionConfig, rooms: Rooms, grains: Arc<RwLock<Arc<Map>>>) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
     let config = Arc::new(config);
-    let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-    let options = brine_fileserver::Options {
-        ignore_globs: config.file_ignore_glob.clone(),
-        ignore_regexes: config.file_ignore_regex.clone(),
-        follow_symlinks: config.fileserver_followsymlinks,
-        ignore_symlinks: config.fileserver_ignoresymlinks,
-    };
-    let roots = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
-    roots.update();
-    let files = LocalFiles::new(roots, config.opts.clone());
-    let minion = OnceLock::new();
-    let upstream = Arc::new(LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(&grains), minion });
+    let Local { files, upstream } = Local::open(&config, &id, &grains)?;
     let shared = Arc::clone(&upstream) as Arc<dyn Upstream>;
-    let minion = Minion::new(&id, &config, rooms, grains, Arc::new(files), shared, None);
-    _ = upstream.minion.set(Arc::downgrade(&minion));
+    let minion = Minion::new(&id, &config, rooms, grains, files, shared, None);
+    upstream.set_minion(&minion);
     Ok(minion)
 }
 
+/// Files and pillar of this host (`file_client: local`).
+pub struct Local {
+    /// The files of `file_roots`.
+    pub files: Arc<LocalFiles>,
+    /// The pillar of `pillar_roots`. It needs [`LocalUpstream::set_minion`].
+    pub upstream: Arc<LocalUpstream>,
+}
+
+impl Local {
+    /// Opens the file server of a minion. Blocks: gitfs fetches its repositories.
+    ///
+    /// # Errors
+    /// File server backends that cannot be used.
+    pub fn open(config: &Arc<MinionConfig>, id: &MinionId, grains: &Arc<RwLock<Arc<Map>>>) -> Result<Self, SetupError> {
+        let pillar = PillarSource::new(Arc::new(config.opts.clone()));
+        let options = brine_fileserver::Options {
+            ignore_globs: config.file_ignore_glob.clone(),
+            ignore_regexes: config.file_ignore_regex.clone(),
+            follow_symlinks: config.fileserver_followsymlinks,
+            ignore_symlinks: config.fileserver_ignoresymlinks,
+        };
+        let roots = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir)?;
+        roots.update();
+        let files = Arc::new(LocalFiles::new(roots, config.opts.clone()));
+        let upstream = LocalUpstream { id: id.clone(), pillar, grains: Arc::clone(grains), minion: OnceLock::new() };
+        Ok(Local { files, upstream: Arc::new(upstream) })
+    }
+}
+
 /// Events and pillar of a minion without a master.
-struct LocalUpstream {
+pub struct LocalUpstream {
     id: MinionId,
     pillar: PillarSource,
     grains: Arc<RwLock<Arc<Map>>>,
     /// The minion whose functions pillar files can call.
     minion: OnceLock<Weak<Minion>>,
+}
+
+impl LocalUpstream {
+    /// Sets the minion whose functions pillar files can call, once.
+    pub fn set_minion(&self, minion: &Arc<Minion>) {
+        _ = self.minion.set(Arc::downgrade(minion));
+    }
 }
 
 impl Upstream for LocalUpstream {

@@ -14,7 +14,6 @@ use std::sync::{Arc, Weak};
 
 use brine_bus::SocketNames;
 use brine_config::MinionConfig;
-use brine_context::beacons::Configured;
 use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
 use brine_context::{Context, FileClient, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
@@ -154,9 +153,9 @@ pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>
         upstream,
         programs: Arc::new(System),
         local: LocalBus::Sockets { directory: "/nonexistent".into(), names: SocketNames::minion("test-minion") },
-        beacons: Configured::default(),
-        schedule: Mutex::new(Schedule::new(Map::new())),
-        jobs: Mutex::default(),
+        beacons: Arc::default(),
+        schedule: Arc::new(Mutex::new(Schedule::new(Map::new()))),
+        jobs: Arc::default(),
         functions: Registry::new(&rooms.functions()),
         states: Registry::new(&rooms.states()),
         rooms: *rooms,

@@ -41,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::manage::answer;
 pub use self::settings::COMMON_OPTIONS;
 use self::settings::Settings;
+use crate::daemon::Leader;
 
 /// The tag of the event that carries the events of one poll over the minion's own bus, in its field `beacons`.
 pub(crate) const RETURN: &str = "__beacons_return";
@@ -255,17 +256,19 @@ impl Started {
 
 /// Polls every `loop_interval` seconds once the minion is ready, or from the start with `beacons_before_connect`.
 pub(crate) async fn run(
-    minion: Arc<Minion>,
+    leader: Leader,
     render: Executor,
     bus: Bus,
     ready: watch::Receiver<bool>,
     shutdown: CancellationToken,
 ) {
+    let minion = leader.minion();
     let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
     let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
     let start = Instant::now();
     let mut poller = Poller::new(&minion);
     while ticks.next().await {
+        poller.context.minion = leader.minion();
         let polled = render.run(move |_| {
             let events = poller.poll(start.elapsed(), every / 2, &brine_clock::now());
             (poller, events)

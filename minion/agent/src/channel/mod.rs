@@ -147,6 +147,13 @@ impl Channel {
         *self.keys.write() = None;
     }
 
+    /// Returns the address of the current master.
+    pub fn master(&self) -> Option<Address> {
+        let client = self.client();
+        let Endpoint::Tcp(host, port) = client.endpoint() else { return None };
+        Some(Address { host: host.clone(), port: *port })
+    }
+
     fn client(&self) -> RequestClient {
         self.client.read().clone()
     }
@@ -325,7 +332,7 @@ impl Channel {
         }
         if secret.is_none() {
             // Trust on first use: this key is the master's from now on.
-            self.keep_master_key(master.clone())?;
+            self.keep_master_key(master.clone(), known.is_some())?;
         }
         let token = match cipher {
             Cipher::Aes256Gcm => None,
@@ -379,12 +386,23 @@ impl Channel {
         Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
     }
 
-    fn keep_master_key(&self, master: PublicKey) -> Result<(), ChannelError> {
-        tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
-        match &self.master {
-            Some(kept) => *kept.write() = Some(master),
-            None => files::write_atomic(self.config.pki_dir.join(MASTER_KEY), master.to_pem().as_bytes(), 0o644)?,
+    /// Stores the master's key: in place of the known one if that is replaced, else as the first one.
+    fn keep_master_key(&self, master: PublicKey, is_replaced: bool) -> Result<(), ChannelError> {
+        let path = self.config.pki_dir.join(MASTER_KEY);
+        let pem = master.to_pem();
+        let is_kept = match &self.master {
+            Some(kept) => {
+                *kept.write() = Some(master.clone());
+                true
+            }
+            None if is_replaced => files::write_atomic(&path, pem.as_bytes(), 0o644).map(|()| true)?,
+            None => files::write_new(&path, pem.as_bytes(), 0o644)?,
+        };
+        // Another connection has stored the key of its master meanwhile: all masters need the same one.
+        if !is_kept && self.master_key()?.as_ref() != Some(&master) {
+            return Err(self.changed_master());
         }
+        tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
         Ok(())
     }
 

@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Fetches the jobs that the minion has missed. `reconnected` is whether there was a session before. The publish stream
 /// must be subscribed already, so that no job is missed in between.
 pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
-    let last = connected.seen.lock().last().map(str::to_owned);
+    let last = connected.last_job.lock().clone();
     let Some(load) = request(connected, reconnected, last) else { return };
     match tokio::time::timeout(TIMEOUT, connected.channel.request(load)).await {
         Ok(Ok(answer)) => take(connected, answer).await,
@@ -75,7 +75,7 @@ mod tests {
             master_port: 1,
             ..MinionConfig::default()
         };
-        Arc::new(Connected::open(config, None).await.unwrap())
+        Arc::new(Connected::open(config).await.unwrap())
     }
 
     fn job(jid: &Jid, tgt: &str) -> Value {

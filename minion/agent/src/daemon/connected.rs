@@ -1,4 +1,5 @@
-//! A minion with a session with its master: the common part of the daemon and `salt-call`.
+//! A minion with a session with a master: the common part of the daemon and `salt-call`. A daemon has one for each master
+//! that it is connected to at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +7,8 @@ use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_config::MinionConfig;
-use brine_context::{MasterEvent, Minion, minion_id};
+use brine_context::masterless::Local;
+use brine_context::{FileClient, MasterEvent, Minion, minion_id};
 use brine_host::grains;
 use brine_ids::MinionId;
 use brine_runtime::backoff::Backoff;
@@ -16,10 +18,10 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::intake::report_interrupted;
-use super::{MinionError, prepare};
+use super::{MinionError, master_function, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::master_files::MasterFiles;
-use crate::master_link::{MasterUpstream, is_taken, pillar_load, send_event};
+use crate::master_link::{MasterUpstream, Others, is_taken, pillar_load, send_event};
 use crate::masters::Address;
 use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
@@ -40,7 +42,7 @@ const EVENTS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::fro
 /// The size of a message without its load.
 const ENVELOPE: usize = 64 << 10;
 
-/// A minion with a session with its master.
+/// A minion with a session with a master.
 pub struct Connected {
     /// The minion as functions see it.
     pub minion: Arc<Minion>,
@@ -51,8 +53,16 @@ pub struct Connected {
     pub(super) was_ready: AtomicBool,
     /// Running jobs, and the executors.
     pub pool: Arc<JobPool>,
-    /// The received jobs: a job that is received again does not run again.
-    pub(super) seen: Mutex<SeenJobs>,
+    /// The received jobs: a job that is received again does not run again, not even from another master.
+    pub(super) seen: Arc<Mutex<SeenJobs>>,
+    /// The last job that this master has published.
+    pub(super) last_job: Mutex<Option<String>>,
+    /// Whether any master has received the start event.
+    pub(super) started: Arc<watch::Sender<bool>>,
+    /// Whether the minion has this master only: an error that waiting does not mend ends it then.
+    pub(super) is_only: bool,
+    /// The queues for the other masters that the minion is connected to.
+    others: Others,
     /// Returns that the master has not accepted.
     pub(super) returns: Arc<Outbox>,
     /// Events that the master has not accepted.
@@ -62,18 +72,66 @@ pub struct Connected {
 }
 
 impl Connected {
-    /// Creates the minion: reads grains and keys. Blocks. [`Connected::join`] begins the session.
-    pub async fn open(config: MinionConfig, bus: Option<Bus>) -> Result<Self, MinionError> {
+    /// Creates the minion of `salt-call`: reads grains and keys. [`Connected::join_once`] begins the session.
+    ///
+    /// # Errors
+    /// Keys or directories that cannot be used.
+    pub async fn open(config: MinionConfig) -> Result<Self, MinionError> {
+        let config = master_function::resolved(config).await?;
         let pool = Arc::new(JobPool::new(&config));
         let own = Arc::clone(&pool);
-        pool.executors().disk.run(move |_| Self::new(config, bus, own)).await?
+        pool.executors().disk.run(move |_| Self::new(config, None, own, None)).await?
     }
 
-    fn new(config: MinionConfig, bus: Option<Bus>, pool: Arc<JobPool>) -> Result<Self, MinionError> {
+    /// Creates the minion of a daemon, for each master that it is connected to at once.
+    ///
+    /// # Errors
+    /// Keys or directories that cannot be used, and a configuration without a master.
+    pub async fn open_all(config: MinionConfig, bus: Bus) -> Result<Vec<Arc<Self>>, MinionError> {
+        let config = master_function::resolved(config).await?;
+        let pool = Arc::new(JobPool::new(&config));
+        let own = Arc::clone(&pool);
+        let opened = pool.executors().disk.run(move |_| {
+            let mut all: Vec<Self> = Vec::new();
+            if config.is_hot() {
+                for (host, port) in config.masters() {
+                    let config = config.for_master(&host, port);
+                    let one = Self::new(config, Some(bus.clone()), Arc::clone(&own), all.first())?;
+                    all.push(Connected { is_only: false, ..one });
+                }
+            } else {
+                all.push(Self::new(config, Some(bus), own, None)?);
+            }
+            let all: Vec<Arc<Self>> = all.into_iter().map(Arc::new).collect();
+            for (number, one) in all.iter().enumerate() {
+                let others = all.iter().enumerate().filter(|(other, _)| *other != number);
+                // Set once, here.
+                _ = one.others.set(others.map(|(_, other)| Arc::clone(&other.events)).collect());
+            }
+            report_interrupted(&all);
+            Ok(all)
+        });
+        opened.await?
+    }
+
+    /// Creates the minion for one master, or for one more beside `first`. Blocks.
+    fn new(
+        mut config: MinionConfig,
+        bus: Option<Bus>,
+        pool: Arc<JobPool>,
+        first: Option<&Self>,
+    ) -> Result<Self, MinionError> {
         let id = minion_id(&config)?;
-        // Only a daemon has a bus, `salt-call` has none.
-        let is_daemon = bus.is_some();
-        let seen = if is_daemon { prepare(&config)? } else { SeenJobs::new(config.minion_jid_queue_hwm) };
+        let seen = match first {
+            Some(first) => Arc::clone(&first.seen),
+            // Only a daemon has a bus, `salt-call` has none.
+            None if bus.is_some() => Arc::new(Mutex::new(prepare(&config)?)),
+            None => Arc::new(Mutex::new(SeenJobs::new(config.minion_jid_queue_hwm))),
+        };
+        let is_only = config.master.len() == 1;
+        if config.is_local() {
+            config.make_local();
+        }
         let config = Arc::new(config);
         let (host, port) = config.masters().into_iter().next().ok_or(MinionError::NoMaster)?;
         let master = Address { host, port };
@@ -83,34 +141,60 @@ impl Connected {
         let channel = Arc::new(channel.showing(&grains));
         let grains = Arc::new(RwLock::new(Arc::new(grains)));
         let runtime = Handle::current();
-        let files = Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone()));
-        let upstream = MasterUpstream {
+        let local = config.is_local().then(|| Local::open(&config, &id, &grains)).transpose()?;
+        let files: Arc<dyn FileClient> = match &local {
+            Some(local) => Arc::clone(&local.files) as _,
+            None => Arc::new(MasterFiles::new(Arc::clone(&channel), runtime.clone())),
+        };
+        let local = local.map(|local| local.upstream);
+        let others = Others::default();
+        let upstream = Arc::new(MasterUpstream {
             id: id.clone(),
             channel: Arc::clone(&channel),
             runtime,
             grains: Arc::clone(&grains),
             masks: Mutex::default(),
+            others: Arc::clone(&others),
+            local: local.clone(),
+            is_alone: config.is_alone(),
+        });
+        let minion = match first {
+            Some(first) => first.minion.for_master(&id, &config, grains, files, upstream, bus),
+            None => Minion::new(&id, &config, brine_modules::ROOMS, grains, files, upstream, bus),
         };
-        let minion = Minion::new(&id, &config, brine_modules::ROOMS, grains, files, Arc::new(upstream), bus);
+        if let Some(local) = &local {
+            local.set_minion(&minion);
+        }
         minion.add_custom_grains();
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
+        // The returns of earlier runs belong to the first master.
         let path = config.cachedir.join(RETURNS);
-        let connected = Connected {
+        let path = if first.is_some() { path.join(format!("{}_{}", master.host, master.port)) } else { path };
+        let last_job = Mutex::new(seen.lock().last().map(str::to_owned));
+        Ok(Connected {
             channel,
             id,
             ready: watch::Sender::new(false),
             was_ready: AtomicBool::new(false),
-            seen: Mutex::new(seen),
+            seen,
+            last_job,
+            started: first.map_or_else(Arc::default, |first| Arc::clone(&first.started)),
+            is_only,
+            others,
             returns: Arc::new(Outbox::open("return", returns, &brine_job::metrics::RETURNS_LOST, &path)),
-            spool: Arc::new(Spool::open(config.cachedir.join(RETURNERS), returns)),
+            spool: match first {
+                Some(first) => Arc::clone(&first.spool),
+                None => Arc::new(Spool::open(config.cachedir.join(RETURNERS), returns)),
+            },
             events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
             pool,
             minion,
-        };
-        if is_daemon {
-            report_interrupted(&connected);
-        }
-        Ok(connected)
+        })
+    }
+
+    /// Returns the address of the current master.
+    pub(super) fn master(&self) -> Option<Address> {
+        self.channel.master()
     }
 
     /// Begins the session. While the key is pending, retries: quickly at first, as an operator may be about to accept
@@ -153,16 +237,37 @@ impl Connected {
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = Arc::clone(&self.minion.grains.read());
         let config = &self.minion.config;
+        if config.is_local() {
+            return self.render_pillar().await;
+        }
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
-        let pillar = answer.as_map().cloned().unwrap_or_default();
+        self.take_pillar(answer.as_map().cloned().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Renders the pillar of this host. One with errors leaves the minion without pillar, as in Salt.
+    async fn render_pillar(&self) -> Result<(), MinionError> {
+        let minion = Arc::clone(&self.minion);
+        let rendered = self.pool.executors().render.run(move |_| {
+            let config = &minion.config;
+            minion.upstream.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new())
+        });
+        let pillar = rendered.await?.unwrap_or_else(|error| {
+            tracing::error!("rendering the pillar failed: {error}");
+            Map::new()
+        });
+        self.take_pillar(pillar);
+        Ok(())
+    }
+
+    fn take_pillar(&self, pillar: Map) {
         for name in ["beacons", "schedule"] {
             if let Some(other) = pillar.get(name).filter(|value| value.as_map().is_none()) {
                 tracing::error!("pillar '{name}': expected a mapping, got {}; it is ignored", other.type_name());
             }
         }
         self.minion.set_pillar(pillar);
-        Ok(())
     }
 
     /// Collects the grains again.
@@ -170,7 +275,12 @@ impl Connected {
         let minion = Arc::clone(&self.minion);
         let render = &self.pool.executors().render;
         match render.run(move |_| minion.collect_grains()).await {
-            Ok(grains) => *self.minion.grains.write() = Arc::new(grains),
+            Ok(mut grains) => {
+                if let Some(master) = self.master() {
+                    grains.insert("master".into(), master.host.into());
+                }
+                *self.minion.grains.write() = Arc::new(grains);
+            }
             Err(error) => tracing::error!(%error, "refreshing grains failed"),
         }
     }

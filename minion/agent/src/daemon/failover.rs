@@ -16,21 +16,14 @@ const FAILBACK: Duration = Duration::from_secs(30);
 /// Returns the masters of a minion.
 pub(super) fn masters(connected: &Connected) -> Result<Masters, MinionError> {
     let config = &connected.minion.config;
-    let masters = Masters::read(config, |all| all.shuffle(&mut rand::rng())).ok_or(MinionError::NoMaster)?;
-    if masters.are_several() && config.master_type == "str" {
-        tracing::warn!(
-            masters = masters.count(),
-            "a minion uses one of several masters at a time: set `master_type: failover` to say so"
-        );
-    }
-    Ok(masters)
+    Masters::read(config, connected.id.as_str(), |all| all.shuffle(&mut rand::rng())).ok_or(MinionError::NoMaster)
 }
 
 impl Connected {
     /// Begins the session with one of the masters: the current one, or else the next that accepts the minion. It ends only
     /// with a session, or with an error that waiting does not mend if there is only one master.
     pub(super) async fn join_any(&self, masters: &mut Masters) -> Result<(), MinionError> {
-        if !masters.are_several() {
+        if self.is_only {
             return self.join(true).await;
         }
         let mut backoff = self.backoff();
@@ -44,7 +37,8 @@ impl Connected {
                     return Ok(());
                 }
                 Err(error) => {
-                    tracing::warn!(host, port, "the master does not serve this minion: {error}; trying the next one");
+                    let next = if masters.are_several() { "the next one" } else { "again" };
+                    tracing::warn!(host, port, "the master does not serve this minion: {error}; trying {next}");
                     if self.leave(masters).await == Next::Pause {
                         backoff.wait().await;
                     }
@@ -71,9 +65,9 @@ impl Connected {
     }
 
     /// Checks at an interval that the master answers. Returns when it does not; never without an interval.
-    pub(super) async fn silence(&self, masters: &Masters) -> MinionError {
+    pub(super) async fn silence(&self) -> MinionError {
         let seconds = self.minion.config.master_alive_interval;
-        if seconds == 0 || !masters.are_several() {
+        if seconds == 0 || self.is_only {
             return std::future::pending().await;
         }
         let every = Duration::from_secs(seconds);

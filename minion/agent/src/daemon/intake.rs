@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_context::jobs::{ProcFile, exception_event, left_behind};
+use brine_context::jobs::{MASTER, ProcFile, exception_event, left_behind};
 use brine_context::{Job, Minion, OwnFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
@@ -22,6 +22,7 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
     if !is_meant(&connected.minion, &publication) {
         return;
     }
+    *connected.last_job.lock() = Some(publication.jid.to_string());
     if !is_new(connected, &publication.jid).await {
         tracing::debug!(jid = %publication.jid, "job received a second time: it is not run again");
         return;
@@ -141,17 +142,20 @@ impl Connected {
     }
 }
 
-/// Queues a return for each job that a killed minion has left behind, and removes its file. Blocks.
-pub(super) fn report_interrupted(connected: &Connected) {
-    for told in left_behind(&connected.minion) {
-        let field = |name: &str| told.get(name).cloned().unwrap_or_default();
-        let (jid, fun) = (field("jid").to_string(), field("fun"));
+/// Queues a return for each job that a killed minion has left behind, for the master that has published it, and removes
+/// its file. Blocks.
+pub(super) fn report_interrupted(all: &[Arc<Connected>]) {
+    let Some(first) = all.first() else { return };
+    for found in left_behind(&first.minion) {
+        let field = |name: &str| found.get(name).cloned().unwrap_or_default();
+        let (jid, fun, master) = (field("jid").to_string(), field("fun"), field(MASTER).to_string());
         metrics::JOBS_INTERRUPTED.add(1);
         tracing::error!(jid, %fun, "job interrupted: the minion ended while it ran");
         let text = "The minion ended while the job was running: it may be partially done.";
-        let load = map! {"cmd" => "_return", "jid" => jid.as_str(), "id" => connected.id.as_str(), "fun" => fun,
+        let load = map! {"cmd" => "_return", "jid" => jid.as_str(), "id" => first.id.as_str(), "fun" => fun,
         "fun_args" => field("arg"), "return" => text, "retcode" => 1, "success" => false};
-        connected.returns.push(&jid, &load);
+        let is_its = |one: &&Arc<Connected>| one.master().is_some_and(|address| address.to_string() == master);
+        all.iter().find(is_its).unwrap_or(first).returns.push(&jid, &load);
     }
 }
 

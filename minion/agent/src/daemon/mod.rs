@@ -2,12 +2,14 @@
 //! when the connection breaks.
 //!
 //! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones, `failover` changes
-//! between several masters.
+//! between several masters. A minion that is connected to several masters at once has a [`Connected`] for each of them.
 
 mod catch_up;
 mod connected;
 mod failover;
 mod intake;
+mod leader;
+mod master_function;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,10 +25,12 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use brine_zmtp::TransportError;
+use futures::future::try_join_all;
 use tokio_util::sync::CancellationToken;
 
 pub use self::connected::Connected;
 use self::intake::{start_job, take_job};
+pub(crate) use self::leader::Leader;
 use crate::channel::ChannelError;
 use crate::events::Kind;
 use crate::masters::{Address, Masters, Next};
@@ -79,24 +83,29 @@ pub enum MinionError {
 pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
     metrics::register();
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
-    let connected = Arc::new(Connected::open(config, Some(bus.clone())).await?);
-    schedule::add_mine(&connected.minion);
-    let config = &connected.minion.config;
-    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(connected.id.as_str())).await?;
+    let all = Connected::open_all(config, bus.clone()).await?;
+    let first = all.first().ok_or(MinionError::NoMaster)?;
+    schedule::add_mine(&first.minion);
+    let config = &first.minion.config;
+    let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(first.id.as_str())).await?;
     let mut tasks = Supervisor::new();
     let served = bus.clone();
     tasks.start("event sockets", |stopping| sockets.serve(served, stopping));
-    if let Some(reactor) = crate::reactions::reactor(&connected, &bus)? {
+    let leader = Leader::of(&all);
+    if let Some(reactor) = crate::reactions::reactor(&leader, &first.pool, &bus)? {
         tasks.start("reactor", |stopping| reactor.run(stopping));
     }
-    start_tasks(&mut tasks, &connected, &bus);
+    start_own_tasks(&mut tasks, &leader, first, &bus);
+    for connected in &all {
+        start_tasks(&mut tasks, connected, &bus);
+    }
     let failed = tasks.failed();
     let result = tokio::select! {
-        result = live(&connected, &shutdown) => result,
+        result = try_join_all(all.iter().map(|connected| live(connected, &shutdown))) => result.map(|_| ()),
         () = shutdown.cancelled() => Ok(()),
         () = failed.cancelled() => Err(MinionError::TaskFailed),
     };
-    stop(&connected, tasks, &shutdown).await;
+    stop(&all, first, tasks, &shutdown).await;
     result
 }
 
@@ -108,26 +117,40 @@ fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
     Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
 }
 
-/// Starts the tasks that run beside the connection.
+/// Starts the tasks of the minion itself.
+fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connected>, bus: &Bus) {
+    let (pool, spool) = (Arc::clone(&first.pool), Arc::clone(&first.spool));
+    let host = Arc::new(schedule::MinionSchedule { leader: leader.clone(), pool, spool, bus: bus.clone() });
+    let asked = Arc::clone(&host);
+    tasks.start_restarting("own events", move |stopping| crate::events::follow_queries(Arc::clone(&asked), stopping));
+    let (this, leader, own) = (Arc::clone(first), leader.clone(), bus.clone());
+    tasks.start_restarting("beacons", move |stopping| {
+        let render = this.pool.executors().render.clone();
+        beacons::run(leader.clone(), render, own.clone(), this.started.subscribe(), stopping)
+    });
+    let this = Arc::clone(first);
+    tasks.start_restarting("schedule", move |stopping| {
+        schedule::run(Arc::clone(&host), this.started.subscribe(), stopping)
+    });
+    let this = Arc::clone(first);
+    tasks.start_restarting("returns for returners", move |stopping| {
+        let (minion, disk, own) = (Arc::clone(&this.minion), this.pool.executors().disk.clone(), Arc::clone(&this));
+        Arc::clone(&this.spool).run(minion, move || own.backoff(), disk, stopping)
+    });
+    let this = Arc::clone(first);
+    tasks.start_restarting("cached returns", move |stopping| {
+        jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
+    });
+}
+
+/// Starts the tasks that run beside the connection to a master.
 fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
-    for (name, kind) in [("own events", Kind::Own), ("events for the master", Kind::ForMaster)] {
+    for (name, kind) in [("refreshes", Kind::Refresh), ("events for the master", Kind::ForMaster)] {
         let (connected, bus) = (Arc::clone(connected), bus.clone());
         tasks.start_restarting(name, move |stopping| {
             crate::events::follow(kind, Arc::clone(&connected), bus.clone(), stopping)
         });
     }
-    let (this, own) = (Arc::clone(connected), bus.clone());
-    tasks.start_restarting("beacons", move |stopping| {
-        let render = this.pool.executors().render.clone();
-        beacons::run(Arc::clone(&this.minion), render, own.clone(), this.ready.subscribe(), stopping)
-    });
-    let (this, own) = (Arc::clone(connected), bus.clone());
-    tasks.start_restarting("schedule", move |stopping| {
-        let (minion, pool) = (Arc::clone(&this.minion), Arc::clone(&this.pool));
-        let spool = Arc::clone(&this.spool);
-        let host = Arc::new(schedule::MinionSchedule { minion, pool, spool, bus: own.clone() });
-        schedule::run(host, this.ready.subscribe(), stopping)
-    });
     if let Some(every) = crate::ping::interval(&connected.minion.config) {
         let this = Arc::clone(connected);
         tasks.start_restarting("ping", move |stopping| crate::ping::run(Arc::clone(&this), every, stopping));
@@ -144,33 +167,24 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
             Arc::clone(&queue).run(send, ready, connected.backoff(), disk, stopping)
         });
     }
-    let this = Arc::clone(connected);
-    tasks.start_restarting("returns for returners", move |stopping| {
-        let (minion, disk, own) = (Arc::clone(&this.minion), this.pool.executors().disk.clone(), Arc::clone(&this));
-        Arc::clone(&this.spool).run(minion, move || own.backoff(), disk, stopping)
-    });
-    let this = Arc::clone(connected);
-    tasks.start_restarting("cached returns", move |stopping| {
-        jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
-    });
 }
 
 /// Ends jobs and then tasks, within a few seconds.
-async fn stop(connected: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
+async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
     shutdown.cancel();
-    for job in connected.minion.jobs.lock().values() {
+    for job in first.minion.jobs.lock().values() {
         job.cancel.cancel();
     }
-    let left = connected.pool.finish(JOBS_END).await;
+    let left = first.pool.finish(JOBS_END).await;
     if left > 0 {
         tracing::warn!(jobs = left, "jobs aborted: they did not end in time");
     }
     tasks.stop(TASKS_END).await;
-    let kept = connected.returns.len();
+    let kept: usize = all.iter().map(|connected| connected.returns.len()).sum();
     if kept > 0 {
         tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
     }
-    connected.pool.executors().stop();
+    first.pool.executors().stop();
 }
 
 /// Why a minion stops listening to a master that serves it.
@@ -181,14 +195,18 @@ enum End {
     FailBack,
 }
 
-/// What a minion has done since its start.
+/// What a connection has done since the start of the minion.
 #[derive(Default)]
 struct Progress {
     /// The master that has received the start event.
     started_at: Option<Address>,
 }
 
+/// Keeps a connection to one of the masters of `connected`: ends with the minion, or with an error if there is only one.
 async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+    if connected.minion.config.is_alone() {
+        return live_alone(connected, shutdown).await;
+    }
     let mut backoff = connected.backoff();
     let mut masters = failover::masters(connected)?;
     let mut progress = Progress::default();
@@ -215,6 +233,16 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
     }
 }
 
+/// Runs a minion without a master (`master_type: disable`): it has its schedule, beacons and reactor.
+async fn live_alone(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+    connected.refresh_pillar().await?;
+    tracing::info!(id = %connected.id, "the minion is ready, without a master");
+    connected.started.send_replace(true);
+    run_startup_states(connected);
+    shutdown.cancelled().await;
+    Ok(())
+}
+
 /// Reads the publish stream until the connection breaks.
 async fn listen(
     connected: &Arc<Connected>,
@@ -223,7 +251,7 @@ async fn listen(
     shutdown: &CancellationToken,
     backoff: &mut Backoff,
 ) -> Result<End, MinionError> {
-    let (silence, back) = (connected.silence(masters), connected.preferred_is_back(masters));
+    let (silence, back) = (connected.silence(), connected.preferred_is_back(masters));
     tokio::pin!(silence, back);
     // Subscribes before sending anything: publishes in response must not be missed.
     let began = async {
@@ -243,7 +271,8 @@ async fn listen(
         }
         progress.started_at = Some(masters.current().clone());
         tracing::info!(id = %connected.id, master = masters.current().host, "the minion is ready");
-        if !was_started {
+        // Once, however many masters there are.
+        if !connected.started.send_replace(true) {
             run_startup_states(connected);
         }
     }
@@ -261,7 +290,7 @@ async fn listen(
                 // The master has new keys. A random delay keeps all minions from authenticating at once.
                 tracing::info!(%error, "decrypting a publish failed: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
-                connected.join(!masters.are_several()).await?;
+                connected.join(connected.is_only).await?;
                 // The publish with the new keys may itself be a job.
                 take_publish(connected, connected.channel.open(payload.clone()).await).await;
             }

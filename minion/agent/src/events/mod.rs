@@ -19,8 +19,8 @@ const MANAGE_SCHEDULE: &str = "manage_schedule";
 /// The kind of events that a subscriber handles. Events that wait for the master do not block the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Events that the minion handles itself.
-    Own,
+    /// Refreshes of pillar, grains and people's own modules: each master has a pillar of its own.
+    Refresh,
     /// Events that are forwarded to the master.
     ForMaster,
 }
@@ -28,7 +28,7 @@ pub enum Kind {
 impl Kind {
     fn tags(self) -> &'static [&'static str] {
         match self {
-            Kind::Own => &["pillar_refresh", "grains_refresh", "module_refresh", MANAGE_BEACONS, MANAGE_SCHEDULE],
+            Kind::Refresh => &["pillar_refresh", "grains_refresh", "module_refresh"],
             Kind::ForMaster => &["fire_master", beacons::RETURN, schedule::RETURN],
         }
     }
@@ -36,16 +36,10 @@ impl Kind {
 
 /// Handles the events that Salt's tools and the minion's own parts publish for a minion: `fire_master`, beacon events
 /// and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh these; after
-/// `module_refresh` people's own modules are loaded anew; `manage_beacons` and `manage_schedule` are answered.
-pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
+/// `module_refresh` people's own modules are loaded anew.
+pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
-    let schedule = Arc::new(schedule::MinionSchedule {
-        minion: Arc::clone(&connected.minion),
-        pool: Arc::clone(&connected.pool),
-        spool: Arc::clone(&connected.spool),
-        bus,
-    });
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -70,7 +64,6 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
                 connected.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())
             }
-            MANAGE_BEACONS | MANAGE_SCHEDULE => manage(&schedule, &event).await,
             "module_refresh" => {
                 connected.minion.custom.refresh();
                 Ok(())
@@ -88,10 +81,26 @@ pub async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: C
     }
 }
 
+/// Answers `manage_beacons` and `manage_schedule`.
+pub(crate) async fn follow_queries(host: Arc<schedule::MinionSchedule>, shutdown: CancellationToken) {
+    let prefixes = [MANAGE_BEACONS, MANAGE_SCHEDULE].map(|tag| format!("{tag}\n\n").into()).to_vec();
+    let Ok(mut events) = host.bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = shutdown.cancelled() => return,
+        };
+        let Some(event) = event else { return };
+        if let Err(error) = manage(&host, &event).await {
+            tracing::error!(tag = event.tag(), error, "handling an event of the minion's own bus failed");
+        }
+    }
+}
+
 /// Answers a query about beacons or the schedule, and applies its changes.
 pub(crate) async fn manage(host: &Arc<schedule::MinionSchedule>, event: &Event) -> Result<(), String> {
     let (question, is_about_beacons) = (event.data(), event.tag() == MANAGE_BEACONS);
-    let this = Arc::clone(&host.minion);
+    let this = host.leader.minion();
     // Both may write a file.
     let answered = host.pool.executors().disk.run(move |_| {
         if is_about_beacons {

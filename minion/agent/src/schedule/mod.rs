@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::manage::{Answer, answer};
+use crate::daemon::Leader;
 use crate::jobs;
 use crate::pool::JobPool;
 use crate::spool::Spool;
@@ -48,7 +49,7 @@ pub(crate) fn add_mine(minion: &Minion) {
 
 /// The schedule of a minion, as a host of [`brine_schedule::run`].
 pub(crate) struct MinionSchedule {
-    pub minion: Arc<Minion>,
+    pub leader: Leader,
     /// The threads of jobs.
     pub pool: Arc<JobPool>,
     /// The returns that wait for returners.
@@ -59,9 +60,9 @@ pub(crate) struct MinionSchedule {
 
 /// Runs due jobs every `loop_interval`, once the minion is ready, or at once with `scheduler_before_connect`.
 pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
-    let config = &host.minion.config;
-    let every = Duration::from_secs(config.loop_interval.max(1));
-    if let Some(ticks) = Ticks::begin(config.scheduler_before_connect, ready, every, shutdown).await {
+    let minion = host.leader.minion();
+    let every = Duration::from_secs(minion.config.loop_interval.max(1));
+    if let Some(ticks) = Ticks::begin(minion.config.scheduler_before_connect, ready, every, shutdown).await {
         brine_schedule::run(host, ticks).await;
     }
 }
@@ -82,7 +83,7 @@ impl Host for MinionSchedule {
     }
 
     fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
-        with_schedule(&self.minion, ask)
+        with_schedule(&self.leader.minion(), ask)
     }
 
     fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
@@ -92,8 +93,8 @@ impl Host for MinionSchedule {
         let load = map! {"fun" => &scheduled.function, "jid" => jid, "schedule" => &scheduled.name, "pid" => pid};
         let job = Arc::new(Job { load, ..Job::local(jid, &scheduled.function, &args) });
         // Recorded before it has a thread: the next poll of the schedule counts it.
-        self.minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
-        let minion = Arc::clone(&self.minion);
+        let minion = self.leader.minion();
+        minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
         let (on_thread, running, spool) = (Arc::clone(&minion), Arc::clone(&job), Arc::clone(&self.spool));
         let started = self.pool.start(&job.fun, move || {
             let _proc_file = ProcFile::write(&on_thread, &running);
@@ -155,7 +156,7 @@ mod tests {
         let mut events = bus.subscribe(Filter::prefix(RETURN), Start::Now).unwrap();
         let pool = Arc::new(JobPool::new(&minion.config));
         let spool = Arc::new(Spool::unused());
-        let host = Arc::new(MinionSchedule { minion: Arc::clone(&minion), pool, spool, bus });
+        let host = Arc::new(MinionSchedule { leader: Leader::only(&minion), pool, spool, bus });
         brine_schedule::start(&host, job(options));
         assert_eq!(with_schedule(&minion, |_, around| (around.running)("mine")), 1);
         let mut report = events.recv().await.unwrap().data();
@@ -241,7 +242,7 @@ mod tests {
         let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
         assert!(!without.schedule.lock().own().contains_key(MINE));
         let saved = minion.schedule.lock().own().clone();
-        Arc::get_mut(&mut without).unwrap().schedule = Mutex::new(Schedule::new(saved));
+        Arc::get_mut(&mut without).unwrap().schedule = Arc::new(Mutex::new(Schedule::new(saved)));
         add_mine(&without);
         assert!(!without.schedule.lock().own().contains_key(MINE));
     }
