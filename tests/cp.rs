@@ -117,3 +117,47 @@ async fn functions_of_cp_get_files_from_a_master() {
     let output = system.tool("salt", &["web1", "state.single", "file.managed", &to("managed"), "source=salt://big"]);
     assert!(output.status.success(), "{}", stdout(&output));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn salt_cp_copies_small_files_large_ones_and_directories() {
+    let mut system = system("salt_cp_chunk_size: 50000\n").await;
+    system.start_minion("web2").await;
+    let text = system.write("from/motd", "welcome\n").display().to_string();
+    let copied = |words: &[&str]| {
+        let output = system.tool("salt-cp", &[words, &["--out=json"]].concat());
+        (brine_value::json::from_json(&stdout(&output)).unwrap_or_default(), output.status.code())
+    };
+    let here = |name: &str| system.path(name).display().to_string();
+    let both = |path: &str| map! {"web1" => map! {path => true}, "web2" => map! {path => true}};
+    assert_eq!(copied(&["*", &text, &here("to.txt")]), (both(&here("to.txt")).into(), Some(0)));
+    assert_eq!(std::fs::read_to_string(here("to.txt")).unwrap(), "welcome\n");
+    let refused = map! {"web1" => "Destination unavailable"};
+    assert_eq!(copied(&["-L", "web1", &text, "/no/such/dir/x"]), (refused.into(), Some(1)));
+
+    // Binary, larger than several pieces and no multiple of one; each minion has its own destination.
+    let bytes: Vec<u8> = (0_u32..180_001).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    std::fs::create_dir_all(system.path("from/tree/empty")).unwrap();
+    std::fs::write(system.path("from/tree/big"), &bytes).unwrap();
+    std::fs::write(system.path("from/tree/none"), "").unwrap();
+    for more in [&["-C"][..], &["-C", "-n"]] {
+        let to = here(&format!("copy{}", more.len()));
+        let (result, status) = copied(&[more, &["web1", &here("from/tree"), &to]].concat());
+        let names = ["tree/big", "tree/none", "tree/empty"].map(|name| format!("{to}/{name}"));
+        let files: brine_value::Map = names.iter().map(|name| (name.as_str().into(), true.into())).collect();
+        assert_eq!((result, status), (map! {"web1" => files}.into(), Some(0)));
+        assert_eq!(std::fs::read(&names[0]).unwrap(), bytes);
+        assert_eq!(std::fs::read(&names[1]).unwrap(), b"");
+        assert!(std::path::Path::new(&names[2]).is_dir());
+    }
+    for (words, status, expected) in [
+        (&["nobody", &text, "/tmp/x"][..], 2, "No minions matched"),
+        (&["*", "/no/such/file", "/tmp/x"], 42, "is not available"),
+        (&["*", &here("from"), "/tmp/x"], 1, "--chunked"),
+        (&["*"], 64, "a target, a file and a destination"),
+    ] {
+        let output = system.tool("salt-cp", words);
+        let shown = stdout(&output) + &support::stderr(&output);
+        assert_eq!(output.status.code(), Some(status), "{words:?} {shown}");
+        assert!(shown.contains(expected), "{words:?} {shown}");
+    }
+}

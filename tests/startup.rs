@@ -133,9 +133,10 @@ async fn minion_check_examines_beacons_and_schedules() {
 
 #[test]
 fn a_configuration_directory_that_is_named_must_exist() {
-    for tool in ["salt", "salt-call", "salt-key", "salt-master", "salt-minion", "salt-run"] {
+    for tool in ["salt", "salt-call", "salt-cp", "salt-key", "salt-master", "salt-minion", "salt-run"] {
         let words: &[&str] = match tool {
             "salt" => &["*", "test.ping"],
+            "salt-cp" => &["*", "/etc/hostname", "/tmp/hostname"],
             "salt-call" | "salt-run" => &["test.ping"],
             _ => &[],
         };
@@ -203,7 +204,7 @@ fn the_name_of_the_binary_selects_the_tool() {
     let directory = tempfile::tempdir().unwrap();
     let made = Command::new(BRINE).arg("link").arg(directory.path()).output().unwrap();
     assert!(made.status.success(), "{}", stderr(&made));
-    for tool in ["salt", "salt-call", "salt-key", "salt-master", "salt-minion", "salt-run"] {
+    for tool in ["salt", "salt-call", "salt-cp", "salt-key", "salt-master", "salt-minion", "salt-run"] {
         let output = Command::new(directory.path().join(tool)).arg("--version").output().unwrap();
         assert!(
             support::stdout(&output).starts_with(&format!("{tool} {}", env!("CARGO_PKG_VERSION"))),

@@ -5,6 +5,7 @@ mod api;
 mod call;
 mod client;
 mod common;
+mod cp;
 mod credentials;
 mod daemon;
 mod event_line;
@@ -49,6 +50,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "salt", word: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
     Tool { name: "salt-api", word: "api", about: "serve the REST API of the master on this host", run: api::run },
     Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
+    Tool { name: "salt-cp", word: "cp", about: "copy files of this host to minions", run: cp::run },
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
     Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },
     Tool { name: "salt-minion", word: "minion", about: "run the minion", run: minion::run },

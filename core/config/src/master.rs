@@ -19,6 +19,8 @@ shared_options! {
     publish_port: u16 = 4505,
     /// The TCP port on which requests of minions are received.
     ret_port: u16 = 4506,
+    /// The size of the pieces in which `salt-cp --chunked` sends files, in bytes.
+    salt_cp_chunk_size: usize = 98_304,
     /// The id of the master; by default the host name with `_master` appended.
     id: Option<String> = None,
     /// The directory of the master's key and the keys of minions.

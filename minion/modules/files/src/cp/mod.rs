@@ -6,6 +6,7 @@ mod copies;
 pub(crate) mod file_cache;
 mod lists;
 pub mod push;
+pub mod recv;
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ use crate::file;
 use crate::file::state::Choice;
 use copies::{content, copied, has_directory_for, last_name, within, write};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS, recv::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `cp`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

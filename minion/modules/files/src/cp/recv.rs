@@ -1,0 +1,188 @@
+//! `cp.recv` and `cp.recv_chunked`: files that `salt-cp` sends from the master's host.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+use flate2::read::MultiGzDecoder;
+
+use crate::cp::copies::last_name;
+
+/// Execution functions of `cp`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [recv, recv_chunked]);
+
+/// The maximum size of a chunk once it is decompressed, in bytes: a small one must not expand without end.
+const CHUNK_MAX: u64 = 64 << 20;
+
+/// Write the files of `salt-cp`, a mapping of paths to contents, to a path or into an existing directory. Returns whether
+/// each could be written, by its path here.
+///
+/// CLI Example:
+///
+///     salt-cp '*' /etc/motd /etc/motd
+#[function]
+pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
+    let mut written = Map::new();
+    for (path, content) in &files {
+        let (path, place) = (path.to_string(), Path::new(&dest));
+        let is_directory = place.is_dir();
+        let is_writable = last_name(&path) == last_name(&dest) || place.parent().is_some_and(Path::is_dir);
+        let target = match is_directory {
+            true => place.join(last_name(&path)),
+            false if is_writable => place.to_owned(),
+            false => return Ok("Destination unavailable".into()),
+        };
+        let bytes = content.as_bytes().or_else(|| content.as_str().map(str::as_bytes)).unwrap_or_default();
+        let result = fs::write(&target, bytes);
+        if let Err(error) = &result {
+            tracing::error!(path = %target.display(), %error, "writing a file of salt-cp failed");
+        }
+        written.insert(target.display().to_string().into(), result.is_ok().into());
+    }
+    Ok(written.into())
+}
+
+/// Write a chunk of a file of `salt-cp --chunked`: base64, and compressed by gzip unless `compressed` is false. The first
+/// one, without `append`, replaces the file and sets its `mode`; missing directories are created. Without a chunk,
+/// `dest` is created as a directory. Returns true, or the error.
+///
+/// CLI Example:
+///
+///     salt-cp --chunked '*' /srv/site /var/www
+#[function]
+pub fn recv_chunked(
+    context: &Context,
+    dest: String,
+    chunk: Value,
+    #[default(false)] append: bool,
+    #[default(true)] compressed: bool,
+    #[default] mode: Option<u32>,
+) -> CallResult {
+    let result = match chunk {
+        Value::Nil => fs::create_dir_all(&dest),
+        chunk => write_chunk(Path::new(&dest), &content(&chunk, compressed)?, append, mode),
+    };
+    Ok(match result {
+        Ok(()) => true.into(),
+        Err(error) => {
+            context.set_retcode(1);
+            error.to_string().into()
+        }
+    })
+}
+
+/// Returns the bytes of a chunk.
+fn content(chunk: &Value, is_compressed: bool) -> Result<Vec<u8>, CallError> {
+    let text = chunk.as_bytes().or_else(|| chunk.as_str().map(str::as_bytes)).unwrap_or_default();
+    // Python wraps long lines.
+    let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let bytes = BASE64_STANDARD.decode(packed).map_err(CallError::execution)?;
+    if !is_compressed {
+        return Ok(bytes);
+    }
+    let mut plain = Vec::new();
+    let read = MultiGzDecoder::new(&bytes[..]).take(CHUNK_MAX + 1).read_to_end(&mut plain);
+    match read.map_err(CallError::execution)? as u64 {
+        size if size > CHUNK_MAX => Err(CallError::Execution(format!("a chunk is larger than {CHUNK_MAX} bytes"))),
+        _ => Ok(plain),
+    }
+}
+
+fn write_chunk(dest: &Path, content: &[u8], append: bool, mode: Option<u32>) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(append).truncate(!append);
+    if let Some(mode) = mode {
+        // Nobody reads a private file before its mode is set.
+        options.mode(mode & 0o600);
+    }
+    let opened = match options.open(dest) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(dest.parent().unwrap_or(dest))?;
+            options.open(dest)
+        }
+        opened => opened,
+    };
+    let mut file = opened?;
+    file.write_all(content)?;
+    match mode.filter(|_| !append) {
+        Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o7777)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+    use crate::testing;
+
+    fn packed(plain: &[u8]) -> Value {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain).unwrap();
+        BASE64_STANDARD.encode(encoder.finish().unwrap()).into()
+    }
+
+    #[test]
+    fn small_files_go_to_a_path_or_into_a_directory() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        fs::create_dir(path("sub")).unwrap();
+        for (dest, target) in
+            [(path("b.txt"), Some(path("b.txt"))), (path("sub"), Some(path("sub/a.txt"))), (path("no/such/x"), None)]
+        {
+            let returned = recv(&testing::context(&[]), map! {"/from/a.txt" => "text"}, dest).unwrap();
+            match target {
+                Some(target) => {
+                    assert_eq!(returned, Value::from(map! {target.as_str() => true}));
+                    assert_eq!(fs::read_to_string(target).unwrap(), "text");
+                }
+                None => assert_eq!(returned, Value::from("Destination unavailable")),
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_make_a_file_with_its_mode_and_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("new/deep/file");
+        let context = testing::context(&[]);
+        let call = |chunk: Value, append: bool, compressed: bool, mode: Option<u32>| {
+            recv_chunked(&context, path.display().to_string(), chunk, append, compressed, mode).unwrap()
+        };
+        assert_eq!(call(packed(b"one "), false, true, Some(0o640)), Value::from(true));
+        assert_eq!(call(BASE64_STANDARD.encode("two").into(), true, false, None), Value::from(true));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one two");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o640);
+        // The first chunk replaces the file.
+        assert_eq!(call(packed(b"x"), false, true, None), Value::from(true));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "x");
+        let made = directory.path().join("empty/dir");
+        let returned = recv_chunked(&context, made.display().to_string(), Value::Nil, false, true, None).unwrap();
+        assert!(returned.is_truthy() && made.is_dir());
+        // A file in the place of a directory.
+        let below = path.join("x").display().to_string();
+        let returned = recv_chunked(&context, below, packed(b""), false, true, None).unwrap();
+        assert!(returned.as_str().is_some_and(|error| error.contains("Not a directory")), "{returned}");
+    }
+
+    #[test]
+    fn chunks_that_are_invalid_or_too_large_are_refused() {
+        let large = packed(&vec![0; CHUNK_MAX as usize + 1]);
+        for (chunk, compressed, expected) in [
+            (Value::from("***"), false, "Invalid symbol"),
+            (BASE64_STANDARD.encode("no gzip").into(), true, "gzip"),
+            (large, true, "larger than"),
+        ] {
+            let error = content(&chunk, compressed).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}
