@@ -61,20 +61,22 @@ pub enum Renderer {
     Python,
 }
 
+/// All renderers with their names and what they do, sorted by name.
+pub const RENDERERS: &[(&str, Renderer, &str)] = &[
+    ("gpg", Renderer::Gpg, "Decrypt the PGP messages in a text or in data."),
+    ("jinja", Renderer::Jinja, "Render a Jinja template to a text."),
+    ("json", Renderer::Json, "Read JSON."),
+    ("py", Renderer::Python, "Call the function run() of a Python source, which returns the data."),
+    ("text", Renderer::Text, "Take the text as it is."),
+    ("toml", Renderer::Toml, "Read TOML."),
+    ("yaml", Renderer::Yaml, "Read YAML."),
+];
+
 impl FromStr for Renderer {
     type Err = ();
 
     fn from_str(name: &str) -> Result<Self, ()> {
-        match name {
-            "jinja" => Ok(Renderer::Jinja),
-            "yaml" => Ok(Renderer::Yaml),
-            "json" => Ok(Renderer::Json),
-            "toml" => Ok(Renderer::Toml),
-            "text" => Ok(Renderer::Text),
-            "gpg" => Ok(Renderer::Gpg),
-            "py" => Ok(Renderer::Python),
-            _ => Err(()),
-        }
+        RENDERERS.iter().find(|(known, ..)| *known == name).map(|(_, renderer, _)| *renderer).ok_or(())
     }
 }
 

@@ -92,6 +92,9 @@ impl Connected {
         let pool = Arc::new(JobPool::new(&config));
         let own = Arc::clone(&pool);
         let opened = pool.executors().disk.run(move |_| {
+            let beside = if config.is_hot() { config.masters().split_off(1) } else { Vec::new() };
+            let queues: Vec<String> = beside.iter().map(|(host, port)| format!("{host}_{port}")).collect();
+            outbox::adopt(&config.cachedir.join(RETURNS), &queues);
             let mut all: Vec<Self> = Vec::new();
             if config.is_hot() {
                 for (host, port) in config.masters() {
@@ -135,7 +138,14 @@ impl Connected {
         let config = Arc::new(config);
         let (host, port) = config.masters().into_iter().next().ok_or(MinionError::NoMaster)?;
         let master = Address { host, port };
-        let grains = grains::collect(&config, id.as_str());
+        let grains = match first {
+            Some(first) => {
+                let mut grains = (**first.minion.grains.read()).clone();
+                grains.insert("master".into(), master.host.as_str().into());
+                grains
+            }
+            None => grains::collect(&config, id.as_str()),
+        };
         let crypto = pool.executors().crypto.clone();
         let channel = Channel::to(id.clone(), Arc::clone(&config), &master, crypto)?;
         let channel = Arc::new(channel.showing(&grains));
@@ -165,7 +175,9 @@ impl Connected {
         if let Some(local) = &local {
             local.set_minion(&minion);
         }
-        minion.add_custom_grains();
+        if first.is_none() {
+            minion.add_custom_grains();
+        }
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
         // The returns of earlier runs belong to the first master.
         let path = config.cachedir.join(RETURNS);

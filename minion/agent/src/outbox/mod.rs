@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use self::store::adopt;
 use self::store::{Directory, Place};
 
 /// The interval at which the directory is scanned for returns of other processes (`salt-call`).

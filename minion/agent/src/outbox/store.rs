@@ -84,6 +84,27 @@ impl Directory {
     }
 }
 
+/// Moves the loads in subdirectories other than these into the directory itself, and removes the subdirectories: they
+/// belong to masters that are no longer configured. Blocks.
+pub fn adopt(path: &Path, kept: &[String]) {
+    for directory in fs::read_dir(path).into_iter().flatten().flatten() {
+        let name = directory.file_name().to_string_lossy().into_owned();
+        if kept.contains(&name) || !directory.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        for found in Directory::new(&directory.path()).list() {
+            let moved = found.path.file_name().map(|name| fs::rename(&found.path, path.join(name)));
+            if let Some(Err(error)) = moved {
+                tracing::error!(path = %found.path.display(), %error, "moving a queued return failed");
+            }
+        }
+        match fs::remove_dir(directory.path()) {
+            Ok(()) => tracing::info!(master = name, "the queued returns for a master that is gone go to the first one"),
+            Err(error) => tracing::warn!(master = name, %error, "removing the queue of a master that is gone failed"),
+        }
+    }
+}
+
 fn read_name(entry: &fs::DirEntry) -> Option<Found> {
     let name = entry.file_name().into_string().ok()?;
     let mut parts = name.splitn(4, '.');

@@ -143,3 +143,16 @@ fn a_return_that_is_too_large_becomes_an_error() {
         assert_eq!(load.get("retcode"), Some(&Value::from(i64::from(is_cut))));
     }
 }
+
+#[test]
+fn the_queue_of_a_master_that_is_gone_is_taken_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("returns");
+    let open = |path: &Path| Outbox::open("return", bounds(100, 1 << 20), LOST, path);
+    for (name, jid) in [("", "1"), ("kept_4506", "2"), ("gone_4506", "3"), ("gone_4506", "4")] {
+        open(&path.join(name)).push(jid, &map! {"jid" => jid});
+    }
+    super::adopt(&path, &["kept_4506".to_owned()]);
+    assert_eq!((open(&path).len(), open(&path.join("kept_4506")).len()), (3, 1));
+    assert!(!path.join("gone_4506").exists());
+}

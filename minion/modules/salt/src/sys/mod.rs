@@ -2,6 +2,8 @@
 
 use brine_context::{Context, Room, suggest};
 use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
+use brine_returners::{BACKENDS, Backend, BackendOption};
+use brine_sls::render::RENDERERS;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
@@ -10,7 +12,20 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 /// Execution functions of `sys`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
     "sys",
-    [doc, list_functions, list_modules, argspec, list_state_functions, list_state_modules, state_argspec, state_doc]
+    [
+        doc,
+        list_functions,
+        list_modules,
+        argspec,
+        list_state_functions,
+        list_state_modules,
+        state_argspec,
+        state_doc,
+        list_returners,
+        returner_doc,
+        list_renderers,
+        renderer_doc
+    ]
 );
 
 /// Return the documentation of all functions, of modules or of single functions, and a message for a state or an
@@ -52,8 +67,7 @@ pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult
 pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
     modules.dedup();
-    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
-    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+    Ok(modules.into_iter().filter(|name| is_asked(name, &args)).collect())
 }
 
 /// Return the parameters of functions.
@@ -87,8 +101,7 @@ pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> Call
 pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
     modules.dedup();
-    let asked = |name: &str| args.is_empty() || args.iter().any(|pattern| fnmatch(&pattern.to_string(), name));
-    Ok(modules.into_iter().filter(|name| asked(name)).collect())
+    Ok(modules.into_iter().filter(|name| is_asked(name, &args)).collect())
 }
 
 /// Return the parameters of state functions.
@@ -121,6 +134,70 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
         }
     };
     Ok(docs(&minion.states, &args, missing))
+}
+
+/// Return the names of all returners, or of those that match.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_returners
+///     salt '*' sys.list_returners 's*'
+#[function]
+pub fn list_returners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(BACKENDS.iter().map(|backend| backend.name).filter(|name| is_asked(name, &args)).collect())
+}
+
+/// Return the documentation of returners: what they store, and their options.
+///
+/// CLI Example:
+///
+///     salt '*' sys.returner_doc
+///     salt '*' sys.returner_doc sqlite3
+#[function]
+pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    // As in Salt, under the name of the function that stores a return.
+    let asked = BACKENDS
+        .iter()
+        .filter(|backend| is_asked(backend.name, &args) || is_asked(&format!("{}.returner", backend.name), &args));
+    let described = asked.map(|backend| (format!("{}.returner", backend.name).into(), description(backend).into()));
+    Ok(Value::Map(described.collect()))
+}
+
+/// Return the names of all renderers, or of those that match.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_renderers
+#[function]
+pub fn list_renderers(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(RENDERERS.iter().map(|(name, ..)| *name).filter(|name| is_asked(name, &args)).collect())
+}
+
+/// Return the documentation of renderers.
+///
+/// CLI Example:
+///
+///     salt '*' sys.renderer_doc
+///     salt '*' sys.renderer_doc jinja 'y*'
+#[function]
+pub fn renderer_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let asked = RENDERERS.iter().filter(|(name, ..)| is_asked(name, &args));
+    Ok(Value::Map(asked.map(|(name, _, doc)| ((*name).into(), (*doc).into())).collect()))
+}
+
+/// Whether a name is one of those asked for, each a name or a pattern; all are without any.
+fn is_asked(name: &str, patterns: &[Value]) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| fnmatch(&pattern.to_string(), name))
+}
+
+/// Returns what a returner stores, and its options, a line each.
+fn description(backend: &Backend) -> String {
+    let option = |option: &BackendOption| {
+        let default = option.default.map(|default| format!(" (default: {default})")).unwrap_or_default();
+        format!("{}: {}{default}", option.name, option.doc)
+    };
+    let options: Vec<String> = backend.options.iter().map(option).collect();
+    if options.is_empty() { backend.doc.to_owned() } else { format!("{}\n\n{}", backend.doc, options.join("\n")) }
 }
 
 /// Returns the documentation of the requested functions, and for each unknown name the result of `missing`.
@@ -172,6 +249,7 @@ fn spec(params: &[Param]) -> Map {
 #[cfg(test)]
 mod tests {
     use brine_function::Args;
+    use brine_value::{Value, list};
 
     use crate::testing;
 
@@ -190,6 +268,25 @@ mod tests {
             let found = context.call(fun, Args::positional([name.into()])).unwrap();
             assert_eq!(found.as_map().unwrap().len(), 1, "{fun} {name}");
             assert!(found.get(name).unwrap().to_string().contains(part), "{fun} {name}: {found}");
+        }
+        let call = |fun: &str, names: &[&str]| {
+            context.call(fun, Args::positional(names.iter().map(|name| Value::from(*name)))).unwrap()
+        };
+        for (fun, names, expected) in [
+            ("sys.list_returners", &["sql*", "redis", "nosuch"][..], list!["redis", "sqlite3"]),
+            ("sys.list_renderers", &["j*"], list!["jinja", "json"]),
+        ] {
+            assert_eq!(call(fun, names), expected, "{fun}");
+        }
+        assert!(call("sys.list_returners", &[]).as_list().unwrap().len() > 10);
+        for (fun, name, key, part) in [
+            ("sys.returner_doc", "sqlite3", "sqlite3.returner", "sqlite3.database: "),
+            ("sys.returner_doc", "redis.*", "redis.returner", "redis.port: The port of the server. (default: 6379)"),
+            ("sys.renderer_doc", "yaml", "yaml", "Read YAML."),
+        ] {
+            let found = call(fun, &[name]);
+            assert_eq!(found.as_map().unwrap().len(), 1, "{fun} {name}");
+            assert!(found.get(key).unwrap().to_string().contains(part), "{fun} {name}: {found}");
         }
         for (fun, pattern) in [("sys.doc", "test"), ("sys.doc", "test.*"), ("sys.state_doc", "file")] {
             let found = context.call(fun, Args::positional([pattern.into()])).unwrap();
