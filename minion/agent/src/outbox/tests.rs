@@ -152,7 +152,7 @@ fn the_queue_of_a_master_that_is_gone_is_taken_over() {
     for (name, jid) in [("", "1"), ("kept_4506", "2"), ("gone_4506", "3"), ("gone_4506", "4")] {
         open(&path.join(name)).push(jid, &map! {"jid" => jid});
     }
-    super::adopt(&path, &["kept_4506".to_owned()]);
+    adopt(&path, &["kept_4506".to_owned()]);
     assert_eq!((open(&path).len(), open(&path.join("kept_4506")).len()), (3, 1));
     assert!(!path.join("gone_4506").exists());
 }

@@ -87,7 +87,8 @@ fn content(chunk: &Value, is_compressed: bool) -> Result<Vec<u8>, CallError> {
     }
     let mut plain = Vec::new();
     let read = MultiGzDecoder::new(&bytes[..]).take(CHUNK_MAX + 1).read_to_end(&mut plain);
-    match read.map_err(CallError::execution)? as u64 {
+    let unreadable = |error| CallError::Execution(format!("decompressing a chunk failed: {error}"));
+    match read.map_err(unreadable)? as u64 {
         size if size > CHUNK_MAX => Err(CallError::Execution(format!("a chunk is larger than {CHUNK_MAX} bytes"))),
         _ => Ok(plain),
     }
@@ -178,7 +179,7 @@ mod tests {
         let large = packed(&vec![0; CHUNK_MAX as usize + 1]);
         for (chunk, compressed, expected) in [
             (Value::from("***"), false, "Invalid symbol"),
-            (BASE64_STANDARD.encode("no gzip").into(), true, "gzip"),
+            (BASE64_STANDARD.encode("no gzip").into(), true, "decompressing a chunk failed"),
             (large, true, "larger than"),
         ] {
             let error = content(&chunk, compressed).unwrap_err().to_string();
