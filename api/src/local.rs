@@ -76,13 +76,14 @@ impl LocalJob<'_> {
     pub async fn run(self) -> Result<Value, ApiError> {
         let mut link = self.link();
         let published = link.publish(self.request.clone()).await?;
-        let Some(jid) = published.jid else { return Ok(Value::map()) };
-        let mut run = Run::of_published(&mut link, &jid, "", &published.minions, self.times);
+        let Some(jid) = published.jid.clone() else { return Ok(Value::map()) };
+        let mut run = Run::of_published(&mut link, &jid, "", &published, self.times);
         let mut returned = Map::new();
         while let Some(outcome) = run.next().await? {
             returned.extend(self.shown(&jid, outcome));
         }
-        returned.extend(published.missing.into_iter().map(|id| self.missing(&jid, id)));
+        let unknown = run.unknown(&published.missing);
+        returned.extend(unknown.into_iter().map(|id| self.missing(&jid, id)));
         Ok(returned.into())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_bus::{Bus, Filter, Start, Subscription};
 use brine_event::{Event, FROM, SENDER_STAMP};
-use brine_ids::MinionId;
+use brine_ids::{Jid, MinionId};
 use brine_job::{Call, InvalidJob, Load, Return};
 use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::Executor;
@@ -82,7 +82,7 @@ pub(crate) async fn cache_loads(
 
 /// Subscribes the job cache.
 pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
-    let prefixes = ["salt/job/", "salt/run/", "salt/wheel/"];
+    let prefixes = ["salt/job/", "salt/run/", "salt/wheel/", "syndic/"];
     bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
 
@@ -127,6 +127,7 @@ impl JobCache {
     fn store(&self, event: &Event) -> Result<Option<Stored>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
         let stored = match parts[..] {
+            _ if event.tag().starts_with("syndic/") => self.store_report(event).map(|()| None),
             ["job", jid, "new"] => store_load(&*self.cache, jid, event.data()).map(|()| None),
             ["job", jid, "ret", id] => self.return_of(jid, id, event.data()).map(|one| one.map(Stored::Return)),
             ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
@@ -142,6 +143,29 @@ impl JobCache {
                 Ok(None)
             }
         }
+    }
+
+    /// Stores the report of a syndic: the minions that a job has there, and a job that began below.
+    fn store_report(&self, event: &Event) -> Result<(), CacheError> {
+        let job = event.tag().split_once("/salt/job/").and_then(|(_, job)| job.strip_suffix("/new"));
+        let Some(Ok(jid)) = job.map(str::parse::<Jid>) else { return Ok(()) };
+        let mut data = event.data();
+        // Only the request handler publishes such tags, and only the sender's own.
+        let from = data.shift_remove(FROM).unwrap_or_default().to_string();
+        if event.tag().strip_prefix("syndic/").and_then(|rest| rest.split('/').next()) != Some(from.as_str()) {
+            return Err(CacheError::From(from.into()));
+        }
+        let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default().to_vec();
+        let load = match self.cache.get_load(&jid)? {
+            Some(_) if minions.is_empty() => return Ok(()),
+            Some(known) => known.with_minions(minions.iter().filter_map(|id| id.to_string().parse().ok())),
+            None => {
+                data.retain(|name, _| !matches!(name.as_str(), Some("syndics" | SENDER_STAMP)));
+                data.insert("jid".into(), (&jid).into());
+                Load::from_map(data)?
+            }
+        };
+        Ok(self.cache.save_load(&load)?)
     }
 
     /// Returns a return that is to be stored; stores the load of a job that was not published.

@@ -247,8 +247,12 @@ impl Master {
         };
         let calls = RunnerCalls::new(services, returns.clone());
         let requests = Requests::new(Arc::clone(&calls), returns);
-        let journal = Arc::clone(&jobs);
-        _ = executors.disk.run(move |thread| journal.read_journal(thread)).await;
+        let (journal, known) = (Arc::clone(&jobs), Arc::clone(&facts));
+        let read = executors.disk.run(move |thread| {
+            known.syndics.read(thread);
+            journal.read_journal(thread);
+        });
+        _ = read.await;
 
         // The subscribers of the bus.
         let mut parts = Supervisor::new();

@@ -82,6 +82,8 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
             tracing::info!(minion = %id, act, "session ended: the minion's key is not accepted any more");
         }
         if act == "delete" {
+            let (facts, syndic) = (Arc::clone(&services.facts), id.clone());
+            _ = services.executors.disk.run(move |thread| facts.syndics.forget(&syndic, thread)).await;
             let forgotten = services.storage.run(move |storage| {
                 storage.minion_data.delete(id.as_str()).durable_blocking()?;
                 storage.mines.flush(id.as_str())

@@ -161,7 +161,7 @@ impl MasterClient {
 
     /// Returns the connection of a job that is published after this, with events of these prefixes beside its own.
     pub async fn link(&self, prefixes: &[&str]) -> Result<JobLink<'_>, ClientError> {
-        let events = self.events_of(&[&["salt/job/"], prefixes].concat()).await?;
+        let events = self.events_of(&[&["salt/job/", "syndic/"], prefixes].concat()).await?;
         Ok(JobLink { client: self, events })
     }
 }

@@ -181,6 +181,20 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
+    /// As [`CommonOptions::start_daemon_with_master`] for the syndic, which has a log file and a user of its own and the
+    /// identity of the minion.
+    pub fn start_syndic(&self, role: Role, user: Option<&str>) -> anyhow::Result<(MasterConfig, MinionConfig)> {
+        let mut loaded = sdb::master_config(self.directory()?, &of_user(user))?;
+        let minion = sdb::minion_config(self.directory()?, &Map::new())?.config;
+        if user.is_none() && loaded.config.syndic_user.is_some() {
+            loaded.config.user.clone_from(&loaded.config.syndic_user);
+        }
+        privileges::take_environment(loaded.config.user.as_deref())?;
+        self.start(role, &configured!(loaded.config, syndic_log_file, "var/log/salt/syndic"))?;
+        // The daemons of master and minion report options without effect.
+        Ok((report(loaded, Role::Tool, |config| &config.opts), minion))
+    }
+
     /// As [`CommonOptions::start_daemon_with_master`] for the minion.
     pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
         let loaded = sdb::minion_config(self.directory()?, &of_user(user))?;

@@ -278,9 +278,9 @@ impl Copy {
             Err(error) => return Err(error.into()),
         };
         let Some(jid) = &published.jid else { return Ok(Map::new()) };
-        let mut run = Run::of_published(&mut link, jid, &user(), &published.minions, self.times);
+        let mut run = Run::of_published(&mut link, jid, &user(), &published, self.times);
         let mut returned = Map::new();
-        let mut silent: BTreeSet<String> = published.missing.iter().cloned().collect();
+        let mut silent = BTreeSet::new();
         while let Some(outcome) = run.next().await? {
             match outcome {
                 Outcome::Returned(one) => _ = returned.insert(one.id().to_string().into(), one.value().clone()),
@@ -288,6 +288,7 @@ impl Copy {
                 Outcome::Interrupted => anyhow::bail!("interrupted: the files may be incomplete"),
             }
         }
+        silent.extend(run.unknown(&published.missing));
         for id in silent {
             print_plain_error(format_args!("{id} did not return"));
         }

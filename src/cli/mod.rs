@@ -24,6 +24,7 @@ mod salt_options;
 mod sdb;
 mod stdout_reader;
 mod swarm;
+mod syndic;
 mod up;
 mod usage;
 
@@ -54,6 +55,12 @@ const TOOLS: &[Tool] = &[
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
     Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },
     Tool { name: "salt-minion", word: "minion", about: "run the minion", run: minion::run },
+    Tool {
+        name: "salt-syndic",
+        word: "syndic",
+        about: "connect the master on this host to masters above",
+        run: syndic::run,
+    },
     Tool { name: "salt-run", word: "run", about: "call runner functions, follow the event bus", run: run::run },
 ];
 

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 pub use journal::{JournalLimits, TimeOrSeq};
-pub use sockets::{EventSockets, SocketNames};
+pub use sockets::{EventSockets, SINCE, SocketNames};
 pub use subscription::{Filter, Start, Subscription};
 
 use crate::store::{Opened, Store, StoreError};

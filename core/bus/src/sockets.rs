@@ -98,6 +98,10 @@ pub(crate) async fn take(bus: Bus, frames: Vec<Bytes>) {
     }
 }
 
+/// The prefix by which a program begins with an earlier event: this and the event's sequence number in decimal digits,
+/// subscribed to before any other prefix. No tag begins with it.
+pub const SINCE: &[u8] = b"\0since/";
+
 /// Serves subscribers on the publishing socket. A slow one lags without a limit in time: it is a program of this host
 /// with access to the socket.
 struct Followers(Bus);
@@ -132,7 +136,7 @@ impl Service for Followers {
         let wanted = Subscribed::default();
         tokio::select! {
             error = wanted.follow(connection.incoming) => Err(error),
-            ended = connection.outgoing.run(Following { subscription, wanted: &wanted }) => ended,
+            ended = connection.outgoing.run(Following { subscription, wanted: &wanted, has_begun: false }) => ended,
         }
     }
 }
@@ -150,6 +154,27 @@ impl Drop for Counted {
 struct Following<'a> {
     subscription: Subscription,
     wanted: &'a Subscribed,
+    /// Whether the program is subscribed to anything yet.
+    has_begun: bool,
+}
+
+impl Following<'_> {
+    /// Takes over what the program is subscribed to. The first number with [`SINCE`] is where it begins.
+    fn follow(&mut self) {
+        let prefixes = self.wanted.prefixes();
+        if !self.has_begun
+            && let Some(seq) = prefixes.iter().find_map(|prefix| since(prefix))
+        {
+            self.subscription.begin_at(seq);
+        }
+        self.has_begun = !prefixes.is_empty();
+        self.subscription.set_filter(Filter::Prefixes(prefixes));
+    }
+}
+
+/// Returns the number of the event that a program asks to begin with.
+fn since(prefix: &[u8]) -> Option<u64> {
+    std::str::from_utf8(prefix.strip_prefix(SINCE)?).ok()?.parse().ok()
 }
 
 impl Source for Following<'_> {
@@ -158,7 +183,7 @@ impl Source for Following<'_> {
             let is_subscribed = !self.wanted.is_empty();
             tokio::select! {
                 biased;
-                () = self.wanted.changed() => self.subscription.set_filter(Filter::Prefixes(self.wanted.prefixes())),
+                () = self.wanted.changed() => self.follow(),
                 events = self.subscription.recv_many(), if is_subscribed => {
                     let Some(events) = events else { return Ok(false) };
                     for event in &events {

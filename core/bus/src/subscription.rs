@@ -132,6 +132,13 @@ impl Subscription {
         }
     }
 
+    /// Begins with the event of this number, or the oldest one available; with the next one, if it is not published yet.
+    pub fn begin_at(&mut self, seq: u64) {
+        self.next = seq.clamp(1, self.bus.last_seq() + 1);
+        self.pending.clear();
+        self.reading.settled = false;
+    }
+
     /// Replaces the filter, from the next unread event on.
     pub fn set_filter(&mut self, filter: Filter) {
         self.filter = filter;

@@ -69,9 +69,16 @@ impl<'a, L: Link> Run<'a, L> {
 
     /// Collects the returns of a job that has been published to these minions. `user` asks silent minions whether they
     /// still run it.
-    pub fn of_published(link: &'a mut L, jid: &Jid, user: &str, minions: &[String], times: Times) -> Self {
-        tracing::debug!(%jid, minions = minions.join(","), "job published");
-        Self::new(link, Driver::of_published(jid.clone(), user, minions.to_vec(), times, Instant::now()), None)
+    pub fn of_published(link: &'a mut L, jid: &Jid, user: &str, published: &Published, times: Times) -> Self {
+        tracing::debug!(%jid, minions = published.minions.join(","), "job published");
+        let now = Instant::now();
+        let driver = Driver::of_published(jid.clone(), user, published.minions.clone(), times, now);
+        Self::new(link, driver.with_masters_below(published.below.clone(), now), None)
+    }
+
+    /// Returns those of these unknown minions that no master below knows either.
+    pub fn unknown(&self, missing: &[String]) -> Vec<String> {
+        missing.iter().filter(|id| !self.driver.is_below(id)).cloned().collect()
     }
 
     /// Waits for the outcome of the next minion; `None` when the job has ended. Only for jobs without batches.
@@ -108,7 +115,11 @@ impl<'a, L: Link> Run<'a, L> {
     ) -> Result<(Published, Vec<String>), L::Error> {
         let jid = Some(self.driver.jid().clone());
         let published = self.link.publish(PublishRequest { jid, ..for_minions(request, ids) }).await?;
-        let gone = self.driver.published(&published.minions, Instant::now());
+        let gone = match &published.below {
+            None => self.driver.published(&published.minions, Instant::now()),
+            // The minions of masters below are unknown here.
+            Some(_) => self.driver.published(&[&published.minions[..], &published.missing].concat(), Instant::now()),
+        };
         Ok((published, gone))
     }
 
@@ -171,9 +182,10 @@ async fn present<L: Link>(
     let question =
         PublishRequest { fun: fun.into(), arg: Vec::new(), ret: String::new(), jid: None, ..request.clone() };
     let published = link.publish(question).await?;
-    let mut present = Present { down: published.missing, matched: published.jid.is_some(), ..Present::default() };
-    if let Some(jid) = published.jid {
-        let mut run = Run::of_published(link, &jid, &user, &published.minions, times);
+    let mut present = Present { matched: published.jid.is_some(), ..Present::default() };
+    let mut unknown = published.missing.clone();
+    if let Some(jid) = published.jid.clone() {
+        let mut run = Run::of_published(link, &jid, &user, &published, times);
         while let Some(outcome) = run.next().await? {
             match outcome {
                 Outcome::Returned(one) if fits(one.value()) => present.minions.push(one.id().to_string()),
@@ -185,7 +197,9 @@ async fn present<L: Link>(
                 }
             }
         }
+        unknown = run.unknown(&unknown);
     }
+    present.down.extend(unknown);
     present.minions.sort();
     present.down.sort();
     Ok(present)
@@ -274,7 +288,7 @@ mod tests {
             }
             self.published.push(request);
             let jid = Some(jid).filter(|_| !minions.is_empty());
-            Ok(Published { jid, minions, missing: vec!["gone".to_owned()] })
+            Ok(Published { jid, minions, missing: vec!["gone".to_owned()], below: None })
         }
 
         async fn event(&mut self) -> Result<Option<Event>, Infallible> {

@@ -5,11 +5,12 @@ pub mod job;
 
 use std::time::Duration;
 
-use brine_bus::SocketNames;
+use brine_bus::{SINCE, SocketNames};
 use brine_config::MasterConfig;
 use brine_event::Event;
 use brine_ids::Jid;
-use brine_value::{Map, Value, map, msgpack};
+use brine_job::Below;
+use brine_value::{FromValue, Map, Value, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, READS_NO_FILES, TokenRequest};
 use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
@@ -48,6 +49,22 @@ pub struct Published {
     pub minions: Vec<String>,
     /// Unknown minions that the target names.
     pub missing: Vec<String>,
+    /// The syndics that get the job, if there are any.
+    pub below: Option<Below>,
+}
+
+impl Published {
+    /// Parses the master's reply.
+    fn from_value(reply: &Value) -> Self {
+        let list = |name| -> Vec<String> {
+            reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
+        };
+        let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
+        let wait = reply.get("syndic_wait").and_then(u64::from_value).unwrap_or_default();
+        let below = Below { syndics: list("syndics"), wait: Duration::from_secs(wait) };
+        let below = Some(below).filter(|below| !below.syndics.is_empty());
+        Published { jid, minions: list("minions"), missing: list("missing"), below }
+    }
 }
 
 /// The registry of a function of the master.
@@ -106,11 +123,7 @@ impl MasterClient {
         let mut request = request.clone();
         request.kwargs.insert(READS_NO_FILES.into(), true.into());
         let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
-        let list = |name| -> Vec<String> {
-            reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
-        };
-        let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
-        Ok(Published { jid, minions: list("minions"), missing: list("missing") })
+        Ok(Published::from_value(&reply))
     }
 
     /// Calls a runner or wheel function and returns the reply: `tag`, and `data` or, of an asynchronous call, `jid`.
@@ -162,7 +175,17 @@ impl MasterClient {
     /// # Errors
     /// The master's socket cannot be reached.
     pub async fn events(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
-        let prefixes: Vec<&[u8]> = prefixes.iter().map(|prefix| prefix.as_bytes()).collect();
+        self.events_since(prefixes, None).await
+    }
+
+    /// As [`MasterClient::events`], beginning with the event of this number or the oldest one that the journal has.
+    ///
+    /// # Errors
+    /// The master's socket cannot be reached.
+    pub async fn events_since(&self, prefixes: &[&str], first: Option<u64>) -> Result<Events, ClientError> {
+        let since = first.map(|seq| [SINCE, seq.to_string().as_bytes()].concat());
+        let prefixes: Vec<&[u8]> =
+            since.iter().map(Vec::as_slice).chain(prefixes.iter().map(|prefix| prefix.as_bytes())).collect();
         Ok(Events(Subscriber::connect(&self.events, &prefixes, Limits::default()).await?))
     }
 }

@@ -166,8 +166,26 @@ shared_options! {
     mine_get: Option<Map> = None,
     /// Whether a minion may delete its own key.
     allow_minion_key_revoke: bool = true,
-    /// Whether syndics may return results of their minions.
+    /// Whether there are masters below this one, whose syndics pass on its jobs and the returns of their minions.
     order_masters: bool = false,
+    /// The number of seconds that a job waits for syndics to report which minions run it.
+    syndic_wait: u64 = 5,
+    /// The name by which masters below recognise the jobs of this one.
+    master_id: Option<String> = None,
+    /// The masters above, to which `salt-syndic` connects: hosts, each with or without a port.
+    syndic_master: Vec<String> = Vec::new(),
+    /// The TCP port of the masters above for requests; by default the `master_port` of the minion's configuration.
+    syndic_master_port: Option<u16> = None,
+    /// The fingerprint of the key of the masters above that is required at the first contact.
+    syndic_finger: Option<String> = None,
+    /// What `salt-syndic` passes on: `sync` for all events, `cluster` for the jobs of the masters above alone.
+    syndic_mode: String = "sync".into(),
+    /// The user that `salt-syndic` runs as; by default `user`.
+    syndic_user: Option<String> = None,
+    /// The file that holds the PID of `salt-syndic`.
+    syndic_pidfile: PathBuf = "/var/run/salt-syndic.pid".into(),
+    /// The log file of `salt-syndic`; `''` for none.
+    syndic_log_file: PathBuf = "/var/log/salt/syndic".into(),
     /// Whether minions may push files to the master (`cp.push`).
     file_recv: bool = false,
     /// The maximum size of a pushed file, in MiB.
@@ -283,14 +301,20 @@ shared_options! {
 impl MasterConfig {
     fn finish_paths(&mut self) {
         let root = self.root_dir.clone();
-        for path in
-            [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile, &mut self.api_pidfile]
-                .into_iter()
-                .chain(&mut self.extension_modules)
+        for path in [
+            &mut self.pki_dir,
+            &mut self.cachedir,
+            &mut self.sock_dir,
+            &mut self.pidfile,
+            &mut self.api_pidfile,
+            &mut self.syndic_pidfile,
+        ]
+        .into_iter()
+        .chain(&mut self.extension_modules)
         {
             *path = below_root(&root, path);
         }
-        for path in [&mut self.log_file, &mut self.key_logfile, &mut self.api_logfile] {
+        for path in [&mut self.log_file, &mut self.key_logfile, &mut self.api_logfile, &mut self.syndic_log_file] {
             *path = log_below_root(&root, path);
         }
         for path in

@@ -13,7 +13,8 @@ use brine_value::Map;
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
-use super::{Due, Times, Watch, retcode};
+use super::reports::{Below, Reports};
+use super::{Due, Times, Watch, retcode, return_tag};
 
 /// How a job is divided into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,8 @@ pub struct Driver {
     /// The ends of the pauses of ended minions, soonest first.
     pauses: VecDeque<Instant>,
     halted: Option<Halt>,
+    /// Which minions of the masters below are expected, if there are such masters.
+    reports: Option<Reports>,
 }
 
 impl Driver {
@@ -86,6 +89,7 @@ impl Driver {
             publishing: Vec::new(),
             pauses: VecDeque::new(),
             halted: None,
+            reports: None,
         }
     }
 
@@ -95,6 +99,18 @@ impl Driver {
         let mut driver = Self::in_batches(jid, user, Vec::new(), batch, times, now);
         driver.add_active(minions, now);
         driver
+    }
+
+    /// Waits for the minions of masters below, too, to whose syndics the published job went.
+    #[must_use]
+    pub fn with_masters_below(mut self, below: Option<Below>, now: Instant) -> Self {
+        self.reports = below.map(|below| Reports::new(below, self.watch.waiting().cloned(), now));
+        self
+    }
+
+    /// Whether a minion of the masters below is expected or has returned.
+    pub fn is_below(&self, id: &str) -> bool {
+        self.reports.as_ref().is_some_and(|reports| reports.knows(id))
     }
 
     /// Adds minions that run the job already, such as those of a batch before a restart.
@@ -145,7 +161,11 @@ impl Driver {
             let deadline = self.watch.deadline();
             if deadline.is_none_or(|deadline| deadline > now) {
                 let pause = self.pauses.front().copied().filter(|_| !self.pending.is_empty());
-                return deadline.into_iter().chain(pause).min().map_or(Step::End, Step::Wait);
+                let reports = self.reports.as_ref().and_then(|reports| reports.deadline(now));
+                if reports.is_none() {
+                    self.log_silent_syndics();
+                }
+                return deadline.into_iter().chain(pause).chain(reports).min().map_or(Step::End, Step::Wait);
             }
             match self.watch.on_deadline(&self.user, now) {
                 Due::Ask(request) => return Step::Ask(request),
@@ -177,9 +197,29 @@ impl Driver {
 
     /// Takes an event. Returns the minion and its return, if it is the return of a minion that runs the job.
     pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
-        let (id, data) = self.watch.take(event, now)?;
+        if let Some(reports) = &mut self.reports
+            && let Some(more) = reports.take(event, self.watch.jid())
+        {
+            self.watch.add(more, now);
+            return None;
+        }
+        let (id, data) = self.watch.take(event, now).or_else(|| self.of_below(event))?;
         self.ended(&data, now);
         Some((id, data))
+    }
+
+    /// Returns a return that arrives before the report of its syndic.
+    fn of_below(&mut self, event: &Event) -> Option<(String, Map)> {
+        let (jid, id) = return_tag(event.tag())?;
+        let reports = self.reports.as_mut().filter(|_| jid == self.watch.jid().as_str())?;
+        reports.returned(id).then(|| (id.to_owned(), event.data()))
+    }
+
+    /// Logs, once, which syndics have not said which minions to expect.
+    fn log_silent_syndics(&mut self) {
+        for path in self.reports.iter_mut().flat_map(Reports::take_silent) {
+            tracing::warn!(jid = %self.watch.jid(), syndic = path, "a syndic has not reported which minions run the job");
+        }
     }
 
     /// Records a return that did not come as an event. Returns whether the minion was running the job.
@@ -338,5 +378,40 @@ mod tests {
         assert_eq!(driver.next(now + 6 * SECOND), Step::Wait(now + 11 * SECOND));
         give_return(&mut driver, "b", 0, now + 7 * SECOND);
         assert_eq!(driver.next(now + 7 * SECOND), Step::End);
+    }
+
+    #[test]
+    fn minions_of_masters_below_are_waited_for() {
+        let now = Instant::now();
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
+        let below = Below { syndics: names(&["s1", "s2"]), wait: 5 * SECOND };
+        let driver = Driver::of_published(Jid::new(), "root", names(&["own"]), times, now);
+        let mut driver = driver.with_masters_below(Some(below), now);
+        give_return(&mut driver, "own", 0, now);
+        assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND), "two reports are outstanding");
+        // A return may arrive before the report.
+        give_return(&mut driver, "early", 0, now);
+        let report = |driver: &mut Driver, syndic: &str, minions: &[&str]| {
+            let body = map! {"minions" => names(minions), "syndics" => names(&[])};
+            let tag = format!("syndic/{syndic}/salt/job/{}/new", driver.jid());
+            assert_eq!(driver.take(&Event::from_map(&tag, &body).unwrap(), now), None);
+        };
+        report(&mut driver, "s1", &["early", "late"]);
+        report(&mut driver, "s2", &[]);
+        assert!(driver.is_below("late") && !driver.is_below("nobody"));
+        assert_eq!(driver.active().collect::<Vec<_>>(), ["late"]);
+        give_return(&mut driver, "late", 0, now);
+        assert_eq!(driver.next(now), Step::End);
+    }
+
+    #[test]
+    fn a_syndic_that_does_not_report_is_given_up() {
+        let now = Instant::now();
+        let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
+        let below = Below { syndics: names(&["s1"]), wait: 3 * SECOND };
+        let driver = Driver::of_published(Jid::new(), "root", Vec::new(), times, now);
+        let mut driver = driver.with_masters_below(Some(below), now);
+        assert_eq!(driver.next(now), Step::Wait(now + 3 * SECOND));
+        assert_eq!(driver.next(now + 3 * SECOND), Step::End);
     }
 }

@@ -6,6 +6,7 @@ mod call;
 mod driver;
 pub mod metrics;
 pub mod orchestration;
+mod reports;
 pub mod trim;
 mod watch;
 
@@ -16,6 +17,7 @@ use jiff::civil::DateTime;
 
 pub use call::Call;
 pub use driver::{Batch, Driver, Halt, Step};
+pub use reports::Below;
 pub use watch::{Due, Times, Watch};
 
 /// The error of a map that is not a valid job or return.

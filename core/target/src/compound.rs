@@ -114,6 +114,17 @@ fn expand<'a>(
     Ok(())
 }
 
+/// Returns the words of a compound target or of a nodegroup with all nodegroups expanded, for those that do not know
+/// them.
+///
+/// # Errors
+/// A nodegroup is unknown or contains itself, or the words are too many.
+pub fn without_nodegroups(words: &[&str], nodegroups: &Map) -> Result<Vec<String>, TargetError> {
+    let mut expanded = Vec::new();
+    expand(words, nodegroups, &mut Vec::new(), &mut expanded)?;
+    Ok(expanded.into_iter().map(Cow::into_owned).collect())
+}
+
 /// Whether a word of a nodegroup can only be a minion id.
 fn is_plain_id(word: &str) -> bool {
     !matches!(word, "and" | "or" | "not" | "(" | ")") && !word.contains(['@', '*', '?', '[', ']', '(', ')', ',', ' '])

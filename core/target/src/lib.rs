@@ -25,6 +25,7 @@ mod pcre;
 #[cfg(test)]
 mod tests;
 
+pub use compound::without_nodegroups;
 use std::fmt;
 use std::str::FromStr;
 

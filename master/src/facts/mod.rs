@@ -4,6 +4,7 @@
 pub(crate) mod mine;
 pub(crate) mod minion_data;
 pub(crate) mod presence;
+pub(crate) mod syndics;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::IpAddr;
@@ -20,6 +21,7 @@ use brine_zmtp::Publisher;
 
 use crate::storage::Storage;
 use presence::Presence;
+use syndics::Syndics;
 
 /// The knowledge of the minions.
 pub(crate) struct Facts {
@@ -28,6 +30,8 @@ pub(crate) struct Facts {
     publisher: Publisher,
     /// The presence of minions.
     pub presence: Presence,
+    /// The masters below this one.
+    pub syndics: Syndics,
 }
 
 /// The minions of a target.
@@ -53,7 +57,8 @@ pub enum ResolveError {
 impl Facts {
     /// Creates the knowledge in a storage. `publisher` knows the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
-        Facts { config, storage, publisher, presence: Presence::default() }
+        let syndics = Syndics::new(config.cachedir.join("syndics"));
+        Facts { config, storage, publisher, presence: Presence::default(), syndics }
     }
 
     /// Parses a target, with the node groups of the configuration.
@@ -67,7 +72,20 @@ impl Facts {
         let target = self.target(request.tgt_type.parse()?, request.tgt.clone(), delimiter)?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target)).await;
         let resolved = resolved.map_err(|error| ResolveError::Failed(error.to_string()))?;
-        resolved.map_err(|error| ResolveError::Failed(format!("resolving the target failed: {error}")))
+        let resolved =
+            resolved.map_err(|error| ResolveError::Failed(format!("resolving the target failed: {error}")))?;
+        let minions = resolved.minions.into_iter().filter(|id| !self.syndics.is_no_minion(id)).collect();
+        Ok(Targets { minions, ..resolved })
+    }
+
+    /// Returns the syndics that are connected now.
+    pub fn present_syndics(&self) -> Vec<String> {
+        let known = if self.config.order_masters { self.syndics.ids() } else { Vec::new() };
+        if known.is_empty() {
+            return Vec::new();
+        }
+        let present = self.present();
+        known.into_iter().filter(|id| present.contains(id)).map(|id| id.to_string()).collect()
     }
 
     /// Returns the number of accepted minions of a node group; `None` if the group is unknown or cannot be resolved.

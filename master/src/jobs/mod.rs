@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
-use brine_bus::{Filter, Start};
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
-use brine_job::{Times, Watch};
+use brine_job::{Below, Driver, Step, Times};
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
@@ -45,7 +44,14 @@ const LOAD_OPTIONS: &[&str] = &[
     "start_event",
     "to",
     "id",
+    AUTH_LIST,
+    MASTER_ID,
 ];
+
+/// The option with the entries that limit the user of a job, for masters below (`order_masters`).
+pub(crate) const AUTH_LIST: &str = "auth_list";
+/// The option with the master from which a job came, for masters below.
+pub(crate) const MASTER_ID: &str = "master_id";
 
 /// The fields of the load in Salt's event of a new job.
 const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
@@ -63,17 +69,29 @@ pub struct Published {
     pub minions: Vec<String>,
     /// The ids that the target lists and that are not accepted.
     pub missing: Vec<String>,
+    /// The syndics that get the job, if there are any.
+    pub below: Option<Below>,
 }
 
 impl Published {
-    /// Returns the answer to a client, as in Salt.
+    /// Returns the answer to a client, as in Salt, and the syndics with the time that they have to report.
     pub fn to_value(&self) -> Value {
-        map! {
+        let mut answer = map! {
             "jid" => self.jid.as_ref().map(Jid::to_string),
             "minions" => self.minions.clone(),
             "missing" => self.missing.clone(),
+        };
+        if let Some(below) = &self.below {
+            answer.insert("syndics".into(), below.syndics.clone().into());
+            answer.insert("syndic_wait".into(), below.wait.as_secs().into());
         }
-        .into()
+        answer.into()
+    }
+
+    /// Returns the minions that may return: the listed ones that are unknown here may be those of masters below.
+    fn reached(&self) -> Vec<String> {
+        let below = if self.below.is_some() { &self.missing[..] } else { &[] };
+        [&self.minions[..], below].concat()
     }
 }
 
@@ -157,14 +175,15 @@ impl Jobs {
 
     /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
     pub fn missed(&self, storage: &Storage, id: &MinionId, last: Option<&Jid>) -> Value {
-        self.recent_publishes.missed(storage, &self.config.nodegroups, id, last)
+        let is_syndic = self.config.order_masters && self.facts.syndics.contains(id);
+        self.recent_publishes.missed(storage, &self.config.nodegroups, (id, is_syndic), last)
     }
 
     /// Publishes a job from before a restart again if no minion has returned for it: the first publish may have failed.
     /// Minions that received it recognise its id.
     pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let published = Published { jid: Some(jid.clone()), minions, missing };
+        let published = Published { jid: Some(jid.clone()), minions, missing, below: self.below() };
         self.send(&request, &published, load(&request, &jid)).await?;
         tracing::info!(%jid, fun = %request.fun, "job published again after the restart");
         Ok(published)
@@ -185,16 +204,25 @@ impl Jobs {
             _ => return Err(PublishError::BadFunction),
         }
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        // As in Salt, a job without accepted minions is not published.
-        if minions.is_empty() {
-            return Ok(Published { jid: None, minions, missing });
+        let below = self.below();
+        // As in Salt, a job without accepted minions is not published, unless masters below may have some.
+        if minions.is_empty() && below.is_none() {
+            return Ok(Published { jid: None, minions, missing, below });
+        }
+        if let Some(id) = self.config.master_id.as_deref().filter(|_| self.config.order_masters) {
+            request.kwargs.entry(MASTER_ID.into()).or_insert_with(|| id.into());
         }
         let jid = request.jid.clone().unwrap_or_default();
-        let published = Published { jid: Some(jid.clone()), minions, missing };
+        let published = Published { jid: Some(jid.clone()), minions, missing, below };
         let load = load(&request, &jid);
         let mut new = new_event(&load);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
+        if self.config.order_masters {
+            // A master above learns from it whether further reports follow.
+            let syndics = published.below.as_ref().map(|below| below.syndics.clone()).unwrap_or_default();
+            new.insert("syndics".into(), syndics.into());
+        }
         if request.jid.is_some() {
             new.insert(PART.into(), true.into());
         }
@@ -220,9 +248,11 @@ impl Jobs {
 
     async fn send(&self, request: &PublishRequest, published: &Published, mut load: Map) -> Result<(), PublishError> {
         if names_groups(request) {
-            // Minions know no node groups: they get the ids.
-            load.insert("tgt".into(), published.minions.clone().into());
-            load.insert("tgt_type".into(), "list".into());
+            // Minions know no node groups: they get the ids. Those of masters below are unknown here.
+            let words = published.below.as_ref().and_then(|_| self.words_of_groups(request));
+            let (tgt, kind) = words.map_or((published.minions.clone(), "list"), |words| (words, "compound"));
+            load.insert("tgt".into(), tgt.into());
+            load.insert("tgt_type".into(), kind.into());
         }
         if let Some(jid) = &published.jid {
             self.recent_publishes.record(jid, &load);
@@ -232,25 +262,45 @@ impl Jobs {
         Ok(())
     }
 
+    /// Returns the words of a target with the definitions in the place of node groups.
+    fn words_of_groups(&self, request: &PublishRequest) -> Option<Vec<String>> {
+        let tgt = request.tgt.to_string();
+        let group = format!("N@{tgt}");
+        let words: Vec<&str> = match (&request.tgt, request.tgt_type.as_str()) {
+            (_, "nodegroup") => vec![&group],
+            (Value::List(words), _) => words.iter().filter_map(Value::as_str).collect(),
+            _ => tgt.split_whitespace().collect(),
+        };
+        brine_target::without_nodegroups(&words, &self.config.nodegroups).ok()
+    }
+
     /// Publishes a job and collects its returns for this time at most. Silent minions are not asked.
     pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<Answers, PublishError> {
-        let subscribed = self.events.bus.subscribe(Filter::prefix("salt/job/"), Start::Now);
-        let mut returns = subscribed.map_err(|error| PublishError::Failed(error.to_string()))?;
+        let mut returns = self.subscribe(Vec::new()).map_err(PublishError::Failed)?;
+        let user = request.user.clone();
         let published = self.publish(request).await?;
-        let mut answers = Answers { returned: Vec::new(), missing: published.minions };
+        let mut answers = Answers { returned: Vec::new(), missing: Vec::new() };
         let Some(jid) = published.jid else { return Ok(answers) };
-        let times = Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB };
-        let mut watch = Watch::new(jid, answers.missing.clone(), times, Instant::now());
+        let (times, now) = (Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB }, Instant::now());
+        let driver = Driver::of_published(jid, &user, published.minions, times, now);
+        let mut driver = driver.with_masters_below(published.below, now);
         let gather = async {
-            while !watch.is_over() {
+            while let Step::Wait(_) = driver.next(Instant::now()) {
                 let Some(event) = returns.recv().await else { return };
-                answers.returned.extend(watch.take(&event, Instant::now()));
+                answers.returned.extend(driver.take(&event, Instant::now()));
             }
         };
         // Minions that have not returned by then are missing.
         _ = tokio::time::timeout(timeout, gather).await;
-        answers.missing.retain(|id| watch.waits_for(id));
+        answers.missing.extend(driver.active().cloned());
         Ok(answers)
+    }
+
+    /// Returns the syndics that get jobs, if there are any.
+    fn below(&self) -> Option<Below> {
+        let syndics = self.facts.present_syndics();
+        let wait = Duration::from_secs(self.config.syndic_wait);
+        (!syndics.is_empty()).then_some(Below { syndics, wait })
     }
 
     /// Returns the returns of a job in the job cache, by minion.

@@ -1,6 +1,6 @@
 //! The interface of orchestration states to the master: jobs, runner and wheel functions, events.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,9 +87,10 @@ impl Jobs {
         if batch.is_none() && subset.is_none() {
             let published = self.publish(request.clone()).await.map_err(|error| error.to_string())?;
             let Some(jid) = published.jid else { return Ok(Vec::new()) };
-            let minions = published.minions.clone();
-            let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), Instant::now());
-            let ids = published.minions.into_iter().chain(published.missing).collect();
+            let (minions, now) = (published.minions.clone(), Instant::now());
+            let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), now);
+            let driver = driver.with_masters_below(published.below, now);
+            let ids: Vec<String> = published.minions.into_iter().chain(published.missing).collect();
             return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await;
         }
         // Minions that do not answer a ping are left out.
@@ -117,18 +118,24 @@ impl Jobs {
     /// `request`.
     async fn collect(&self, mut run: Run, request: &PublishRequest, ids: Vec<String>) -> Result<Vec<Answer>, String> {
         let mut returned = HashMap::new();
+        // The minions of masters below, which only reports and returns name.
+        let (known, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {
             match run.next().await {
                 Progress::Due(minions) => {
                     self.publish_part(&mut run.driver, request, &minions).await.map_err(|error| error.to_string())?;
                 }
-                Progress::Returned(id, data) => _ = returned.insert(id, data),
-                Progress::Missing(_) | Progress::Event(_) => {}
+                Progress::Returned(id, data) => {
+                    below.extend(Some(&id).filter(|id| !known.contains(*id)).cloned());
+                    returned.insert(id, data);
+                }
+                Progress::Missing(missing) => below.extend(missing.into_iter().filter(|id| !known.contains(id))),
+                Progress::Event(_) => {}
                 Progress::Ended | Progress::Stopping => break,
             }
         }
         let jid = run.driver.jid();
-        let ids = ids.into_iter().filter(|id| !run.driver.pending().contains(id));
+        let ids = ids.into_iter().chain(below).filter(|id| !run.driver.pending().contains(id));
         Ok(ids.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
     }
 }

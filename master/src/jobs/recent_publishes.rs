@@ -145,11 +145,20 @@ impl RecentPublishes {
 }
 
 impl RecentPublishes {
-    /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
-    pub fn missed(&self, storage: &Storage, nodegroups: &Map, id: &MinionId, last: Option<&Jid>) -> Value {
+    /// Returns the loads that a minion has missed after the last job that it saw, oldest first; all for a syndic.
+    pub fn missed(
+        &self,
+        storage: &Storage,
+        nodegroups: &Map,
+        (id, is_syndic): (&MinionId, bool),
+        last: Option<&Jid>,
+    ) -> Value {
         let missed = self.after(last);
         let facts = storage.minion_data.facts(id.as_str());
         let is_target = |load: &Map| {
+            if is_syndic {
+                return true;
+            }
             let field = |name: &str| load.get(name).cloned().unwrap_or_default();
             let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
             let kind = field("tgt_type").to_string().parse::<TargetKind>();

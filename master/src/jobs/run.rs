@@ -10,7 +10,7 @@ use brine_value::Map;
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
-use super::{Jobs, PublishError};
+use super::{Jobs, PublishError, Published};
 
 /// A job under way.
 pub(super) struct Run {
@@ -39,7 +39,8 @@ impl Jobs {
     /// Subscribes to returns, and to other tags with these prefixes. Subscribe before the job is published: no return may be
     /// missed.
     pub(super) fn subscribe(&self, prefixes: Vec<String>) -> Result<Subscription, String> {
-        let prefixes = ["salt/job/".to_owned()].into_iter().chain(prefixes).map(Into::into).collect();
+        let prefixes =
+            ["salt/job/".to_owned(), "syndic/".to_owned()].into_iter().chain(prefixes).map(Into::into).collect();
         self.events.bus.subscribe(Filter::Prefixes(prefixes), Start::Now).map_err(|error| error.to_string())
     }
 }
@@ -59,8 +60,8 @@ impl Jobs {
             ..request.clone()
         };
         let published = self.publish(part).await;
-        let reached = published.as_ref().map_or(&[][..], |published| &published.minions);
-        let others = driver.published(reached, Instant::now());
+        let reached = published.as_ref().map(Published::reached).unwrap_or_default();
+        let others = driver.published(&reached, Instant::now());
         published.map(|_| others)
     }
 }
@@ -92,7 +93,7 @@ impl Run {
                         if let Some((id, data)) = self.driver.take(&event, Instant::now()) {
                             return Progress::Returned(id, data);
                         }
-                        if !event.tag().starts_with("salt/job/") {
+                        if !["salt/job/", "syndic/"].iter().any(|prefix| event.tag().starts_with(prefix)) {
                             return Progress::Event(event);
                         }
                     }

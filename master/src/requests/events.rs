@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use brine_bus::BusError;
 use brine_event::Event;
 use brine_ids::MinionId;
 use brine_value::{Map, Value, list};
@@ -12,6 +13,16 @@ use super::{Requests, tags};
 use crate::job_cache::NOT_CACHED;
 use crate::metrics;
 use crate::state_errors;
+use crate::storage::Storage;
+
+/// Why an event or return is not published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// It never will be.
+    Invalid,
+    /// The store cannot take it now.
+    Now,
+}
 
 impl Requests {
     /// Waits until the journal has persisted the events up to a sequence number. Returns whether it has: that is the answer
@@ -34,9 +45,14 @@ impl Requests {
             tracing::warn!(minion = %id, pretag, "event refused: only a syndic may set a pretag, and only its own");
             return None;
         }
+        let has_syndics = self.services.config.order_masters;
         let mut last = 0;
         for (tag, mut body) in events {
-            if pretag.is_none() && !tags::may_publish(id, &tag) {
+            let is_start = has_syndics && tags::is_start_of_syndic(id, &tag);
+            if is_start || pretag.is_some() {
+                self.heard_syndic(id).await;
+            }
+            if pretag.is_none() && !is_start && !tags::may_publish(id, &tag) {
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, %tag, "event refused: the tag belongs to the master or to another minion");
                 return None;
@@ -54,27 +70,54 @@ impl Requests {
                 body.insert("_jid".into(), (&jid).into());
             }
             let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
-            last = self.publish_for(id, &tag, body).await?;
+            match self.publish_for(id, &tag, body).await {
+                Ok(seq) => last = seq,
+                // The other events of a syndic are those of other minions.
+                Err(Refused::Invalid) if pretag.is_some() => {}
+                Err(_) => return None,
+            }
         }
         Some(last)
     }
 
+    /// Records that this minion is a syndic.
+    async fn heard_syndic(&self, id: &MinionId) {
+        if self.services.facts.syndics.heard(id) {
+            tracing::info!(syndic = %id, "a syndic has appeared: jobs go to its minions, too");
+            self.store_syndic(id).await;
+        }
+    }
+
+    async fn store_syndic(&self, id: &MinionId) {
+        let (facts, syndic) = (Arc::clone(&self.services.facts), id.clone());
+        let stored = self.services.executors.disk.run(move |thread| facts.syndics.store(&syndic, thread)).await;
+        if let Ok(Err(error)) = stored {
+            tracing::error!(syndic = %id, %error, "recording a syndic failed: it is known until the master restarts");
+        }
+    }
+
     /// Publishes an event on behalf of an authenticated minion. Returns its sequence number. A refusal is logged.
-    async fn publish_for(&self, from: &MinionId, tag: &str, body: Map) -> Option<u64> {
+    async fn publish_for(&self, from: &MinionId, tag: &str, body: Map) -> Result<u64, Refused> {
         let published = match Event::from_minion(tag, body, from) {
             Ok(event) => self.services.bus.fire_event(event).await,
             Err(error) => Err(error.into()),
         };
-        if let Err(error) = &published {
+        published.map_err(|error| {
             tracing::warn!(minion = %from, %tag, %error, "event of a minion refused");
-        }
-        published.ok()
+            match error {
+                BusError::Event(_) | BusError::TooLarge { .. } => Refused::Invalid,
+                _ => Refused::Now,
+            }
+        })
     }
 
-    /// Publishes a minion's job returns. Returns the sequence number of the last one; `None` if one is refused. `from` is the
-    /// authenticated sender: the minion itself, or its syndic.
-    pub(super) async fn returns(&self, id: &MinionId, from: &MinionId, loads: Vec<Map>) -> Option<u64> {
+    /// Publishes a minion's job returns. Returns the sequence number of the last one. `from` is the authenticated sender: the
+    /// minion itself, or its syndic.
+    pub(super) async fn returns(&self, id: &MinionId, from: &MinionId, loads: Vec<Map>) -> Result<u64, Refused> {
         let mut last = 0;
+        if id == from && self.services.facts.syndics.returned(id) {
+            self.store_syndic(id).await;
+        }
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
                 // A call on the minion itself that requests a job id.
@@ -90,13 +133,13 @@ impl Requests {
                     Err(error) => {
                         brine_wire::metrics::REQUESTS_REFUSED.add(1);
                         tracing::warn!(minion = %id, %error, "return refused");
-                        return None;
+                        return Err(Refused::Invalid);
                     }
                 },
                 None => {
                     brine_wire::metrics::REQUESTS_REFUSED.add(1);
                     tracing::warn!(minion = %id, "return refused: it has no job id");
-                    return None;
+                    return Err(Refused::Invalid);
                 }
             };
             let not_cached = load.get("jid").and_then(Value::as_str) == Some("nocache");
@@ -123,35 +166,48 @@ impl Requests {
                 }
             }
             let tag = format!("salt/job/{jid}/ret/{id}");
-            let load = self.returns.event_of_return(&tag, &jid, id, load).await?;
+            let load = self.returns.event_of_return(&tag, &jid, id, load).await.ok_or(Refused::Now)?;
             last = self.publish_for(from, &tag, load).await?;
             self.services.events.job_published(last);
             for (tag, body) in errors {
-                self.publish_for(from, &tag, body).await;
+                // A refusal is logged.
+                _ = self.publish_for(from, &tag, body).await;
             }
         }
-        Some(last)
+        Ok(last)
     }
 
     /// Publishes returns of the minions of a syndic. Nothing distinguishes a syndic from a minion: `order_masters` is whether
-    /// there are any.
+    /// there are any. No syndic returns for a minion of this master.
     pub(super) async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
-        let mut last = None;
         if !self.services.config.order_masters {
             brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off");
             return None;
         }
+        self.heard_syndic(id).await;
+        let accepted = self.services.storage.run(Storage::accepted).await;
+        let Ok(Ok(accepted)) = accepted else { return None };
+        let mut last = 0;
         for load in loads {
             let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());
             if let Some(Ok(of)) = of {
-                last = self.returns(&of, id, vec![load]).await.or(last);
+                if of != *id && accepted.binary_search_by(|known| known.as_str().cmp(of.as_str())).is_ok() {
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
+                    tracing::warn!(syndic = %id, minion = %of, "return of a syndic refused: the minion is one of this master");
+                    continue;
+                }
+                match self.returns(&of, id, vec![load]).await {
+                    Ok(seq) => last = seq,
+                    Err(Refused::Invalid) => {}
+                    Err(Refused::Now) => return None,
+                }
             } else {
                 brine_wire::metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, "return of a syndic refused: the minion id is invalid");
             }
         }
-        last
+        Some(last)
     }
 }
 

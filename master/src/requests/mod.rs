@@ -24,7 +24,7 @@ use crate::access::{Caller as User, Refusal};
 use crate::admission::clear;
 use crate::admission::sessions::SessionError;
 use crate::facts::mine::MineError;
-use crate::jobs::Published;
+use crate::jobs::{AUTH_LIST, MASTER_ID, Published};
 use crate::large_returns::ReturnEvents;
 use crate::peers::{self, Peers};
 use crate::pillars::PillarQuery;
@@ -259,11 +259,23 @@ impl Requests {
         let caller =
             Box::pin(self.services.access.identify(peer, "publish", request.key.as_deref(), &request.user, proof))
                 .await?;
-        if let User::User { name, .. } = &caller {
-            request.user.clone_from(name);
-            request.kwargs.retain(|option, _| !option.as_str().is_some_and(|option| option.starts_with('_')));
+        let caller = match (caller, request.kwargs.shift_remove(AUTH_LIST)) {
+            // The syndic of this master publishes with its key, and says what limits the user of the master above.
+            (User::Master(name), Some(Value::List(entries))) if !entries.is_empty() => User::User { name, entries },
+            (caller @ User::Master(_), _) => caller,
+            (User::User { name, entries }, _) => {
+                request.user.clone_from(&name);
+                let is_own = |option: &str| option.starts_with('_') || option == MASTER_ID;
+                request.kwargs.retain(|option, _| !option.as_str().is_some_and(is_own));
+                User::User { name, entries }
+            }
+        };
+        Box::pin(self.services.access.authorise_job(peer, &caller, request)).await?;
+        if self.services.config.order_masters {
+            let entries = if let User::User { entries, .. } = caller { entries } else { Vec::new() };
+            request.kwargs.insert(AUTH_LIST.into(), entries.into());
         }
-        Box::pin(self.services.access.authorise_job(peer, &caller, request)).await
+        Ok(())
     }
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
@@ -315,7 +327,7 @@ impl Requests {
                 self.is_persisted(published, worker).await.into()
             }
             MinionCommand::Returns(loads) => {
-                let published = Box::pin(self.returns(id, id, loads)).await;
+                let published = Box::pin(self.returns(id, id, loads)).await.ok();
                 self.is_persisted(published, worker).await.into()
             }
             MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, clean_cache } => {
@@ -325,10 +337,10 @@ impl Requests {
                 let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override, clean_cache };
                 Box::pin(self.services.pillars.pillar(query, self.calls.template_host())).await
             }
+            // Salt's syndics ignore the answer; Brine's send again what was not persisted.
             MinionCommand::SyndicReturns(loads) => {
                 let published = Box::pin(self.syndic_returns(id, loads)).await;
-                self.is_persisted(published, worker).await;
-                Value::Nil
+                self.is_persisted(published, worker).await.into()
             }
             MinionCommand::MasterTops { opts } => Box::pin(self.services.pillars.master_tops(id, opts)).await,
             // Brine has no targets for resources of minions.

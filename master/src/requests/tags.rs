@@ -36,6 +36,12 @@ pub(super) fn names_sender(tag: &str) -> bool {
     tag == "minion_start" || tag.starts_with("salt/")
 }
 
+/// Returns whether this tag is that of the start of a syndic with this id.
+pub(super) fn is_start_of_syndic(id: &MinionId, tag: &str) -> bool {
+    tag == "syndic_start"
+        || tag.strip_prefix("syndic/").and_then(|rest| rest.strip_suffix("/start")) == Some(id.as_str())
+}
+
 /// Returns whether a minion may publish below this `pretag`: a syndic below its own tags, where the configuration
 /// says that there are syndics.
 pub(super) fn may_prefix(id: &MinionId, pretag: &str, order_masters: bool) -> bool {

@@ -34,7 +34,7 @@ mod ping;
 pub mod pool;
 pub mod reactions;
 mod schedule;
-mod seen_jobs;
+pub mod seen_jobs;
 mod spool;
 
 pub use check::{check, report};

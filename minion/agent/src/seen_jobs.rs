@@ -101,6 +101,11 @@ impl SeenJobs {
         self.last.as_deref()
     }
 
+    /// Whether an id is recorded.
+    pub fn contains(&self, jid: &str) -> bool {
+        self.known.contains(jid)
+    }
+
     /// Records that a job begins. Jobs that were not received, such as the minion's own, are ignored.
     pub fn begin(&mut self, jid: &str) {
         if !self.waiting.remove(jid) {

@@ -236,7 +236,7 @@ async fn one_job(
         print_plain(format_args!("jid: {jid}"));
     }
     shown.targeted = published.minions.len() + published.missing.len();
-    let mut run = Run::of_published(&mut link, &jid, &user(), &published.minions, job.times);
+    let mut run = Run::of_published(&mut link, &jid, &user(), &published, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {
             Outcome::Returned(one) => shown.returned(&one)?,
@@ -244,8 +244,8 @@ async fn one_job(
             Outcome::Interrupted => return Ok(interrupted(&jid)),
         }
     }
-    for id in &published.missing {
-        shown.missing(id, &jid)?;
+    for id in run.unknown(&published.missing) {
+        shown.missing(&id, &jid)?;
     }
     shown.finish()
 }

@@ -18,7 +18,7 @@ use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
-use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, Verdict, WireError};
+use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, Verdict, WireError};
 use brine_zmtp::{Endpoint, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
@@ -26,6 +26,9 @@ use sha2::{Digest, Sha256};
 pub use self::error::ChannelError;
 pub use self::publishes::Publishes;
 pub use crate::masters::Address;
+
+/// The file below `pki_dir` with the key of the masters above a syndic.
+const SYNDIC_MASTER_KEY: &str = "syndic_master.pub";
 
 /// The result of an authentication.
 struct Keys {
@@ -78,6 +81,10 @@ pub struct Channel {
     master: Option<RwLock<Option<PublicKey>>>,
     /// The grains that are sent with the key, for autosigning.
     autosign_grains: Map,
+    /// The file below `pki_dir` with the master's key.
+    master_key_file: &'static str,
+    /// The topic of publishes for all syndics, if this is one.
+    syndic_topic: Option<&'static [u8]>,
 }
 
 impl Channel {
@@ -128,7 +135,16 @@ impl Channel {
             authenticating: tokio::sync::Mutex::default(),
             master: Some(RwLock::default()),
             autosign_grains: Map::new(),
+            master_key_file: MASTER_KEY,
+            syndic_topic: None,
         }
+    }
+
+    /// Makes this the channel of a syndic to a master above: as in Salt, the key of that master is in a file of its own,
+    /// beside that of the minion's master, and all jobs are received.
+    #[must_use]
+    pub fn of_syndic(self) -> Self {
+        Channel { master_key_file: SYNDIC_MASTER_KEY, syndic_topic: Some(TOPIC_SYNDIC), ..self }
     }
 
     /// Sets the grains in `autosign_grains`, which are sent with the key. As in Salt, a missing grain is sent as null.
@@ -145,6 +161,11 @@ impl Channel {
         let _one_at_a_time = self.authenticating.lock().await;
         *self.client.write() = client(&self.config, master);
         *self.keys.write() = None;
+    }
+
+    /// Returns the id of the minion.
+    pub fn id(&self) -> &MinionId {
+        &self.id
     }
 
     /// Returns the address of the current master.
@@ -351,7 +372,7 @@ impl Channel {
     }
 
     fn changed_master(&self) -> ChannelError {
-        ChannelError::ChangedMaster(self.config.pki_dir.join(MASTER_KEY))
+        ChannelError::ChangedMaster(self.config.pki_dir.join(self.master_key_file))
     }
 
     /// Verifies the signature of the master's key, if one is required.
@@ -382,13 +403,13 @@ impl Channel {
         if let Some(kept) = &self.master {
             return Ok(kept.read().clone());
         }
-        let pem = files::read_if_exists(self.config.pki_dir.join(MASTER_KEY))?;
+        let pem = files::read_if_exists(self.config.pki_dir.join(self.master_key_file))?;
         Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
     }
 
     /// Stores the master's key: in place of the known one if that is replaced, else as the first one.
     fn keep_master_key(&self, master: PublicKey, is_replaced: bool) -> Result<(), ChannelError> {
-        let path = self.config.pki_dir.join(MASTER_KEY);
+        let path = self.config.pki_dir.join(self.master_key_file);
         let pem = master.to_pem();
         let is_kept = match &self.master {
             Some(kept) => {

@@ -14,7 +14,7 @@ use super::{Channel, ChannelError};
 pub struct Publishes {
     subscriber: Subscriber,
     /// The topics of publishes for this minion.
-    topics: [Vec<u8>; 3],
+    topics: Vec<Vec<u8>>,
 }
 
 impl Publishes {
@@ -41,12 +41,15 @@ impl Channel {
             [TOPIC_GCM.to_vec(), TOPIC_BROADCAST.to_vec(), minion_topic(self.id.as_str()).into_bytes()];
         let prefixes = match self.cipher() {
             Some(Cipher::Aes256Gcm) => vec![gcm.clone()],
-            _ if self.config.zmq_filtering => vec![broadcast.clone(), own.clone()],
+            _ if self.config.zmq_filtering => {
+                [broadcast.clone(), own.clone()].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect()
+            }
             _ => vec![Vec::new()],
         };
         let limits = Limits { message: self.config.max_message_size, ..Limits::default() };
         let subscriber = Subscriber::connect(&endpoint, &prefixes, limits).await?;
-        Ok(Some(Publishes { subscriber, topics: [gcm, broadcast, own] }))
+        let topics = [gcm, broadcast, own].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect();
+        Ok(Some(Publishes { subscriber, topics }))
     }
 
     /// Decrypts like [`Channel::open_publish`], on an executor.

@@ -1,0 +1,131 @@
+//! The syndics that have been heard of (`order_masters`): masters below this one that pass on its jobs.
+//!
+//! Nothing but its messages distinguishes a syndic from a minion, so what it is known by is stored: as in Salt, a file with
+//! its id in the directory `syndics` of `cachedir`. Brine writes into it whether a minion of the same id returns jobs, too;
+//! `salt` waits for the return of a syndic only then.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use brine_ids::MinionId;
+use brine_runtime::executors::MayBlock;
+use brine_system::files::{self, FileError};
+use parking_lot::Mutex;
+
+/// The content of the file of a syndic whose host also has a minion of that id.
+const ALSO_MINION: &str = "minion\n";
+/// The maximum number of syndics: there are as many masters.
+const MAX: usize = 10_000;
+
+/// The syndics of a master.
+#[derive(Debug, Default)]
+pub(crate) struct Syndics {
+    directory: PathBuf,
+    /// Whether each is a minion as well.
+    known: Mutex<BTreeMap<MinionId, bool>>,
+}
+
+impl Syndics {
+    /// Creates an empty list that is stored in this directory.
+    pub fn new(directory: PathBuf) -> Self {
+        Syndics { directory, known: Mutex::default() }
+    }
+
+    /// Reads the syndics from before a restart.
+    pub fn read(&self, _: &MayBlock) {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
+        let mut known = self.known.lock();
+        for entry in entries.flatten().take(MAX) {
+            let Some(Ok(id)) = entry.file_name().to_str().map(str::parse::<MinionId>) else { continue };
+            let content = files::read_if_exists(entry.path()).ok().flatten().unwrap_or_default();
+            known.insert(id, content == ALSO_MINION);
+        }
+    }
+
+    /// Whether this is the id of a syndic.
+    pub fn contains(&self, id: &MinionId) -> bool {
+        self.known.lock().contains_key(id)
+    }
+
+    /// Whether this id is that of a syndic and of no minion.
+    pub fn is_no_minion(&self, id: &str) -> bool {
+        let known = self.known.lock();
+        !known.is_empty() && id.parse::<MinionId>().is_ok_and(|id| known.get(&id) == Some(&false))
+    }
+
+    /// Returns the ids of all.
+    pub fn ids(&self) -> Vec<MinionId> {
+        self.known.lock().keys().cloned().collect()
+    }
+
+    /// Records a message that only a syndic sends. Returns whether that is new and is to be [stored](Syndics::store).
+    pub fn heard(&self, id: &MinionId) -> bool {
+        let mut known = self.known.lock();
+        if known.contains_key(id) {
+            return false;
+        }
+        if known.len() >= MAX {
+            tracing::error!(syndic = %id, "more than {MAX} syndics: this one is not recorded");
+            return false;
+        }
+        known.insert(id.clone(), false);
+        true
+    }
+
+    /// Records the return of a minion. Returns whether it is that of a syndic for the first time, which is to be
+    /// [stored](Syndics::store).
+    pub fn returned(&self, id: &MinionId) -> bool {
+        let mut known = self.known.lock();
+        known.get_mut(id).is_some_and(|is_minion| !std::mem::replace(is_minion, true))
+    }
+
+    /// Writes the file of a syndic.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn store(&self, id: &MinionId, _: &MayBlock) -> Result<(), FileError> {
+        let Some(is_minion) = self.known.lock().get(id).copied() else { return Ok(()) };
+        files::create_private_dir(&self.directory)?;
+        let content = if is_minion { ALSO_MINION } else { "" };
+        files::write_soon(self.directory.join(id.as_str()), content.as_bytes(), 0o600)
+    }
+
+    /// Removes a syndic whose key is deleted.
+    pub fn forget(&self, id: &MinionId, _: &MayBlock) {
+        if self.known.lock().remove(id).is_some() {
+            // The file may never have been written.
+            _ = std::fs::remove_file(self.directory.join(id.as_str()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn syndics_are_known_after_a_restart_until_their_key_is_deleted() {
+        let directory = tempfile::tempdir().unwrap();
+        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let open = || {
+            let syndics = Syndics::new(directory.path().join("syndics"));
+            syndics.read(&thread);
+            syndics
+        };
+        let ids = ["s1", "s2"].map(|id| id.parse::<MinionId>().unwrap());
+        let syndics = open();
+        for id in &ids {
+            assert!(syndics.heard(id) && !syndics.heard(id));
+            syndics.store(id, &thread).unwrap();
+        }
+        assert!(syndics.returned(&ids[1]) && !syndics.returned(&ids[1]));
+        assert!(!syndics.returned(&"web1".parse().unwrap()));
+        syndics.store(&ids[1], &thread).unwrap();
+        let syndics = open();
+        assert_eq!(syndics.ids(), ids);
+        let no_minion = |id: &str| syndics.is_no_minion(id);
+        assert_eq!([no_minion("s1"), no_minion("s2"), no_minion("web1")], [true, false, false]);
+        syndics.forget(&ids[0], &thread);
+        assert_eq!(open().ids(), ids[1..]);
+    }
+}

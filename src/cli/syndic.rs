@@ -1,0 +1,82 @@
+//! `salt-syndic`: the daemon that connects the master on this host to masters above it.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use brine_check::Finding;
+use brine_syndic::Settings;
+use clap::{CommandFactory, Parser};
+use tokio_util::sync::CancellationToken;
+
+use super::common::CommonOptions;
+use super::daemon::{DaemonOptions, DaemonPaths, Signals};
+use super::privileges;
+use super::usage;
+
+const NAME: &str = "salt-syndic";
+const USAGE: &str = "salt-syndic [options]";
+
+/// Pass on jobs of the masters in `syndic_master` to the master on this host, and its returns and events to them.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt-syndic                    run in the foreground with /etc/salt/master and /etc/salt/minion\n  salt-syndic -d                 run in the background\n  salt-syndic -c ./etc -l info   use ./etc and log at level info\n  salt-syndic --check            report mistakes in the configuration"
+)]
+struct Arguments {
+    #[command(flatten)]
+    common: CommonOptions,
+    #[command(flatten)]
+    daemon: DaemonOptions,
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    let started = arguments.common.start_syndic(arguments.daemon.role(), arguments.daemon.user());
+    let (master, minion) = match started {
+        Ok(configs) => configs,
+        Err(error) => return privileges::shown(NAME, error),
+    };
+    let (pid_file, log_file) = (master.syndic_pidfile.clone(), master.syndic_log_file.clone());
+    let directories = [minion.pki_dir.clone(), master.cachedir.clone()];
+    let user = master.user.clone();
+    let key_file = brine_master::root_key_path(&master.cachedir, user.as_deref());
+    let settings = Settings::new(master, minion, key_file);
+    let check = || settings.as_ref().err().map(Finding::refused).into_iter().collect();
+    if let Some(status) = arguments.daemon.only_check(check) {
+        return Ok(status);
+    }
+    let settings = settings?;
+    let paths = DaemonPaths {
+        pid_file: &pid_file,
+        log_file: arguments.common.log_file(&log_file),
+        directories: directories.iter().map(AsRef::as_ref).collect(),
+        existing: Vec::new(),
+        user: user.as_deref(),
+    };
+    if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
+        return Ok(status);
+    }
+    // A daemon has no terminal for the message of a panic.
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(async {
+        // Before the PID file invites signals.
+        let mut signals = Signals::install()?;
+        let _pid_file = arguments.daemon.write_pid(&pid_file)?;
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            let signal = signals.ended().await;
+            tracing::warn!("The Salt Syndic Minion is shutdown. Syndic received a {signal}. Exited.");
+            stop.cancel();
+        });
+        brine_syndic::run(settings, shutdown).await?;
+        Ok(ExitCode::SUCCESS)
+    });
+    // A thread that does not end must not block the exit.
+    std::mem::forget(runtime);
+    result
+}

@@ -1,0 +1,255 @@
+//! The session with one master above: authentication, its jobs, and what was passed on to it.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_agent::channel::{Address, Channel, ChannelError};
+use brine_agent::seen_jobs::SeenJobs;
+use brine_config::MinionConfig;
+use brine_ids::Jid;
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, map, msgpack};
+use brine_wire::{Publication, WireError};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::position::Position;
+use crate::publish::Publisher;
+use crate::settings::{Settings, SyndicError};
+
+/// The number of jobs that wait for the local master. Further ones wait in the connection.
+const QUEUE: usize = 1024;
+/// The number of jobs that are recognised when they arrive twice.
+const RECENT: usize = 10_000;
+/// The first pause while the key is not accepted.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// The timeout of the request for missed jobs.
+const CATCH_UP: Duration = Duration::from_secs(10);
+
+/// One master above.
+pub(crate) struct Above {
+    pub address: Address,
+    pub channel: Arc<Channel>,
+    /// Whether there is a session.
+    pub ready: watch::Sender<bool>,
+    pub position: Position,
+    config: Arc<MinionConfig>,
+    /// The ids of the jobs that came from this master.
+    jobs: Mutex<SeenJobs>,
+    recent: Mutex<Recent>,
+}
+
+/// The last jobs, each by id and target: the parts of a batch have one id.
+#[derive(Default)]
+struct Recent {
+    known: HashSet<Vec<u8>>,
+    order: VecDeque<Vec<u8>>,
+}
+
+impl Above {
+    /// Creates the masters above. Reads keys and positions. Blocks.
+    pub fn open_all(settings: &Settings, crypto: &Executor) -> Result<Vec<Self>, SyndicError> {
+        let directory = settings.directory();
+        for directory in [&settings.master.cachedir, &directory] {
+            files::create_private_dir(directory)?;
+        }
+        let open = |address: &Address| {
+            let config = Arc::new(settings.minion.for_master(&address.host, address.port));
+            let channel = Channel::to(settings.id.clone(), Arc::clone(&config), address, crypto.clone())?.of_syndic();
+            let name = format!("{}_{}", address.host.replace('/', "_"), address.port);
+            Ok(Above {
+                address: address.clone(),
+                channel: Arc::new(channel),
+                ready: watch::Sender::new(false),
+                position: Position::open(&directory.join(format!("{name}.position")))?,
+                jobs: Mutex::new(SeenJobs::open(&directory.join(format!("{name}.jobs")), RECENT)),
+                config,
+                recent: Mutex::default(),
+            })
+        };
+        settings.above.iter().map(open).collect()
+    }
+
+    /// Whether there is a session.
+    pub fn is_ready(&self) -> bool {
+        *self.ready.borrow()
+    }
+
+    /// Whether a job came from this master.
+    pub fn has_sent(&self, jid: &Jid) -> bool {
+        self.jobs.lock().contains(jid.as_str())
+    }
+
+    /// Records a job that came from this master. Blocks.
+    pub fn record(&self, jid: &Jid) {
+        let mut jobs = self.jobs.lock();
+        jobs.insert(jid.as_str());
+        jobs.begin(jid.as_str());
+    }
+
+    /// Whether a job arrives for the first time.
+    pub fn is_new(&self, publication: &Publication) -> bool {
+        let Publication { jid, tgt, tgt_type, .. } = publication;
+        let key = msgpack::pack(&vec![Value::from(jid), tgt.clone(), tgt_type.as_str().into()].into());
+        let mut recent = self.recent.lock();
+        if !recent.known.insert(key.clone()) {
+            return false;
+        }
+        recent.order.push_back(key);
+        if recent.order.len() > RECENT
+            && let Some(oldest) = recent.order.pop_front()
+        {
+            recent.known.remove(&oldest);
+        }
+        true
+    }
+
+    /// Keeps a session and queues the jobs that it receives. Never ends: waiting may mend every error.
+    async fn live(&self, jobs: mpsc::Sender<Publication>) {
+        let mut backoff = Backoff::new(
+            Duration::from_millis(self.config.recon_default),
+            Duration::from_millis(self.config.recon_max),
+        );
+        let mut was_ready = false;
+        loop {
+            self.join(&mut backoff).await;
+            if let Err(error) = self.listen(&jobs, &mut backoff, &mut was_ready).await {
+                tracing::warn!(master = %self.address, "the connection to the master above is lost: {error}; reconnecting");
+            }
+            self.ready.send_replace(false);
+            backoff.wait().await;
+        }
+    }
+
+    /// Authenticates, as often as it takes.
+    async fn join(&self, backoff: &mut Backoff) {
+        let step = Duration::from_secs(self.config.acceptance_wait_time.max(1));
+        let most = Duration::from_secs(self.config.acceptance_wait_time_max).max(step);
+        let mut pause = FIRST_LOOK;
+        loop {
+            match self.channel.authenticate().await {
+                Ok(()) => return,
+                Err(error @ ChannelError::Transport(_)) => {
+                    tracing::warn!(master = %self.address, "connecting to the master above failed: {error}");
+                    backoff.wait().await;
+                }
+                Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
+                    tracing::warn!(master = %self.address, "{error}; retrying in {pause:?}");
+                    tokio::time::sleep(pause).await;
+                    pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };
+                }
+                Err(error) => {
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
+                    tracing::error!(master = %self.address, "authenticating with the master above failed: {error}; retrying in {step:?}");
+                    tokio::time::sleep(step).await;
+                }
+            }
+        }
+    }
+
+    /// Receives jobs until the connection breaks.
+    async fn listen(
+        &self,
+        jobs: &mpsc::Sender<Publication>,
+        backoff: &mut Backoff,
+        was_ready: &mut bool,
+    ) -> Result<(), ChannelError> {
+        // Subscribed first: what is published from the start event on must not be missed.
+        let mut publishes = self.channel.subscribe().await?.ok_or(ChannelError::Refused)?;
+        self.tell_start().await?;
+        self.catch_up(jobs, *was_ready).await;
+        tracing::info!(master = %self.address, "the syndic is ready");
+        backoff.reset();
+        *was_ready = true;
+        self.ready.send_replace(true);
+        loop {
+            let payload = publishes.recv().await?;
+            let mut opened = self.channel.open(payload.clone()).await;
+            if let Err(ChannelError::Crypt(error)) = &opened {
+                // The master has new keys. A random delay keeps all of its minions from authenticating at once.
+                tracing::info!(%error, "decrypting a publish failed: authenticating again");
+                tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
+                self.join(backoff).await;
+                opened = self.channel.open(payload).await;
+            }
+            match opened {
+                Ok(publication) => queue(jobs, publication).await,
+                Err(error) => {
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
+                    tracing::warn!(master = %self.address, %error, "a publish is refused");
+                }
+            }
+        }
+    }
+
+    /// Publishes the event of the start, by which a master above recognises a syndic.
+    async fn tell_start(&self) -> Result<(), ChannelError> {
+        let id = self.channel.id();
+        let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
+        let load = map! {
+            "cmd" => "_minion_event",
+            "id" => id,
+            "tag" => format!("syndic/{id}/start"),
+            "data" => format!("Syndic {id} started at {now}"),
+            "pretag" => Value::Nil,
+        };
+        let answer = self.channel.request(load).await?;
+        if answer == Value::Bool(false) {
+            tracing::error!(
+                master = %self.address,
+                "the master above takes no events of a syndic: set order_masters in its configuration"
+            );
+        }
+        Ok(())
+    }
+
+    /// Queues the jobs that were published while there was no session. Brine masters only.
+    async fn catch_up(&self, jobs: &mpsc::Sender<Publication>, was_ready: bool) {
+        let last = self.jobs.lock().last().map(str::to_owned);
+        // A syndic that starts and has never had a job has missed none.
+        if self.config.publish_catch_up == 0 || !self.channel.is_brine() || (last.is_none() && !was_ready) {
+            return;
+        }
+        let load = map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()};
+        let loads = match tokio::time::timeout(CATCH_UP, self.channel.request(load)).await {
+            Ok(Ok(Value::List(loads))) => loads,
+            Ok(Ok(_)) => return,
+            Ok(Err(error)) => return tracing::warn!(master = %self.address, %error, "fetching missed jobs failed"),
+            Err(_) => return tracing::warn!(master = %self.address, "fetching missed jobs timed out"),
+        };
+        for load in loads {
+            match publication(load) {
+                Ok(publication) => queue(jobs, publication).await,
+                Err(error) => {
+                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
+                    tracing::warn!(master = %self.address, %error, "a missed job is invalid");
+                }
+            }
+        }
+    }
+}
+
+fn publication(load: Value) -> Result<Publication, WireError> {
+    let Value::Map(load) = load else { return Publication::from_map(Map::new()) };
+    Publication::from_map(load)
+}
+
+/// Queues a job. The queue is closed only while the syndic ends.
+async fn queue(jobs: &mpsc::Sender<Publication>, publication: Publication) {
+    _ = jobs.send(publication).await;
+}
+
+/// Keeps the session with a master above, and publishes its jobs, until `stopping`.
+pub(crate) async fn keep(above: Arc<Above>, publisher: Arc<Publisher>, stopping: CancellationToken) {
+    let (sender, jobs) = mpsc::channel(QUEUE);
+    tokio::select! {
+        () = above.live(sender) => {}
+        () = publisher.run(&above, jobs) => {}
+        () = stopping.cancelled() => {}
+    }
+    above.ready.send_replace(false);
+}

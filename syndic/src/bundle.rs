@@ -1,0 +1,214 @@
+//! Which events of the local bus become returns above, and the messages that carry returns and events.
+
+use std::collections::{HashMap, VecDeque};
+
+use brine_event::Event;
+use brine_ids::Jid;
+use brine_value::{FromValue, Map, Value, map};
+
+use crate::settings::Mode;
+
+/// The fields of a return that are passed on.
+const RETURN_FIELDS: &[&str] = &["return", "retcode", "success", "fun_args", "out", "metadata"];
+/// The fields of the event of a new job that make up its load.
+const LOAD_FIELDS: &[&str] = &["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
+/// The maximum number of jobs whose load is remembered for their first return.
+const LOADS: usize = 1000;
+
+/// A return of a minion below.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct OneReturn {
+    pub jid: Jid,
+    pub id: String,
+    fun: Value,
+    master_id: Option<Value>,
+    fields: Map,
+}
+
+/// An event as it is passed on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Item {
+    /// Part of a `_syndic_return`.
+    Return(Box<OneReturn>),
+    /// Part of a `_minion_event`: tag and data.
+    Event(String, Map),
+}
+
+/// Returns what a master above gets of an event; `None` if it gets nothing.
+pub(crate) fn item(event: &Event, mode: Mode, own_id: Option<&str>) -> Option<Item> {
+    let tag = event.tag();
+    let parts: Vec<&str> = tag.split('/').collect();
+    let job = match parts[..] {
+        ["salt", "job", jid, ..] => jid.parse::<Jid>().ok(),
+        _ => None,
+    };
+    let mut data = event.data();
+    data.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with('_')));
+    let is_of = |data: &Map| own_id.is_some() && data.get("master_id").and_then(Value::as_str) == own_id;
+    match (job, &parts[..]) {
+        (Some(jid), ["salt", "job", _, "ret", id]) if data.contains_key("return") => {
+            // A job of this master, which the masters of a cluster know already.
+            if mode == Mode::Cluster && is_of(&data) {
+                return None;
+            }
+            let fun = data.get("fun").cloned().unwrap_or_default();
+            let master_id = data.get("master_id").cloned();
+            data.retain(|name, _| name.as_str().is_some_and(|name| RETURN_FIELDS.contains(&name)));
+            Some(Item::Return(Box::new(OneReturn { jid, id: (*id).to_owned(), fun, master_id, fields: data })))
+        }
+        (Some(_), ["salt", "job", _, "new"]) => {
+            // The minions that a master above waits for, and that nobody below will name further ones.
+            data.entry("syndics".into()).or_insert_with(|| Value::List(Vec::new()));
+            Some(Item::Event(tag.to_owned(), data))
+        }
+        // The reports of syndics further below.
+        _ if tag.starts_with("syndic/") && tag.ends_with("/new") => Some(Item::Event(tag.to_owned(), data)),
+        // As in Salt, what has a retcode is the return of something.
+        _ if mode == Mode::Cluster || data.contains_key("retcode") => None,
+        _ => Some(Item::Event(tag.to_owned(), data)),
+    }
+}
+
+/// The loads of jobs that began below: a master above learns them with the first return.
+#[derive(Debug, Default)]
+pub(crate) struct Loads {
+    by_jid: HashMap<Jid, Map>,
+    order: VecDeque<Jid>,
+}
+
+impl Loads {
+    /// Remembers the load in the event of a new job.
+    pub fn take(&mut self, item: &Item) {
+        let Item::Event(tag, data) = item else { return };
+        let jid = tag.strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
+        let Some(Ok(jid)) = jid.map(str::parse::<Jid>) else { return };
+        let load = LOAD_FIELDS.iter().filter_map(|name| Some(((*name).into(), data.get(*name)?.clone()))).collect();
+        if self.by_jid.insert(jid.clone(), load).is_none() {
+            self.order.push_back(jid);
+        }
+        if self.order.len() > LOADS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_jid.remove(&oldest);
+        }
+    }
+}
+
+/// Returns the message with these returns, one bundle a job, in the name of the syndic `id`.
+pub(crate) fn returns_load(id: &str, returns: Vec<OneReturn>, loads: &Loads) -> Map {
+    let mut bundles: Vec<(Jid, Map)> = Vec::new();
+    for one in returns {
+        let known = bundles.iter().position(|(jid, _)| *jid == one.jid);
+        let at = known.unwrap_or_else(|| {
+            let mut bundle = map! {
+                "id" => id,
+                "jid" => &one.jid,
+                "fun" => one.fun.clone(),
+                "load" => loads.by_jid.get(&one.jid).cloned().unwrap_or_default(),
+                "return" => Map::new(),
+            };
+            bundle.extend(one.master_id.clone().map(|master| ("master_id".into(), master)));
+            bundles.push((one.jid.clone(), bundle));
+            bundles.len() - 1
+        });
+        if let Some(all) = bundles[at].1.get_mut("return").and_then(Value::as_map_mut) {
+            all.insert(one.id.into(), one.fields.into());
+        }
+    }
+    let bundles: Vec<Value> = bundles.into_iter().map(|(_, bundle)| bundle.into()).collect();
+    map! {"cmd" => "_syndic_return", "id" => id, "load" => bundles}
+}
+
+/// Returns the message with these events in the name of the syndic `id`.
+pub(crate) fn events_load(id: &str, events: Vec<(String, Map)>) -> Map {
+    let events: Vec<Value> = events.into_iter().map(|(tag, data)| map! {"tag" => tag, "data" => data}.into()).collect();
+    map! {"cmd" => "_minion_event", "id" => id, "events" => events, "pretag" => format!("syndic/{id}")}
+}
+
+/// Returns the sequence number of an event of the local bus, if it carries one.
+pub(crate) fn seq(event: &Event) -> Option<u64> {
+    event.data().get("_seq").and_then(u64::from_value)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    const JID: &str = "20261124083000000000";
+
+    fn event(tag: &str, data: Map) -> Event {
+        Event::from_map(tag, &data).unwrap()
+    }
+
+    #[test]
+    fn events_are_passed_on_by_the_mode() {
+        let own = map! {"return" => 1, "master_id" => "here", "retcode" => 0};
+        for (tag, data, sync, cluster) in [
+            ("salt/minion/web1/start", map! {"id" => "web1"}, true, false),
+            ("salt/auth", map! {"act" => "accept"}, true, false),
+            ("some/thing", map! {"retcode" => 0}, false, false),
+            ("salt/job/20261124083000000000/new", map! {"minions" => list!["web1"]}, true, true),
+            ("salt/job/20261124083000000000/ret/web1", map! {"return" => 1, "retcode" => 0}, true, true),
+            ("salt/job/20261124083000000000/ret/web1", own, true, false),
+            ("salt/job/20261124083000000000/prog/web1/0", map! {"data" => map! {}}, true, false),
+            ("syndic/s2/salt/job/20261124083000000000/new", map! {"minions" => list![]}, true, true),
+        ] {
+            let event = event(tag, data);
+            let passed = [Mode::Sync, Mode::Cluster].map(|mode| item(&event, mode, Some("here")).is_some());
+            assert_eq!(passed, [sync, cluster], "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_new_job_says_that_no_syndics_are_below() {
+        let tag = format!("salt/job/{JID}/new");
+        let named = |data| match item(&event(&tag, data), Mode::Sync, None) {
+            Some(Item::Event(_, data)) => data.get("syndics").cloned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(named(map! {"minions" => list!["a"]}), Some(list![]));
+        assert_eq!(named(map! {"minions" => list![], "syndics" => list!["s2"]}), Some(list!["s2"]));
+    }
+
+    #[test]
+    fn returns_of_one_job_are_one_bundle() {
+        let of = |id: &str| {
+            let data = map! {"return" => id, "retcode" => 0, "success" => true, "fun" => "test.ping", "cmd" => "_return", "_stamp" => "x"};
+            match item(&event(&format!("salt/job/{JID}/ret/{id}"), data), Mode::Sync, None) {
+                Some(Item::Return(one)) => *one,
+                other => panic!("{other:?}"),
+            }
+        };
+        let mut loads = Loads::default();
+        let new = map! {"fun" => "test.ping", "tgt" => "*", "minions" => list!["a"], "extra" => 1};
+        loads.take(&item(&event(&format!("salt/job/{JID}/new"), new), Mode::Sync, None).unwrap());
+        let load = returns_load("s1", vec![of("a"), of("b")], &loads);
+        let expected = map! {
+            "cmd" => "_syndic_return",
+            "id" => "s1",
+            "load" => list![map! {
+                "id" => "s1",
+                "jid" => JID,
+                "fun" => "test.ping",
+                "load" => map! {"fun" => "test.ping", "tgt" => "*"},
+                "return" => map! {
+                    "a" => map! {"return" => "a", "retcode" => 0, "success" => true},
+                    "b" => map! {"return" => "b", "retcode" => 0, "success" => true},
+                },
+            }],
+        };
+        assert_eq!(load, expected);
+    }
+
+    #[test]
+    fn loads_are_bounded() {
+        let mut loads = Loads::default();
+        for number in 0..LOADS + 5 {
+            let tag = format!("salt/job/2026112408{number:010}/new");
+            loads.take(&Item::Event(tag, Map::new()));
+        }
+        assert_eq!((loads.by_jid.len(), loads.order.len()), (LOADS, LOADS));
+    }
+}

@@ -1,0 +1,162 @@
+//! Sends the returns and events of the local bus to a master above, in order and until it has stored them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_client::{ClientError, Events, MasterClient};
+use brine_event::Event;
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::Executor;
+use brine_value::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::above::Above;
+use crate::bundle::{Item, Loads, OneReturn, events_load, item, returns_load, seq};
+use crate::metrics;
+use crate::settings::Settings;
+
+/// The maximum number of events of one message, and of their bytes.
+const EVENTS: usize = 500;
+const BYTES: usize = 1 << 20;
+/// The time without an event after which a message is complete.
+const LINGER: Duration = Duration::from_millis(2);
+
+/// Follows the local bus for one master above.
+pub(crate) struct Forwarder {
+    pub above: Arc<Above>,
+    /// All masters above, in the order of the configuration.
+    pub all: Vec<Arc<Above>>,
+    pub client: Arc<MasterClient>,
+    pub settings: Arc<Settings>,
+    pub disk: Executor,
+}
+
+impl Forwarder {
+    /// Passes on events until `stopping`.
+    pub async fn run(self, stopping: CancellationToken) {
+        tokio::select! {
+            () = self.follow() => {}
+            () = stopping.cancelled() => {}
+        }
+    }
+
+    async fn follow(&self) {
+        let mut backoff = Backoff::default();
+        loop {
+            if let Err(error) = self.read(&mut backoff).await {
+                tracing::warn!(%error, "the event bus of the local master is not there: retrying");
+            }
+            backoff.wait().await;
+        }
+    }
+
+    /// Passes on events until the connection to the local bus ends.
+    async fn read(&self, backoff: &mut Backoff) -> Result<(), ClientError> {
+        let mut expected = self.above.position.last().map(|last| last + 1);
+        let mut events = self.client.events_since(&[""], expected).await?;
+        let mut loads = Loads::default();
+        loop {
+            let batch = next_batch(&mut events).await?;
+            backoff.reset();
+            let (first, last) = (batch.first().and_then(seq), batch.last().and_then(seq));
+            if let (Some(expected), Some(first)) = (expected, first)
+                && first > expected
+            {
+                // Numbers are also skipped after an unclean stop of the master: not every gap is a loss.
+                tracing::warn!(expected, first, "events of the local bus are not in its journal any more");
+            }
+            self.send(batch, &mut loads).await;
+            let Some(last) = last else { continue };
+            expected = Some(last + 1);
+            let above = Arc::clone(&self.above);
+            if let Err(error) = self.disk.run(move |_| above.position.advance(last)).await {
+                tracing::error!(%error, "storing the number of the last event failed");
+            }
+        }
+    }
+
+    /// Sends what is for this master above of a batch: first events, which announce jobs, then returns.
+    async fn send(&self, batch: Vec<Event>, loads: &mut Loads) {
+        let own = self.settings.master.master_id.as_deref();
+        let (mut events, mut returns) = (Vec::new(), Vec::new());
+        for event in &batch {
+            match item(event, self.settings.mode, own) {
+                Some(Item::Return(one)) if self.is_for_this(&one) => returns.push(*one),
+                Some(Item::Event(tag, data)) => {
+                    let one = Item::Event(tag, data);
+                    loads.take(&one);
+                    if let Item::Event(tag, data) = one {
+                        events.push((tag, data));
+                    }
+                }
+                _ => {}
+            }
+        }
+        let id = self.settings.id.as_str();
+        let counts = (events.len() as u64, returns.len() as u64);
+        if !events.is_empty() {
+            self.deliver(events_load(id, events)).await;
+            metrics::EVENTS.add(counts.0);
+        }
+        if !returns.is_empty() {
+            self.deliver(returns_load(id, returns, loads)).await;
+            metrics::RETURNS.add(counts.1);
+        }
+    }
+
+    /// Whether a return goes to this master above: the one that the job came from, or all if it began here. While the
+    /// master that the job came from is away, the first one that is there gets it, too.
+    fn is_for_this(&self, one: &OneReturn) -> bool {
+        if self.above.has_sent(&one.jid) {
+            return true;
+        }
+        match self.all.iter().find(|other| other.has_sent(&one.jid)) {
+            None => true,
+            Some(asker) if asker.is_ready() => false,
+            Some(_) => {
+                self.all.iter().find(|other| other.is_ready()).is_some_and(|first| Arc::ptr_eq(first, &self.above))
+            }
+        }
+    }
+
+    /// Sends a message until the master above has accepted it.
+    async fn deliver(&self, load: Map) {
+        let mut ready = self.above.ready.subscribe();
+        let mut backoff = Backoff::default();
+        loop {
+            // The sender lives as long as this: it is in `above`.
+            _ = ready.wait_for(|is_ready| *is_ready).await;
+            match self.above.channel.request(load.clone()).await {
+                // Salt's masters answer nothing.
+                Ok(Value::Bool(true) | Value::Nil) => return,
+                Ok(Value::Bool(false)) => tracing::warn!(
+                    master = %self.above.address,
+                    "the master above did not store events or returns: they are sent again; it needs order_masters"
+                ),
+                Ok(answer) => {
+                    metrics::EVENTS_LOST.add(1);
+                    tracing::error!(master = %self.above.address, %answer, "the master above refuses events or returns");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(master = %self.above.address, %error, "sending events or returns failed: they are sent again");
+                }
+            }
+            backoff.wait().await;
+        }
+    }
+}
+
+/// Returns the next events: at least one, and those that follow without a pause.
+async fn next_batch(events: &mut Events) -> Result<Vec<Event>, ClientError> {
+    let first = events.next().await?;
+    let mut bytes = first.frame().len();
+    let mut batch = vec![first];
+    while batch.len() < EVENTS && bytes < BYTES {
+        // An error comes again with the next call; these events are sent first.
+        let Ok(Ok(event)) = tokio::time::timeout(LINGER, events.next()).await else { break };
+        bytes += event.frame().len();
+        batch.push(event);
+    }
+    Ok(batch)
+}

@@ -1,0 +1,87 @@
+//! The syndic (`salt-syndic`): stands between a master and the masters above it. To those it is a minion that every job
+//! goes to; on its own host it publishes these jobs with the key of the local master, and passes on what that master's
+//! bus says.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `settings` | which masters are above, and the identity towards them |
+//! | `above` | the session with one master above |
+//! | `publish` | jobs from above, published by the local master |
+//! | `forward` | returns and events of the local master, sent above in order |
+//! | `bundle` | which events become returns, and their form in messages |
+//! | `position` | up to which event a master above has everything |
+//!
+//! Each master above has a subscription of its own to the local bus, and an event counts as passed on when that master has
+//! stored it. While a master above is away its subscription waits: nothing is lost as long as the local journal has it.
+
+#![warn(clippy::self_named_module_files)]
+
+mod above;
+mod bundle;
+mod forward;
+mod metrics;
+mod position;
+mod publish;
+mod settings;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_client::MasterClient;
+use brine_runtime::executors::Executors;
+use brine_runtime::supervisor::Supervisor;
+use tokio_util::sync::CancellationToken;
+
+pub use self::settings::{Settings, SyndicError};
+use above::Above;
+use publish::Publisher;
+
+/// The time that tasks have to end.
+const TASKS_END: Duration = Duration::from_secs(2);
+/// The number of threads that decrypt and read key files.
+const THREADS: usize = 2;
+
+/// Runs a syndic until `shutdown`.
+///
+/// # Errors
+/// Keys or directories that cannot be used, and the end of a task that it cannot be without.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), SyndicError> {
+    metrics::register();
+    let settings = Arc::new(settings);
+    let executors = Executors::new(THREADS);
+    let all: Vec<Arc<Above>> = {
+        let (settings, crypto) = (Arc::clone(&settings), executors.crypto.clone());
+        let opened = executors.disk.run(move |_| Above::open_all(&settings, &crypto));
+        opened.await??.into_iter().map(Arc::new).collect()
+    };
+    let client = Arc::new(MasterClient::new(&settings.master));
+    let publisher = Arc::new(Publisher::new(Arc::clone(&settings), Arc::clone(&client), executors.disk.clone()));
+    let mut tasks = Supervisor::new();
+    for above in &all {
+        let (one, publisher) = (Arc::clone(above), Arc::clone(&publisher));
+        tasks.start_restarting("session with a master above", move |stopping| {
+            above::keep(Arc::clone(&one), Arc::clone(&publisher), stopping)
+        });
+        let (one, all, client, settings) = (Arc::clone(above), all.clone(), Arc::clone(&client), Arc::clone(&settings));
+        let disk = executors.disk.clone();
+        tasks.start_restarting("events for a master above", move |stopping| {
+            let forwarder = forward::Forwarder {
+                above: Arc::clone(&one),
+                all: all.clone(),
+                client: Arc::clone(&client),
+                settings: Arc::clone(&settings),
+                disk: disk.clone(),
+            };
+            forwarder.run(stopping)
+        });
+    }
+    let failed = tasks.failed();
+    let result = tokio::select! {
+        () = shutdown.cancelled() => Ok(()),
+        () = failed.cancelled() => Err(SyndicError::TaskFailed),
+    };
+    shutdown.cancel();
+    tasks.stop(TASKS_END).await;
+    executors.stop();
+    result
+}

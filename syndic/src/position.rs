@@ -1,0 +1,56 @@
+//! Up to which event of the local bus a master above has everything: a number in a file, so that a restart neither loses
+//! events nor sends many of them twice.
+
+use std::path::{Path, PathBuf};
+
+use brine_system::files::{self, FileError};
+use parking_lot::Mutex;
+
+/// The position of one master above.
+#[derive(Debug)]
+pub(crate) struct Position {
+    path: PathBuf,
+    last: Mutex<Option<u64>>,
+}
+
+impl Position {
+    /// Reads the position. A file that is damaged or missing is that of a master to which nothing was sent yet. Blocks.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let text = files::read_if_exists(path)?;
+        let last = text.as_deref().and_then(|text| text.trim().parse().ok());
+        if text.is_some() && last.is_none() {
+            tracing::error!(path = %path.display(), "the number of the last event is unreadable: events from now on are passed on");
+        }
+        Ok(Position { path: path.to_owned(), last: Mutex::new(last) })
+    }
+
+    /// Returns the number of the last event that was passed on.
+    pub fn last(&self) -> Option<u64> {
+        *self.last.lock()
+    }
+
+    /// Stores a position. Blocks.
+    pub fn advance(&self, seq: u64) {
+        *self.last.lock() = Some(seq);
+        if let Err(error) = files::write_soon(&self.path, seq.to_string().as_bytes(), 0o600) {
+            tracing::error!(%error, "storing the number of the last event failed: after a restart events are sent twice");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_survives_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("position");
+        let position = Position::open(&path).unwrap();
+        assert_eq!(position.last(), None);
+        position.advance(7);
+        assert_eq!(Position::open(&path).unwrap().last(), Some(7));
+        std::fs::write(&path, "half").unwrap();
+        assert_eq!(Position::open(&path).unwrap().last(), None);
+    }
+}

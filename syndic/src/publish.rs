@@ -1,0 +1,165 @@
+//! Publishes the jobs of masters above by the local master, in the name of their users and with their limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_client::{ClientError, MasterClient};
+use brine_runtime::backoff::Backoff;
+use brine_runtime::executors::Executor;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+use brine_wire::{Publication, PublishRequest};
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::above::Above;
+use crate::bundle::events_load;
+use crate::metrics;
+use crate::settings::Settings;
+
+/// The fields of a published job that are options of the request.
+const OPTIONS: &[&str] = &[
+    "delimiter",
+    "metadata",
+    "ret_config",
+    "ret_kwargs",
+    "module_executors",
+    "executor_opts",
+    "start_event",
+    "auth_list",
+    "master_id",
+    "id",
+];
+
+/// Publishes jobs by the local master.
+pub(crate) struct Publisher {
+    settings: Arc<Settings>,
+    client: Arc<MasterClient>,
+    disk: Executor,
+    /// The local master's key for tools, once read.
+    key: Mutex<Option<String>>,
+}
+
+impl Publisher {
+    /// Creates a publisher. The first job connects.
+    pub fn new(settings: Arc<Settings>, client: Arc<MasterClient>, disk: Executor) -> Self {
+        Publisher { settings, client, disk, key: Mutex::default() }
+    }
+
+    /// Publishes the jobs of a master above in their order, until the queue is closed.
+    pub async fn run(&self, above: &Arc<Above>, mut jobs: mpsc::Receiver<Publication>) {
+        while let Some(publication) = jobs.recv().await {
+            self.pass_on(above, publication).await;
+        }
+    }
+
+    async fn pass_on(&self, above: &Arc<Above>, publication: Publication) {
+        if self.is_own(&publication) || is_notice(&publication) || !above.is_new(&publication) {
+            tracing::debug!(jid = %publication.jid, "a job is not passed on: it came from here, is known, or is a notice");
+            return;
+        }
+        let (one, jid) = (Arc::clone(above), publication.jid.clone());
+        // Before a minion can return for it: its returns go to this master. A failure is logged.
+        _ = self.disk.run(move |_| one.record(&jid)).await;
+        let (jid, fun) = (&publication.jid, &publication.fun);
+        tracing::info!(%jid, %fun, user = publication.user, master = %above.address, "job received from a master above");
+        match self.publish(&publication).await {
+            Ok(true) => metrics::JOBS.add(1),
+            Ok(false) => {
+                metrics::JOBS.add(1);
+                self.report(above, &publication, "new", map! {"missing" => Value::List(Vec::new())}).await;
+            }
+            Err(error) => {
+                metrics::JOBS_REFUSED.add(1);
+                tracing::error!(%jid, %fun, %error, "the local master does not take a job of a master above");
+                self.report(above, &publication, "error", map! {"error" => error.to_string()}).await;
+            }
+        }
+    }
+
+    /// Whether a job began at the local master and comes back.
+    fn is_own(&self, publication: &Publication) -> bool {
+        let own = self.settings.master.master_id.as_deref();
+        own.is_some() && publication.load.get("master_id").and_then(Value::as_str) == own
+    }
+
+    /// Publishes a job. Returns whether it has minions; those are in the event of the new job. A local master that is
+    /// being restarted is waited for.
+    async fn publish(&self, publication: &Publication) -> Result<bool, ClientError> {
+        let options = OPTIONS.iter().filter_map(|name| Some(((*name).into(), publication.load.get(*name)?.clone())));
+        let mut request = PublishRequest {
+            tgt: publication.tgt.clone(),
+            tgt_type: publication.tgt_type.clone(),
+            fun: publication.fun.clone(),
+            arg: publication.arg.clone(),
+            ret: publication.ret.clone(),
+            jid: Some(publication.jid.clone()),
+            key: None,
+            proof: None,
+            user: publication.user.clone(),
+            kwargs: options.collect(),
+        };
+        let until = Instant::now() + Duration::from_secs(self.settings.master.timeout.max(1));
+        let mut backoff = Backoff::default();
+        let mut is_key_fresh = false;
+        loop {
+            request.key = self.key(is_key_fresh).await;
+            match self.client.publish(&request).await {
+                Ok(published) => return Ok(published.jid.is_some()),
+                // The local master has written a new key since.
+                Err(ClientError::WrongKey(_)) if !is_key_fresh => is_key_fresh = true,
+                Err(error @ ClientError::Unreachable(_)) if Instant::now() < until => {
+                    tracing::warn!(jid = %publication.jid, %error, "the local master does not answer: a job waits");
+                    backoff.wait().await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns the key for tools; read again if `again`.
+    async fn key(&self, again: bool) -> Option<String> {
+        let known = self.key.lock().clone();
+        if known.is_some() && !again {
+            return known;
+        }
+        let path = self.settings.key_file.clone();
+        let read = self.disk.run(move |_| files::read_if_exists(&path)).await;
+        match read {
+            Ok(Ok(key)) => {
+                self.key.lock().clone_from(&key);
+                key
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "reading the local master's key failed");
+                None
+            }
+            Err(error) => {
+                tracing::error!(%error, "reading the local master's key failed");
+                None
+            }
+        }
+    }
+
+    /// Says to a master above that a job has no minions here, so that it waits for none.
+    async fn report(&self, above: &Above, publication: &Publication, what: &str, more: Map) {
+        let jid = &publication.jid;
+        let mut data = map! {
+            "jid" => jid,
+            "fun" => publication.fun.clone(),
+            "minions" => Value::List(Vec::new()),
+            "syndics" => Value::List(Vec::new()),
+        };
+        data.extend(more);
+        let load = events_load(self.settings.id.as_str(), vec![(format!("salt/job/{jid}/{what}"), data)]);
+        if let Err(error) = above.channel.request(load).await {
+            tracing::warn!(%jid, master = %above.address, %error, "reporting to the master above failed");
+        }
+    }
+}
+
+/// Whether a publish is the notice that keys have changed, which is for nobody.
+fn is_notice(publication: &Publication) -> bool {
+    publication.tgt.as_list().is_some_and(<[Value]>::is_empty)
+}

@@ -1,0 +1,129 @@
+//! The settings of a syndic: those of the local master, and of the minion in whose name it speaks to the masters above.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_agent::channel::{Address, ChannelError};
+use brine_config::{MasterConfig, MinionConfig};
+use brine_context::{SetupError, minion_id};
+use brine_ids::MinionId;
+use brine_runtime::executors::ExecutorError;
+use brine_system::files::FileError;
+
+/// The error that ends a syndic.
+#[derive(Debug, thiserror::Error)]
+pub enum SyndicError {
+    /// No master above is configured.
+    #[error("option 'syndic_master': name the master above in the configuration of this master")]
+    NoMaster,
+    /// An option has a value that is not supported.
+    #[error("option 'syndic_mode': expected 'sync' or 'cluster', got '{0}'")]
+    BadMode(String),
+    /// The id of the syndic is invalid.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A key cannot be used.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// A file or directory cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The start panicked.
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+    /// An essential task has ended.
+    #[error("the syndic stops: one of its tasks failed, see the log")]
+    TaskFailed,
+}
+
+/// What a syndic passes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// All events and returns.
+    Sync,
+    /// Only what belongs to jobs of the masters above.
+    Cluster,
+}
+
+/// The settings of a syndic.
+#[derive(Debug)]
+pub struct Settings {
+    /// The id, which is that of a minion of this host.
+    pub(crate) id: MinionId,
+    pub(crate) master: MasterConfig,
+    pub(crate) minion: Arc<MinionConfig>,
+    /// The masters above.
+    pub(crate) above: Vec<Address>,
+    pub(crate) mode: Mode,
+    /// The file with the local master's key for tools.
+    pub(crate) key_file: PathBuf,
+}
+
+impl Settings {
+    /// Combines the configurations of master and minion of this host, as in Salt: identity and key are the minion's,
+    /// everything else is the master's. `key_file` has the key with which local tools publish.
+    ///
+    /// # Errors
+    /// No master above is configured, or the id is invalid.
+    pub fn new(master: MasterConfig, mut minion: MinionConfig, key_file: PathBuf) -> Result<Self, SyndicError> {
+        // Salt's default value names no host.
+        if master.syndic_master.is_empty() || master.syndic_master == ["masterofmasters"] {
+            return Err(SyndicError::NoMaster);
+        }
+        let mode = match master.syndic_mode.as_str() {
+            "sync" => Mode::Sync,
+            "cluster" => Mode::Cluster,
+            other => return Err(SyndicError::BadMode(other.to_owned())),
+        };
+        let id = minion_id(&minion)?;
+        minion.master_port = master.syndic_master_port.unwrap_or(minion.master_port);
+        // The port of the local master says nothing about those above.
+        minion.publish_port = None;
+        if master.syndic_finger.is_some() {
+            minion.master_finger.clone_from(&master.syndic_finger);
+        }
+        minion.set_masters(master.syndic_master.clone());
+        let above = minion.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
+        Ok(Settings { id, master, minion: Arc::new(minion), above, mode, key_file })
+    }
+
+    /// Returns the directory of what the syndic remembers.
+    pub(crate) fn directory(&self) -> PathBuf {
+        self.master.cachedir.join("syndic")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_masters_above_have_ports_of_their_own() {
+        let master = |hosts: &[&str], port| MasterConfig {
+            syndic_master: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            syndic_master_port: port,
+            ..MasterConfig::default()
+        };
+        let minion = || MinionConfig {
+            id: Some("s1".into()),
+            master_port: 5506,
+            publish_port: Some(5505),
+            ..Default::default()
+        };
+        for (hosts, port, expected) in [
+            (&["a"][..], None, "a:5506"),
+            (&["a", "b:99"], Some(4506), "a:4506 b:99"),
+            (&["a:99", "b"], Some(4506), "a:99 b:4506"),
+        ] {
+            let settings = Settings::new(master(hosts, port), minion(), PathBuf::new()).unwrap();
+            let above: Vec<String> = settings.above.iter().map(ToString::to_string).collect();
+            assert_eq!((above.join(" ").as_str(), settings.minion.publish_port), (expected, None));
+        }
+        for hosts in [&[][..], &["masterofmasters"]] {
+            let refused = Settings::new(master(hosts, None), minion(), PathBuf::new());
+            assert!(matches!(refused, Err(SyndicError::NoMaster)));
+        }
+        let wrong = MasterConfig { syndic_mode: "half".into(), ..master(&["a"], None) };
+        assert!(matches!(Settings::new(wrong, minion(), PathBuf::new()), Err(SyndicError::BadMode(_))));
+    }
+}
