@@ -26,9 +26,9 @@ async fn add(upper: &System, id: &str, minions: &[&str], extra: &str) -> (System
     for minion in minions {
         lower.start_minion(minion).await;
     }
-    let mut started = upper.events("syndic/").await;
+    let mut started = upper.events("salt/syndic/").await;
     let syndic = Syndic::start(&lower, id).await;
-    started.until(&format!("syndic/{id}/start")).await;
+    started.until(&format!("salt/syndic/{id}/start")).await;
     (lower, syndic)
 }
 
@@ -128,9 +128,10 @@ async fn jobs_and_events_from_below_are_known_above() {
     })
     .await;
     // Another event.
-    assert!(lower.tool("salt-call", &["-V"]).status.success());
+    let mut plain = upper.events("my/").await;
     assert!(lower.tool("salt-run", &["event.send", "my/event", "{a: 1}"]).status.success());
     assert_eq!(events.until("syndic/s1/my/event").await.1.get("a"), Some(&1.into()));
+    assert_eq!(plain.until("my/event").await.1.get("a"), Some(&1.into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,9 +167,9 @@ async fn masters_two_deep_are_one_tree() {
     let mut upper = System::start("order_masters: True\nsyndic_wait: 15\n").await;
     upper.start_minion("top1").await;
     let (middle, _first) = add(&upper, "s1", &["mid1"], "order_masters: True\nsyndic_wait: 15\n").await;
-    let mut seen = upper.events("syndic/s1/syndic/").await;
+    let mut seen = upper.events("syndic/s1/salt/syndic/").await;
     let (_lowest, _second) = add(&middle, "s2", &["deep1", "deep2"], "").await;
-    seen.until("syndic/s1/syndic/s2/start").await;
+    seen.until("syndic/s1/salt/syndic/s2/start").await;
     let started = Instant::now();
     assert_eq!(pinged(&upper, &["*"]), ["deep1", "deep2", "mid1", "top1"]);
     assert!(started.elapsed() < Duration::from_secs(10), "no time is waited out: {:?}", started.elapsed());
@@ -191,11 +192,11 @@ async fn several_masters_above_get_their_own_returns_and_all_events() {
     lower.start_minion("web1").await;
     let mut events = Vec::new();
     for upper in [&first, &second] {
-        events.push(upper.events("syndic/").await);
+        events.push((upper.events("salt/syndic/").await, upper.events("syndic/").await));
     }
     let _syndic = Syndic::start(&lower, "s1").await;
-    for events in &mut events {
-        events.until("syndic/s1/start").await;
+    for (starts, _) in &mut events {
+        starts.until("salt/syndic/s1/start").await;
     }
     for upper in [&first, &second] {
         assert_eq!(pinged(upper, &["*"]), ["web1"]);
@@ -203,7 +204,7 @@ async fn several_masters_above_get_their_own_returns_and_all_events() {
     let jid = start(&second, &["*", "test.echo", "own"]);
     until_returned(&second, &jid, &"own".into()).await;
     assert!(lower.tool("salt-run", &["event.send", "my/event"]).status.success());
-    for events in &mut events {
+    for (_, events) in &mut events {
         events.until("syndic/s1/my/event").await;
     }
     assert_eq!(run_json(&first, &["jobs.lookup_jid", &jid]).get("web1"), None);

@@ -193,7 +193,7 @@ impl Above {
         let load = map! {
             "cmd" => "_minion_event",
             "id" => id,
-            "tag" => format!("syndic/{id}/start"),
+            "tag" => format!("salt/syndic/{id}/start"),
             "data" => format!("Syndic {id} started at {now}"),
             "pretag" => Value::Nil,
         };

@@ -19,7 +19,6 @@ enum Feature {
 }
 
 const SALT_SSH: Feature = Feature::Tools(&["salt-ssh", "ssh"]);
-const SYNDIC: Feature = Feature::Tools(&["salt-syndic", "syndic"]);
 
 impl Feature {
     async fn assert_is_absent(&self, issue: &str) {
@@ -89,8 +88,6 @@ absent! {
     cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
     /// The installer for Windows accepts a directory planted by other users.
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
-    /// Syndics: the same.
-    cve_2022_22941_syndics_publish_nothing: SYNDIC, "#18";
     /// salt-ssh: a script at a predictable path.
     cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
     /// Logins: `auth.pki` accepts a certificate as a proof.

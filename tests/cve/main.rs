@@ -21,6 +21,9 @@ mod raw;
 mod sessions;
 #[path = "../support/mod.rs"]
 mod support;
+#[path = "../support/syndic.rs"]
+mod syndic;
+mod syndics;
 mod tls;
 
 use std::path::{Path, PathBuf};

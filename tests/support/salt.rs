@@ -117,6 +117,7 @@ pub struct PythonMaster {
     pub publish_port: u16,
     pub ret_port: u16,
     child: Option<Child>,
+    syndic: Option<Child>,
 }
 
 impl PythonMaster {
@@ -132,7 +133,7 @@ impl PythonMaster {
              ret_port: {ret_port}\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
              file_roots: {{base: ['{at}/srv/salt']}}\npillar_roots: {{base: ['{at}/srv/pillar']}}\n{extra}"
         );
-        let master = PythonMaster { environment, publish_port, ret_port, child: None, directory };
+        let master = PythonMaster { environment, publish_port, ret_port, child: None, syndic: None, directory };
         master.write("etc/master", &text);
         master
     }
@@ -153,8 +154,18 @@ impl PythonMaster {
         self.child = Some(daemon(&program, &self.path("etc"), &self.path("master.log")));
     }
 
-    /// Kills the daemon and all its children.
+    /// Starts Salt's syndic of this master under the id s1, without waiting for it. Salt listens at the configured
+    /// port of publishes, whatever the actual one of the master above is.
+    pub fn spawn_syndic(&mut self, publish_port: u16) {
+        let text = "id: s1\nroot_dir: ROOT\npki_dir: ROOT/syndic-pki\nacceptance_wait_time: 1\n";
+        self.write("etc/minion", &format!("{text}publish_port: {publish_port}\n"));
+        let program = self.environment.join("bin/salt-syndic");
+        self.syndic = Some(daemon(&program, &self.path("etc"), &self.path("master.log")));
+    }
+
+    /// Kills the daemons and all their children.
     pub fn kill(&mut self) {
+        kill_group(&mut self.syndic);
         kill_group(&mut self.child);
         let _ = std::fs::remove_file(self.path("master.pid"));
     }

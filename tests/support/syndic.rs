@@ -1,4 +1,5 @@
 //! Masters below others: a system with a syndic.
+#![allow(dead_code, missing_docs)]
 
 use std::path::PathBuf;
 use std::process::{Child, Command};

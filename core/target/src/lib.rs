@@ -25,7 +25,6 @@ mod pcre;
 #[cfg(test)]
 mod tests;
 
-pub use compound::without_nodegroups;
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,6 +33,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexSet;
 
 use compound::Expression;
+pub use compound::without_nodegroups;
 use lookup::{Comparison, Lookup};
 use network::Network;
 pub use pcre::Pcre;

@@ -46,6 +46,8 @@ impl Requests {
             return None;
         }
         let has_syndics = self.services.config.order_masters;
+        let own = if pretag.is_some() { self.accepted().await? } else { Vec::new() };
+        let is_own = |id: &MinionId| own.binary_search_by(|known| known.as_str().cmp(id.as_str())).is_ok();
         let mut last = 0;
         for (tag, mut body) in events {
             let is_start = has_syndics && tags::is_start_of_syndic(id, &tag);
@@ -69,6 +71,10 @@ impl Requests {
                 self.services.jobs.causality.mark(&jid, &mut body);
                 body.insert("_jid".into(), (&jid).into());
             }
+            if pretag.is_some() && tags::is_of_minion_below(id, &tag, is_own) {
+                // A refusal is logged, and the event is there with its prefix.
+                _ = self.publish_for(id, &tag, body.clone()).await;
+            }
             let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
             match self.publish_for(id, &tag, body).await {
                 Ok(seq) => last = seq,
@@ -78,6 +84,11 @@ impl Requests {
             }
         }
         Some(last)
+    }
+
+    /// Returns the ids of the accepted minions, sorted; `None` if they cannot be listed, which is logged.
+    async fn accepted(&self) -> Option<Vec<String>> {
+        self.services.storage.run(Storage::accepted).await.ok()?.ok()
     }
 
     /// Records that this minion is a syndic.
@@ -186,8 +197,7 @@ impl Requests {
             return None;
         }
         self.heard_syndic(id).await;
-        let accepted = self.services.storage.run(Storage::accepted).await;
-        let Ok(Ok(accepted)) = accepted else { return None };
+        let accepted = self.accepted().await?;
         let mut last = 0;
         for load in loads {
             let of = load.get("id").map(|id| id.to_string().parse::<MinionId>());

@@ -339,8 +339,11 @@ impl Requests {
             }
             // Salt's syndics ignore the answer; Brine's send again what was not persisted.
             MinionCommand::SyndicReturns(loads) => {
-                let published = Box::pin(self.syndic_returns(id, loads)).await;
-                self.is_persisted(published, worker).await.into()
+                match Box::pin(self.syndic_returns(id, loads)).await {
+                    // All are refused for good.
+                    Some(0) => Value::Nil,
+                    published => self.is_persisted(published, worker).await.into(),
+                }
             }
             MinionCommand::MasterTops { opts } => Box::pin(self.services.pillars.master_tops(id, opts)).await,
             // Brine has no targets for resources of minions.

@@ -31,15 +31,27 @@ pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
     }
 }
 
+/// Returns whether an event of a syndic is published under its own tag as well, as in Salt: one that a minion below may
+/// publish, and that is not about one of the minions that this master has accepted.
+pub(super) fn is_of_minion_below(syndic: &MinionId, tag: &str, is_own: impl Fn(&MinionId) -> bool) -> bool {
+    let id = match tag.split('/').collect::<Vec<_>>()[..] {
+        ["salt", "minion" | "beacon", id, ..]
+        | ["salt", "job", _, "start" | "prog", id, ..]
+        | ["salt", "state_result", _, id, ..] => id.parse(),
+        _ => Ok(syndic.clone()),
+    };
+    id.is_ok_and(|id| may_publish(&id, tag) && (id == *syndic || !is_own(&id)))
+}
+
 /// Returns whether a tag names the minion that publishes it, so that the `id` in its body must be that minion's.
 pub(super) fn names_sender(tag: &str) -> bool {
     tag == "minion_start" || tag.starts_with("salt/")
 }
 
 /// Returns whether this tag is that of the start of a syndic with this id.
-pub(super) fn is_start_of_syndic(id: &MinionId, tag: &str) -> bool {
-    tag == "syndic_start"
-        || tag.strip_prefix("syndic/").and_then(|rest| rest.strip_suffix("/start")) == Some(id.as_str())
+pub(super) fn is_start_of_syndic(own: &MinionId, tag: &str) -> bool {
+    let id = tag.strip_prefix("salt/syndic/").and_then(|rest| rest.strip_suffix("/start"));
+    tag == "syndic_start" || id == Some(own.as_str())
 }
 
 /// Returns whether a minion may publish below this `pretag`: a syndic below its own tags, where the configuration
@@ -107,6 +119,44 @@ mod tests {
             ("__schedule_return", false),
         ] {
             assert_eq!(may_publish(&id, tag), may, "{tag}");
+        }
+    }
+
+    #[test]
+    fn events_of_minions_below_have_their_own_tags_too() {
+        let syndic: MinionId = "s1".parse().unwrap();
+        for (tag, is_below) in [
+            ("salt/minion/below1/start", true),
+            ("salt/minion/own1/start", false),
+            ("salt/beacon/below1/load/", true),
+            ("salt/beacon/own1/load/", false),
+            ("salt/job/20261120235852025555/prog/below1/0", true),
+            ("salt/job/20261120235852025555/prog/own1/0", false),
+            ("salt/job/20261120235852025555/new", false),
+            ("salt/auth", false),
+            ("salt/key", false),
+            ("salt/run/20261120235852025555/ret", false),
+            ("salt/minion/../x", false),
+            ("syndic/s2/salt/minion/below1/start", false),
+            ("key", false),
+            ("my/event", true),
+        ] {
+            let published = is_of_minion_below(&syndic, tag, |id| id.as_str() == "own1");
+            assert_eq!(published, is_below, "{tag}");
+        }
+    }
+
+    #[test]
+    fn a_syndic_reports_its_own_start() {
+        let id: MinionId = "s1".parse().unwrap();
+        for (tag, is_start) in [
+            ("salt/syndic/s1/start", true),
+            ("syndic_start", true),
+            ("salt/syndic/s2/start", false),
+            ("salt/syndic/s1/stop", false),
+            ("syndic/s1/start", false),
+        ] {
+            assert_eq!(is_start_of_syndic(&id, tag), is_start, "{tag}");
         }
     }
 

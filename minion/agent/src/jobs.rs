@@ -45,7 +45,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     load.insert("cmd".into(), "_return".into());
     load.insert("jid".into(), job.jid.as_str().into());
     load.insert("id".into(), minion.id.as_str().into());
-    for name in ["user", "metadata"] {
+    for name in ["user", "metadata", "master_id"] {
         if let Some(value) = job.load.get(name).filter(|value| value.is_truthy()) {
             load.insert(name.into(), value.clone());
         }
