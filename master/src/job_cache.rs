@@ -357,7 +357,7 @@ mod tests {
         let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
         let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
         let store = |cache: &JobCache, event| assert!(cache.store_all(&[event]).is_ok());
-        let jids: Vec<brine_ids::Jid> = (0..6).map(|_| brine_ids::Jid::new()).collect();
+        let jids: Vec<Jid> = (0..6).map(|_| Jid::new()).collect();
         let fire = |n: usize, kind: &str, body: &Map| {
             store(&job_cache, event(&format!("salt/{kind}/{}/ret", jids[n]), body));
         };
@@ -429,7 +429,7 @@ mod tests {
     fn a_refused_return_does_not_hold_up_the_others() {
         let picky = Arc::new(Picky::default());
         let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
-        let jid = brine_ids::Jid::new();
+        let jid = Jid::new();
         let events = ["a", "b", "bad", "c"].map(|id| {
             Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &map! {"fun" => "test.ping", "return" => true})
                 .unwrap()
