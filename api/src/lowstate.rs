@@ -265,7 +265,7 @@ impl Api {
             Client::WheelAsync => self.call_async(Registry::Wheel, chunk).await?,
             Client::Ssh => {
                 return Err(ApiError::bad_request(
-                    "The client 'ssh' is not supported: salt-ssh is not part of Brine yet",
+                    "The client 'ssh' is not supported: call salt-ssh on the master's host",
                 ));
             }
         };

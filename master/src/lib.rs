@@ -75,6 +75,7 @@ pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
 pub use check::check;
 pub use host_functions::{HostFunctions, Orchestrated};
 pub use maintenance::ROTATE_FILE;
+pub use requests::files as file_requests;
 pub use runner_calls::Kind;
 
 use access::Access;
@@ -166,7 +167,7 @@ impl Master {
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
-            files: roots(&config)?,
+            files: file_roots(&config)?,
             minion_data: facts::minion_data::MinionData::new(store.clone()),
             mines: facts::mine::Mines::new(store.clone()),
             queues: queues::Queues::new(store.clone()),
@@ -448,7 +449,11 @@ fn ciphers(names: &[String]) -> Result<Vec<Cipher>, StartError> {
     names.iter().map(|name| name.parse().map_err(bad)).collect()
 }
 
-fn roots(config: &MasterConfig) -> Result<brine_fileserver::Roots, StartError> {
+/// Opens the file server of a configuration. Blocks: gitfs fetches its repositories.
+///
+/// # Errors
+/// File server backends that cannot be used.
+pub fn file_roots(config: &MasterConfig) -> Result<brine_fileserver::Roots, StartError> {
     let options = brine_fileserver::Options {
         ignore_globs: config.file_ignore_glob.clone(),
         ignore_regexes: config.file_ignore_regex.clone(),

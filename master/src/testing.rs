@@ -55,7 +55,7 @@ impl Fixture {
         }
         let storage = Storage {
             keys: Arc::new(keys),
-            files: crate::roots(&config).unwrap(),
+            files: crate::file_roots(&config).unwrap(),
             minion_data: MinionData::new(store.clone()),
             mines: Mines::new(store.clone()),
             queues: crate::queues::Queues::new(store.clone()),

@@ -121,6 +121,13 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
+    /// As [`CommonOptions::start_with_master`] for `salt-ssh`, which has a log file of its own.
+    pub fn start_ssh(&self) -> anyhow::Result<MasterConfig> {
+        let loaded = sdb::master_config(self.directory()?, &Map::new())?;
+        self.start(Role::Tool, &configured!(loaded.config, ssh_log_file, "var/log/salt/ssh"))?;
+        Ok(report(loaded, Role::Tool, |config| &config.opts))
+    }
+
     /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and writes files of the
     /// master: root changes to the user of the configuration.
     pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {

@@ -22,6 +22,7 @@ mod run;
 mod salt;
 mod salt_options;
 mod sdb;
+mod ssh;
 mod stdout_reader;
 mod swarm;
 mod syndic;
@@ -55,6 +56,7 @@ const TOOLS: &[Tool] = &[
     Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
     Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },
     Tool { name: "salt-minion", word: "minion", about: "run the minion", run: minion::run },
+    Tool { name: "salt-ssh", word: "ssh", about: "call functions on hosts by ssh, without minions", run: ssh::run },
     Tool {
         name: "salt-syndic",
         word: "syndic",
@@ -86,6 +88,9 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut words: Vec<_> = words.into_iter().collect();
     if let Some(status) = brine_host::process::launcher::intercept(&words) {
         return ExitCode::from(status);
+    }
+    if let Some(status) = ssh::intercept(&words) {
+        return status;
     }
     let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));

@@ -38,7 +38,7 @@ const EXECUTORS: Effect =
     Effect::Refused("executors are not supported: functions are called directly (Salt's direct_call)");
 const PROFILING: Effect = Effect::Refused("profiling is not supported");
 const SIGNATURE: Effect = Effect::Refused("the master signs its key by itself: set 'master_sign_pubkey: True'");
-const NO_ROSTER: Effect = Effect::Refused("salt-ssh and its roster are not supported");
+const NO_ROSTER: Effect = Effect::Refused("use salt-ssh -H, which lists the hosts of its roster");
 
 /// Options of every tool.
 const COMMON: &[SaltOption] = &[

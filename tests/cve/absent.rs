@@ -3,13 +3,11 @@
 
 use brine_value::{Map, map};
 
-use crate::support::{BRINE, System, stderr, within_limit};
+use crate::support::{System, stderr};
 use crate::{ask, error_of, salt_call};
 
 /// A feature of Salt that Brine does not have.
 enum Feature {
-    /// Command names that `brine` does not have.
-    Tools(&'static [&'static str]),
     /// A backend of `external_auth`.
     Login(&'static str),
     /// Execution functions.
@@ -18,18 +16,10 @@ enum Feature {
     Windows,
 }
 
-const SALT_SSH: Feature = Feature::Tools(&["salt-ssh", "ssh"]);
-
 impl Feature {
     async fn assert_is_absent(&self, issue: &str) {
         let hint = format!("the feature is there: replace the row by a test of the CVE ({issue})");
         match self {
-            Feature::Tools(names) => {
-                for name in *names {
-                    let output = within_limit(BRINE).args([name, "--version"]).output().unwrap();
-                    assert!(stderr(&output).contains("no such tool"), "{name}: {hint}");
-                }
-            }
             Feature::Login(name) => {
                 let system =
                     System::start(&format!("external_auth: {{{name}: {{root: ['.*', '@wheel', '@runner']}}}}\n")).await;
@@ -82,14 +72,10 @@ absent! {
     /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tests the existing functions.
     cve_2020_35662_modules_verify_certificates:
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
-    /// salt-ssh: quotes in `thin.gen_thin`.
-    cve_2021_3148_thin_runs_no_arguments: SALT_SSH, "#18";
     /// Python modules: `snapper`. `local` tests the existing functions.
     cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
     /// The installer for Windows accepts a directory planted by other users.
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
-    /// salt-ssh: a script at a predictable path.
-    cve_2023_34049_salt_ssh_scripts_have_random_names: SALT_SSH, "#18";
     /// Logins: `auth.pki` accepts a certificate as a proof.
     cve_2024_38825_pki_logins_prove_possession: Feature::Login("pki"), "#15";
     /// Python modules: `junos` and unsafe YAML. `content` tests the existing loader.

@@ -19,6 +19,7 @@ mod paths;
 #[path = "../support/raw.rs"]
 mod raw;
 mod sessions;
+mod ssh;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/syndic.rs"]

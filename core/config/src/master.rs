@@ -257,6 +257,43 @@ shared_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
+    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `sshconfig` or `cache`.
+    roster: String = "flat".into(),
+    /// The roster file; by default `roster` in the directory of the configuration.
+    roster_file: Option<PathBuf> = None,
+    /// Fields of all hosts of a roster that do not have them.
+    roster_defaults: Map = Map::new(),
+    /// The number of hosts that `salt-ssh` works on at the same time.
+    ssh_max_procs: usize = 25,
+    /// The user of logins by `salt-ssh`, unless the roster names one.
+    ssh_user: String = "root".into(),
+    /// The TCP port of hosts, unless the roster names one.
+    ssh_port: Option<u16> = None,
+    /// The password of logins, unless the roster names one.
+    ssh_passwd: Option<String> = None,
+    /// The private key, or `agent-forwarding`, unless the roster names one.
+    ssh_priv: Option<String> = None,
+    /// The passphrase of the private key.
+    ssh_priv_passwd: Option<String> = None,
+    /// Whether functions run as root by `sudo`.
+    ssh_sudo: bool = false,
+    /// The user that functions run as by `sudo`.
+    ssh_sudo_user: Option<String> = None,
+    /// The number of seconds that connecting to a host may take.
+    ssh_timeout: u64 = 60,
+    /// Whether keys of hosts that are not known yet are accepted.
+    ignore_host_keys: bool = false,
+    /// Whether only the given private key is tried.
+    ssh_identities_only: bool = false,
+    /// Options of `ssh` for all hosts, each without `-o`.
+    ssh_options: Vec<String> = Vec::new(),
+    /// Options of the minion that runs functions on the hosts.
+    ssh_minion_opts: Map = Map::new(),
+    /// Whether the program and its cache are removed from the host after each run.
+    ssh_wipe: bool = false,
+    /// The log file of `salt-ssh`; `''` for none.
+    ssh_log_file: PathBuf = "/var/log/salt/ssh".into(),
+
     /// The file that holds the PID of `salt-api`.
     api_pidfile: PathBuf = "/var/run/salt-api.pid".into(),
     /// The log file of `salt-api`; `''` for none.
@@ -314,7 +351,13 @@ impl MasterConfig {
         {
             *path = below_root(&root, path);
         }
-        for path in [&mut self.log_file, &mut self.key_logfile, &mut self.api_logfile, &mut self.syndic_log_file] {
+        for path in [
+            &mut self.log_file,
+            &mut self.key_logfile,
+            &mut self.api_logfile,
+            &mut self.syndic_log_file,
+            &mut self.ssh_log_file,
+        ] {
             *path = log_below_root(&root, path);
         }
         for path in

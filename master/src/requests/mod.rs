@@ -3,7 +3,7 @@
 //! minion may publish.
 
 mod events;
-mod files;
+pub mod files;
 mod signatures;
 mod tags;
 
@@ -397,8 +397,10 @@ impl Requests {
                 }
             },
             MinionCommand::RevokeAuth => self.revoke(id, thread).into(),
-            MinionCommand::MasterOpts { env_only } => self.master_opts(storage, env_only),
-            file => files::answer(storage, id, file),
+            MinionCommand::MasterOpts { env_only } => {
+                files::master_opts(&self.services.config, &storage.files, env_only)
+            }
+            file => files::answer(&storage.files, id, file),
         }
     }
 

@@ -25,7 +25,7 @@ mod check;
 pub mod daemon;
 pub mod events;
 pub mod jobs;
-mod master_files;
+pub mod master_files;
 mod master_link;
 mod masters;
 pub mod metrics;

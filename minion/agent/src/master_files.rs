@@ -13,10 +13,37 @@ use tokio::runtime::Handle;
 
 use crate::channel::Channel;
 
-/// Files of the master. Small ones are cached in memory as long as their hash is unchanged.
-pub struct MasterFiles {
+/// Requests to a file server. They block.
+pub trait Ask: Send + Sync {
+    /// Sends a command with its fields, and returns the reply.
+    ///
+    /// # Errors
+    /// A message: there is no reply.
+    fn ask(&self, load: Map) -> Result<Value, String>;
+
+    /// Whether this is Brine's file server: the size of its pieces is known.
+    fn is_brine(&self) -> bool;
+}
+
+/// The session with a master.
+struct Session {
     channel: Arc<Channel>,
     runtime: Handle,
+}
+
+impl Ask for Session {
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+    }
+
+    fn is_brine(&self) -> bool {
+        self.channel.is_brine()
+    }
+}
+
+/// Files of the master. Small ones are cached in memory as long as their hash is unchanged.
+pub struct MasterFiles {
+    server: Arc<dyn Ask>,
     kept: Mutex<HashMap<String, Vec<u8>>>,
 }
 
@@ -30,11 +57,16 @@ const IN_MEMORY: usize = 1 << 30;
 impl MasterFiles {
     /// Creates the client of this session. Its functions block.
     pub fn new(channel: Arc<Channel>, runtime: Handle) -> Self {
-        MasterFiles { channel, runtime, kept: Mutex::default() }
+        Self::of(Arc::new(Session { channel, runtime }))
+    }
+
+    /// Creates the client of another connection to a file server.
+    pub fn of(server: Arc<dyn Ask>) -> Self {
+        MasterFiles { server, kept: Mutex::default() }
     }
 
     fn ask(&self, load: Map) -> Result<Value, String> {
-        self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
+        self.server.ask(load)
     }
 
     fn names(&self, cmd: &str, saltenv: &str) -> Result<Vec<String>, String> {
@@ -64,7 +96,7 @@ impl MasterFiles {
             })
         };
         // Only the piece size of a Brine master is known.
-        let whole = if self.channel.is_brine() { BUFFER_SIZE as usize } else { 1 };
+        let whole = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
         let mut pieces = Pieces::new(ask, whole, into);
         let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
         let (hash, kind) = known;

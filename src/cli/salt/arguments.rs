@@ -112,7 +112,7 @@ pub(super) struct Arguments {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Target options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
-pub(super) struct TargetOptions {
+pub struct TargetOptions {
     /// The target is a regular expression of ids
     #[arg(short = 'E', long)]
     pcre: bool,

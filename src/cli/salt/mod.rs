@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::Arguments;
+pub(super) use arguments::TargetOptions;
 use brine_client::job::{Outcome, Run};
 use brine_config::MasterConfig;
 use brine_function::arguments::{parse, parse_value};
@@ -258,6 +259,6 @@ fn interrupted(jid: &Jid) -> ExitCode {
 }
 
 /// Returns positional and keyword arguments in their wire format.
-fn wire_args(words: &[String], no_parse: &[String]) -> Vec<Value> {
+pub(super) fn wire_args(words: &[String], no_parse: &[String]) -> Vec<Value> {
     parse(words, no_parse).to_wire()
 }

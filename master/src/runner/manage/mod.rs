@@ -151,7 +151,7 @@ pub fn key_regen(context: &RunnerContext) -> CallResult {
     Ok(KEYS_DELETED.into())
 }
 
-/// Refused: fingerprints are compared over salt-ssh, which Brine does not have.
+/// Refused: the master does not log in to hosts. Compare fingerprints with `salt-ssh` or on the host.
 ///
 /// CLI Example:
 ///
@@ -160,12 +160,12 @@ pub fn key_regen(context: &RunnerContext) -> CallResult {
 pub fn safe_accept(_context: &RunnerContext, target: Value, #[default("glob".into())] tgt_type: String) -> CallResult {
     _ = (target, tgt_type);
     Err(CallError::execution(
-        "manage.safe_accept needs salt-ssh, which Brine does not have: compare the fingerprint of `salt-key -f ID` with \
-         that of `salt-call --local key.finger` on the minion, and accept the key with `salt-key -a ID`",
+        "manage.safe_accept is not supported, as the master does not log in to hosts: compare the fingerprint of \
+         `salt-key -f ID` with that of `salt-call --local key.finger` on the minion, and accept the key with `salt-key -a ID`",
     ))
 }
 
-/// Refused: it would run a script of the network as root on other hosts, over salt-ssh, which Brine does not have.
+/// Refused: it would run a script of the network as root on other hosts.
 ///
 /// CLI Example:
 ///
@@ -173,8 +173,8 @@ pub fn safe_accept(_context: &RunnerContext, target: Value, #[default("glob".int
 #[function]
 pub fn bootstrap(_context: &RunnerContext, #[rest] _args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
     Err(CallError::execution(
-        "manage.bootstrap needs salt-ssh, which Brine does not have: install the package of the minion on the host and \
-         name this master in its configuration",
+        "manage.bootstrap is not supported, as it runs a script of the network as root: install the package of the minion on \
+         the host, for example with salt-ssh, and name this master in its configuration",
     ))
 }
 

@@ -1,0 +1,248 @@
+//! `salt-ssh`: calls functions on hosts by ssh, without minions and without a running master.
+
+mod arguments;
+mod deploy;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use brine_client::MasterClient;
+use brine_config::MasterConfig;
+use brine_event::Event;
+use brine_function::Args;
+use brine_ids::{Jid, MinionId};
+use brine_runtime::executors::Executor;
+use brine_ssh::askpass::{self, AskPass};
+use brine_ssh::roster::{self, Host, RosterOptions};
+use brine_ssh::{Answers, Call, Caller, Program, Reply};
+use brine_value::{Map, Value, map};
+use clap::CommandFactory;
+use indexmap::IndexMap;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use self::arguments::Arguments;
+use super::client;
+use super::common::Shower;
+use super::host::OwnHost;
+use super::salt::wire_args;
+use super::usage;
+use crate::ui::{print_plain, print_plain_error};
+
+const NAME: &str = "salt-ssh";
+const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
+/// The word by which this program is started on a host.
+const TARGET: &str = "ssh-target";
+/// Salt's exit status if a host of several failed.
+const ONE_FAILED: u8 = 20;
+/// The number of requests of hosts that are answered at the same time, and of those that wait.
+const ANSWERS: (usize, usize) = (8, 10_000);
+
+/// Serves as the program on a host, or answers the question of `ssh` for a password, if it was called as that.
+pub(super) fn intercept(words: &[OsString]) -> Option<ExitCode> {
+    let called = std::path::Path::new(words.first()?).file_name()?;
+    if called == askpass::NAME {
+        let prompt = words.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
+        return Some(ExitCode::from(askpass::answer(&prompt)));
+    }
+    if words.get(1).is_some_and(|word| word == TARGET) && words.len() == 2 {
+        return Some(match brine_ssh::target::run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                print_plain_error(format_args!("{TARGET}: {error}"));
+                ExitCode::FAILURE
+            }
+        });
+    }
+    None
+}
+
+/// Runs the tool.
+pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
+    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words) {
+        Ok(arguments) => arguments,
+        Err(status) => return Ok(status),
+    };
+    if let Err(message) = arguments.target.check() {
+        return Ok(usage::error(NAME, USAGE, &message));
+    }
+    let (target, rest) = match &arguments.words[..] {
+        [target, rest @ ..] if !rest.is_empty() || arguments.hosts => (target.clone(), rest.to_vec()),
+        [] if arguments.hosts => ("*".to_owned(), Vec::new()),
+        _ => return Ok(usage::error(NAME, USAGE, "name a target and a function, such as: salt-ssh '*' test.ping")),
+    };
+    let config = Arc::new(arguments.common.start_ssh()?);
+    let password = match (&arguments.ssh.passwd, arguments.ssh.askpass) {
+        (Some(password), _) => Some(password.clone()),
+        (None, true) => Some(rpassword::prompt_password("Password: ")?),
+        (None, false) => None,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut options = arguments.roster_options(&config, password, arguments.common.config_file("roster"));
+    if options.roster == "cache" {
+        options.cached = runtime.block_on(cached(&config))?;
+    }
+    let answers = Arc::new(Answers::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
+    let (tgt, kind) = arguments.target.read(&target);
+    let mut hosts = roster::hosts(&options, &tgt, kind.parse()?, &answers.functions(None))?;
+    if arguments.hosts {
+        hosts.keys().for_each(|id| print_plain(format_args!("{id}: {}", hosts[id].host)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if hosts.is_empty() {
+        print_plain_error(format_args!(
+            "No hosts found with target {target} of type {kind} in {}",
+            options.file.display()
+        ));
+        return Ok(ExitCode::FAILURE);
+    }
+    let wipe = arguments.wipe || arguments.rand_thin_dir || config.ssh_wipe;
+    if arguments.rand_thin_dir {
+        let directory = format!("/tmp/.brine-{:016x}", rand::random::<u64>());
+        hosts.values_mut().for_each(|host| host.thin_dir = Some(directory.clone()));
+    }
+    let jid = match &arguments.jid {
+        Some(jid) => jid.parse()?,
+        None => Jid::new(),
+    };
+    if arguments.verbose {
+        let line = format!("Executing job with jid {jid}");
+        print_plain(format_args!("{line}\n{}\n", "-".repeat(line.len())));
+    }
+    let call = called(&arguments, &config, &jid, &rest);
+    let own = std::env::current_exe()?;
+    let within = runtime.enter();
+    let caller = Arc::new(Caller {
+        answers,
+        program: Program::read(&own)?,
+        options: arguments.ssh_options(&config),
+        askpass: AskPass::new(&own)?,
+        ssh: "ssh".to_owned(),
+        wipe,
+        blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
+    });
+    let shower = arguments.output.shower(&config.opts)?;
+    let run = Run { arguments: &arguments, config: &config, options: &options, jid, call, caller };
+    let status = runtime.block_on(run.all(hosts, shower));
+    drop(within);
+    // A request that still blocks must not keep the tool.
+    runtime.shutdown_background();
+    status
+}
+
+/// Returns what is done on the hosts.
+fn called(arguments: &Arguments, config: &MasterConfig, jid: &Jid, rest: &[String]) -> Call {
+    if arguments.raw {
+        return Call::Raw(rest.join(" "));
+    }
+    let no_parse: Vec<String> =
+        arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+    Call::Function {
+        fun: rest.first().cloned().unwrap_or_default(),
+        args: wire_args(rest.get(1..).unwrap_or_default(), &no_parse),
+        jid: jid.to_string(),
+        opts: Arguments::minion_opts(config),
+    }
+}
+
+/// Returns the grains of the minions that the running master knows.
+async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
+    let client = client::MasterClient::new(config)?;
+    let grains = client.ask_runner("cache.grains", Args::from_wire(&["*".into()])).await?;
+    let all = grains.as_map().cloned().unwrap_or_default();
+    Ok(all.into_iter().filter_map(|(id, grains)| Some((id.to_string(), grains.as_map()?.clone()))).collect())
+}
+
+/// One run of the tool.
+struct Run<'a> {
+    arguments: &'a Arguments,
+    config: &'a MasterConfig,
+    options: &'a RosterOptions,
+    jid: Jid,
+    call: Call,
+    caller: Arc<Caller>,
+}
+
+impl Run<'_> {
+    /// Calls all hosts, some at a time, and shows their results as they come.
+    async fn all(&self, hosts: IndexMap<MinionId, Host>, mut shower: Shower) -> anyhow::Result<ExitCode> {
+        let room = Arc::new(Semaphore::new(self.arguments.max_procs.unwrap_or(self.config.ssh_max_procs).max(1)));
+        let key = if self.arguments.ssh.key_deploy { Some(deploy::public_key(self.options)?) } else { None };
+        let mut running = JoinSet::new();
+        for (id, host) in hosts {
+            let (caller, room, call, key) =
+                (Arc::clone(&self.caller), Arc::clone(&room), self.call.clone(), key.clone());
+            running.spawn(async move {
+                let _permit = room.acquire_owned().await;
+                if let Some(key) = key {
+                    deploy::install(&caller, &id, &host, &key).await;
+                }
+                let reply = caller.call(&id, &host, &call).await;
+                (id, reply)
+            });
+        }
+        let master = MasterClient::new(self.config);
+        let mut failed = false;
+        let mut gathered = Map::new();
+        let mut hint = "nested".to_owned();
+        while let Some(ended) = running.join_next().await {
+            let (id, reply) = ended?;
+            failed |= reply.retcode != 0;
+            self.publish(&master, &id, &reply).await;
+            let Reply { value, retcode, out } = reply;
+            if self.arguments.fixed {
+                hint = out.unwrap_or(hint);
+                gathered.insert(id.as_str().into(), shown(value));
+            } else {
+                shower.set_retcode(retcode);
+                shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))?;
+            }
+        }
+        if self.arguments.fixed {
+            shower.show(&gathered.into(), &hint)?;
+        }
+        Ok(if failed { ExitCode::from(ONE_FAILED) } else { ExitCode::SUCCESS })
+    }
+
+    /// Publishes a return on the bus of the master of this host, if one runs: as in Salt it is in the job cache then.
+    async fn publish(&self, master: &MasterClient, id: &MinionId, reply: &Reply) {
+        if !self.config.sock_dir.join("master_event_pull.ipc").exists() {
+            return;
+        }
+        let (fun, args) = match &self.call {
+            Call::Function { fun, args, .. } => (fun.as_str(), args.clone()),
+            Call::Raw(command) => ("ssh.raw", vec![command.as_str().into()]),
+        };
+        let data = map! {
+            "jid" => &self.jid,
+            "id" => id,
+            "fun" => fun,
+            "fun_args" => args.clone(),
+            "arg" => args,
+            "tgt" => id,
+            "tgt_type" => "glob",
+            "user" => client::user(),
+            "return" => reply.value.clone(),
+            "retcode" => reply.retcode,
+            "success" => reply.retcode == 0,
+        };
+        let fired = match Event::from_map(&format!("salt/job/{}/ret/{id}", self.jid), &data) {
+            Ok(event) => master.fire(&event).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = fired {
+            tracing::warn!(host = %id, error, "publishing the return of a host failed");
+        }
+    }
+}
+
+/// Returns a result as Salt shows it: of a failed login only the message.
+fn shown(value: Value) -> Value {
+    let message = value.get("stderr").and_then(Value::as_str).filter(|_| value.get("stdout").is_some());
+    match message {
+        Some(text) if text.starts_with("ssh:") || text.contains("Permission denied") => text.into(),
+        _ => value,
+    }
+}

@@ -1,0 +1,74 @@
+//! The requests of a host during a call, answered from the files and pillars of this side. A host gets the pillar of its own id
+//! alone, and no file outside of `file_roots`.
+
+use std::sync::Arc;
+
+use brine_config::MasterConfig;
+use brine_fileserver::Roots;
+use brine_ids::MinionId;
+use brine_jinja::Host as Functions;
+use brine_master::{HostFunctions, file_requests};
+use brine_sls::master_tops;
+use brine_sls::pillar::{PillarRequest, PillarSource};
+use brine_value::{Map, Value};
+use brine_wire::MinionCommand;
+
+use crate::SshError;
+
+/// The files, pillars and options of the master's configuration. All methods block.
+pub struct Answers {
+    config: Arc<MasterConfig>,
+    files: Roots,
+    pillar: PillarSource,
+    host: Arc<dyn HostFunctions>,
+}
+
+impl Answers {
+    /// Opens the file server of a configuration. `host` has the functions for templates.
+    ///
+    /// # Errors
+    /// File server backends that cannot be used.
+    pub fn open(config: Arc<MasterConfig>, host: Arc<dyn HostFunctions>) -> Result<Self, SshError> {
+        let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
+        files.update();
+        let pillar = PillarSource::new(Arc::new(config.opts.clone()));
+        Ok(Answers { config, files, pillar, host })
+    }
+
+    /// Answers a request of this host. Commands that only a minion may send are answered with nil.
+    pub(crate) fn answer(&self, id: &MinionId, load: &Map) -> Value {
+        let command = match MinionCommand::from_map(load) {
+            Ok(command) => command,
+            Err(error) => {
+                tracing::warn!(host = %id, %error, "a request of a host is refused");
+                return Value::Nil;
+            }
+        };
+        match command {
+            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, .. } => {
+                grains.insert("id".into(), id.into());
+                let grains = Arc::new(grains);
+                let request = PillarRequest {
+                    id,
+                    grains: &grains,
+                    saltenv: saltenv.as_deref(),
+                    pillarenv: pillarenv.as_deref(),
+                    over: &pillar_override,
+                    functions: Some(self.functions(Some(&grains))),
+                };
+                self.pillar.render(&request).into()
+            }
+            MinionCommand::MasterTops { mut opts } => {
+                opts.insert("id".into(), id.into());
+                master_tops::assigned(&self.config.opts, &opts, &self.functions(None)).into()
+            }
+            MinionCommand::MasterOpts { env_only } => file_requests::master_opts(&self.config, &self.files, env_only),
+            command => file_requests::answer(&self.files, id, command),
+        }
+    }
+
+    /// Returns the functions for templates, of the host with these grains.
+    pub fn functions(&self, grains: Option<&Arc<Map>>) -> Functions {
+        Functions::new().with_functions(self.host.functions(grains.cloned()))
+    }
+}

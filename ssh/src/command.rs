@@ -1,0 +1,159 @@
+//! The arguments of `ssh`, and the one line that the shell of the host runs.
+//!
+//! Nothing here goes through a shell on this side. On the host, what varies is quoted.
+
+use brine_text::shell::quote;
+
+use crate::program::Program;
+use crate::roster::Host;
+
+/// The settings of a run that hold for all hosts.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Whether unknown host keys are accepted (`-i`).
+    pub ignore_host_keys: bool,
+    /// Whether host keys are neither read nor stored (`--no-host-keys`).
+    pub no_host_keys: bool,
+    /// The seconds that connecting may take.
+    pub connect_timeout: u64,
+    /// The seconds between two checks that a host is there; 0 for none.
+    pub keepalive: Option<u64>,
+    /// Further options of `ssh` (`--ssh-option`), each without `-o`.
+    pub ssh_options: Vec<String>,
+}
+
+/// Returns the arguments of `ssh` for this host and command.
+pub(crate) fn arguments(host: &Host, options: &Options, line: &str) -> Vec<String> {
+    let mut all: Vec<String> = host.config_file.iter().flat_map(|file| ["-F".to_owned(), file.clone()]).collect();
+    let mut option = |name: &str, value: &str| all.extend(["-o".to_owned(), format!("{name}={value}")]);
+    option("ConnectTimeout", &host.timeout.unwrap_or(options.connect_timeout).to_string());
+    option("ServerAliveInterval", &options.keepalive.unwrap_or(15).to_string());
+    option("ServerAliveCountMax", "4");
+    option("NumberOfPasswordPrompts", "1");
+    if host.passwd.is_none() && host.priv_passwd.is_none() {
+        option("BatchMode", "yes");
+    }
+    if options.ignore_host_keys {
+        option("StrictHostKeyChecking", "no");
+    }
+    if options.no_host_keys {
+        option("StrictHostKeyChecking", "no");
+        option("UserKnownHostsFile", "/dev/null");
+        option("GlobalKnownHostsFile", "/dev/null");
+        // Nor does it say each time that it stores the key.
+        option("LogLevel", "ERROR");
+    }
+    if host.identities_only {
+        option("IdentitiesOnly", "yes");
+    }
+    if let Some(user) = &host.user {
+        option("User", user);
+    }
+    if let Some(port) = host.port {
+        option("Port", &port.to_string());
+    }
+    if let Some(key) = host.key.as_deref().filter(|key| *key != "agent-forwarding") {
+        option("IdentityFile", key);
+    } else if host.key.is_some() {
+        option("ForwardAgent", "yes");
+    }
+    for one in options.ssh_options.iter().chain(&host.ssh_options) {
+        all.extend(["-o".to_owned(), one.clone()]);
+    }
+    all.extend(["-T".to_owned(), "--".to_owned(), host.host.clone(), line.to_owned()]);
+    all
+}
+
+/// Returns the prefix that makes a command run as another user.
+fn sudo(host: &Host) -> String {
+    match (&host.sudo_user, host.sudo) {
+        (Some(user), _) => format!("sudo -n -u {} -- ", quote(user)),
+        (None, true) => "sudo -n -- ".to_owned(),
+        (None, false) => String::new(),
+    }
+}
+
+/// Returns the line for a command of the user (`-r`).
+pub(crate) fn raw(host: &Host, command: &str) -> String {
+    match sudo(host).as_str() {
+        "" => command.to_owned(),
+        sudo => format!("{sudo}/bin/sh -c {}", quote(command)),
+    }
+}
+
+/// Returns the directory of the program on the host, as a word of the shell.
+fn directory(host: &Host) -> String {
+    host.thin_dir.as_deref().map_or_else(|| "\"$HOME/.cache/brine-ssh\"".to_owned(), quote)
+}
+
+/// Returns the line that starts the program on the host. It prints `TOKEN NEED ARCHITECTURE` and reads the program if the host
+/// does not have it, `TOKEN READY` when it starts it, and `TOKEN ERROR TEXT` if that is impossible. `token` tells these lines
+/// from what the login prints.
+pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> String {
+    let Program { hash, size, .. } = program;
+    // Another user, such as root by sudo, reads the program and keeps its own cache.
+    let mode = if host.sudo_user.is_some() { "755" } else { "700" };
+    let set_path = host.set_path.as_deref().map(|path| format!("PATH={path}; export PATH; ")).unwrap_or_default();
+    let umask = quote(host.umask.as_deref().unwrap_or("077"));
+    let end = if wipe { "; s=$?; rm -rf \"$d\"; exit $s" } else { "" };
+    let exec = if wipe { "" } else { "exec " };
+    format!(
+        "{set_path}umask {umask}; d={directory}; f=\"$d/brine-{hash}\"; \
+         mkdir -p \"$d\" 2>/dev/null && [ ! -L \"$d\" ] && [ -O \"$d\" ] && chmod {mode} \"$d\" || \
+         {{ echo \"{token} ERROR the directory $d cannot be written to or belongs to another user: set thin_dir in the roster\"; exit 77; }}; \
+         h() {{ sha256sum \"$1\" 2>/dev/null | cut -d' ' -f1; }}; \
+         if [ ! -x \"$f\" ] || [ \"$(h \"$f\")\" != {hash} ]; then \
+         echo \"{token} NEED $(uname -sm)\"; t=$(mktemp \"$d/new.XXXXXX\") && head -c {size} > \"$t\" && \
+         [ \"$(h \"$t\")\" = {hash} ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" || \
+         {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
+         echo \"{token} READY\"; {exec}{sudo}\"$f\" ssh-target{end}",
+        directory = directory(host),
+        sudo = sudo(host),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        Host { host: "web1.example.com".into(), ..Host::default() }
+    }
+
+    #[test]
+    fn arguments_end_with_the_host_and_one_line() {
+        let options = Options { connect_timeout: 60, ..Options::default() };
+        let last = |host: &Host| {
+            let all = arguments(host, &options, "line 'x'");
+            all[all.len() - 4..].join(" ")
+        };
+        assert_eq!(last(&host()), "-T -- web1.example.com line 'x'");
+        let all = |host: Host| arguments(&host, &options, "").join(" ");
+        for (host, part, has) in [
+            (host(), "-o BatchMode=yes", true),
+            (Host { passwd: Some("s".into()), ..host() }, "BatchMode", false),
+            (Host { passwd: Some("s3cret".into()), ..host() }, "s3cret", false),
+            (Host { user: Some("me".into()), ..host() }, "-o User=me", true),
+            (Host { port: Some(2222), ..host() }, "-o Port=2222", true),
+            (Host { key: Some("/k y".into()), ..host() }, "-o IdentityFile=/k y", true),
+            (Host { key: Some("agent-forwarding".into()), ..host() }, "-o ForwardAgent=yes", true),
+            (Host { ssh_options: vec!["ProxyJump=a".into()], ..host() }, "-o ProxyJump=a", true),
+            (Host { timeout: Some(5), ..host() }, "-o ConnectTimeout=5", true),
+        ] {
+            assert_eq!(all(host).contains(part), has, "{part}");
+        }
+    }
+
+    #[test]
+    fn what_varies_is_quoted_for_the_shell_of_the_host() {
+        let program = Program { path: "/p".into(), hash: "ab".into(), size: 5 };
+        let line = |host: Host| start(&host, &program, "T", false);
+        assert!(line(host()).contains("d=\"$HOME/.cache/brine-ssh\""));
+        assert!(line(Host { thin_dir: Some("/a'; rm -rf /".into()), ..host() }).contains(r#"d='/a'"'"'; rm -rf /'"#));
+        let other = line(Host { sudo_user: Some("a; b".into()), ..host() });
+        assert!(other.ends_with("exec sudo -n -u 'a; b' -- \"$f\" ssh-target"), "{other}");
+        assert_eq!(raw(&Host { sudo: true, ..host() }, "id -u"), "sudo -n -- /bin/sh -c 'id -u'");
+        assert_eq!(raw(&host(), "id -u"), "id -u");
+        assert!(start(&host(), &program, "T", true).ends_with("rm -rf \"$d\"; exit $s"));
+    }
+}

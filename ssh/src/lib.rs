@@ -1,0 +1,47 @@
+//! Functions and states on hosts that are reached by ssh, without a minion and without a running master (`salt-ssh`).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `roster` | which hosts there are and how they are reached |
+//! | `command` | the arguments of `ssh`, and the one line that the host's shell runs |
+//! | `session` | one call on one host: the program is pushed if the host has it not, then messages go both ways |
+//! | `answers` | the requests of a host during a call: files, pillar, options |
+//! | `program` | the program that is pushed, and its hash |
+//! | `askpass` | passwords, for `ssh` |
+//! | `frame` | messages: a length and msgpack |
+//! | `target` | the other end: the call on the host |
+//!
+//! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing hold. The program on the
+//! host is this one; its file is named by its hash, lies in a directory that only its user can write to, and is verified
+//! before each use. Everything else goes over the standard input and output of that one connection: nothing of a pillar or a
+//! file is in a command line or in a file that others could read.
+
+#![warn(clippy::self_named_module_files)]
+
+mod answers;
+pub mod askpass;
+mod command;
+mod frame;
+mod program;
+pub mod roster;
+mod session;
+pub mod target;
+
+pub use answers::Answers;
+pub use command::Options;
+pub use program::Program;
+pub use session::{Call, Caller, Reply};
+
+/// The error of a run that concerns no single host.
+#[derive(Debug, thiserror::Error)]
+pub enum SshError {
+    /// The roster cannot be used.
+    #[error(transparent)]
+    Roster(#[from] roster::RosterError),
+    /// A file or directory cannot be used.
+    #[error(transparent)]
+    File(#[from] brine_system::files::FileError),
+    /// The configuration is invalid.
+    #[error("{0}")]
+    Config(String),
+}

@@ -1,0 +1,31 @@
+//! The roster `flat`: a file with the hosts by id, rendered as an SLS file.
+
+use brine_jinja::Host as Functions;
+use brine_sls::render::{RenderContext, render_sls};
+use brine_value::{Value, map};
+
+use super::{Fields, RosterError, RosterOptions, read};
+
+/// Returns the fields of all hosts.
+pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fields, RosterError> {
+    let source = read(&options.file)?;
+    let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
+    let variables = map! {"opts" => options.opts.clone(), "saltenv" => "base"};
+    let name = options.file.display().to_string();
+    let renderer = brine_config::opts::shared::renderer(&options.opts);
+    let context =
+        RenderContext { name: &name, saltenv: "base", renderer: &renderer, variables: &variables, host: functions };
+    let all = match render_sls(&source, &context).map_err(|error| invalid(error.to_string()))? {
+        Value::Map(all) => all,
+        Value::Nil => return Ok(Fields::new()),
+        other => return Err(invalid(format!("expected a mapping of ids, got {}", other.type_name()))),
+    };
+    let one = |(id, fields): (Value, Value)| match fields {
+        Value::Map(fields) => Ok((id.to_string(), fields)),
+        // The address alone.
+        Value::Str(host) => Ok((id.to_string(), map! {"host" => host})),
+        Value::Nil => Ok((id.to_string(), map! {})),
+        other => Err(invalid(format!("{id}: expected a mapping, got {}", other.type_name()))),
+    };
+    all.into_iter().map(one).collect()
+}

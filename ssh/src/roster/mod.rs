@@ -1,0 +1,355 @@
+//! Which hosts there are and how they are reached: rosters, and the hosts of a target.
+//!
+//! `flat.rs`, `ansible.rs`, `ssh_config.rs` and `cache.rs` are the sources, one a roster of Salt.
+
+mod ansible;
+mod cache;
+mod flat;
+mod ssh_config;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use brine_ids::MinionId;
+use brine_jinja::Host as Functions;
+use brine_target::{Facts, Target, TargetError, TargetKind};
+use brine_value::{FromValue, Map, Value};
+use indexmap::IndexMap;
+
+/// The error of a roster.
+#[derive(Debug, thiserror::Error)]
+pub enum RosterError {
+    /// The file cannot be read.
+    #[error("reading the roster {path} failed: {reason}; name another one with --roster-file")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The content of the file is invalid.
+    #[error("the roster {path} is invalid: {reason}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// There is no such roster.
+    #[error("the roster '{0}' is not supported: use flat, ansible, sshconfig or cache (--roster)")]
+    Unknown(String),
+    /// The target is invalid.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The program of another roster failed.
+    #[error("{0}")]
+    Program(String),
+}
+
+/// One host of a roster, under Salt's names except for those in the comments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Host {
+    /// The name or address.
+    pub host: String,
+    /// The user of the login.
+    pub user: Option<String>,
+    /// The password of the login.
+    pub passwd: Option<String>,
+    /// The TCP port.
+    pub port: Option<u16>,
+    /// Whether functions run as root by `sudo`.
+    pub sudo: bool,
+    /// The user that functions run as by `sudo`.
+    pub sudo_user: Option<String>,
+    /// The private key (`priv`), or `agent-forwarding`.
+    pub key: Option<String>,
+    /// The passphrase of the private key.
+    pub priv_passwd: Option<String>,
+    /// The seconds that connecting may take.
+    pub timeout: Option<u64>,
+    /// Options of the minion that runs the functions.
+    pub minion_opts: Map,
+    /// Grains in addition to those of the host.
+    pub grains: Map,
+    /// The directory of the program on the host.
+    pub thin_dir: Option<String>,
+    /// The umask (`cmd_umask`).
+    pub umask: Option<String>,
+    /// Options of `ssh`, each without `-o`.
+    pub ssh_options: Vec<String>,
+    /// `PATH` on the host.
+    pub set_path: Option<String>,
+    /// Whether only the given key is tried.
+    pub identities_only: bool,
+    /// The configuration file of `ssh`, in the place of the user's own (`config_file`).
+    pub config_file: Option<String>,
+}
+
+/// Options that Brine has no use for: their purpose is that of Salt's own program on the host.
+const UNUSED: &[&str] =
+    &["tty", "shim_dir", "ssh_pre_flight", "ssh_pre_flight_args", "winrm", "mine_functions", "hashed"];
+
+/// The settings of rosters.
+#[derive(Debug, Clone)]
+pub struct RosterOptions {
+    /// The name of the roster: `flat` if unset.
+    pub roster: String,
+    /// Its file.
+    pub file: PathBuf,
+    /// Fields of all hosts that do not have them.
+    pub defaults: Map,
+    /// The user of logins, unless a host names one.
+    pub user: Option<String>,
+    /// The port, unless a host names one.
+    pub port: Option<u16>,
+    /// The password, unless a host names one.
+    pub passwd: Option<String>,
+    /// The private key, unless a host names one.
+    pub key: Option<String>,
+    /// The passphrase of the private key, unless a host has one.
+    pub priv_passwd: Option<String>,
+    /// Whether functions run as root by `sudo`.
+    pub sudo: bool,
+    /// The user that functions run as by `sudo`.
+    pub sudo_user: Option<String>,
+    /// Whether only the given key is tried.
+    pub identities_only: bool,
+    /// Node groups of the configuration.
+    pub nodegroups: Map,
+    /// The options of the configuration, for templates.
+    pub opts: Map,
+    /// Addresses and grains of the minions in the master's cache, for the roster `cache`.
+    pub cached: HashMap<String, Map>,
+}
+
+/// The fields of a host, as a roster has them.
+type Fields = IndexMap<String, Map>;
+
+/// Returns the hosts of a target, by id.
+///
+/// # Errors
+/// The roster or the target is invalid.
+pub fn hosts(
+    options: &RosterOptions,
+    tgt: &Value,
+    kind: TargetKind,
+    functions: &Functions,
+) -> Result<IndexMap<MinionId, Host>, RosterError> {
+    let found = match options.roster.as_str() {
+        "flat" => flat::hosts(options, functions)?,
+        "ansible" => ansible::hosts(&options.file)?,
+        "sshconfig" => ssh_config::hosts(&options.file)?,
+        "cache" => cache::hosts(&options.cached),
+        other => return Err(RosterError::Unknown(other.to_owned())),
+    };
+    let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
+    let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
+    let mut hosts = IndexMap::new();
+    for (id, fields) in found {
+        let parsed: MinionId = id.parse().map_err(|error| invalid(format!("the id '{id}': {error}")))?;
+        let host = host(options, &id, fields).map_err(invalid)?;
+        if target.matches(&Known { id: &id, grains: &host.grains }) {
+            hosts.insert(parsed, host);
+        }
+    }
+    Ok(hosts)
+}
+
+/// What is known of a host before the connection.
+struct Known<'a> {
+    id: &'a str,
+    grains: &'a Map,
+}
+
+impl Facts for Known<'_> {
+    fn id(&self) -> &str {
+        self.id
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(self.grains)
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        None
+    }
+}
+
+/// Returns a host from its fields and the defaults.
+fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> {
+    let mut all = options.defaults.clone();
+    all.extend(fields);
+    let wrong = |name: &str, value: &Value| format!("'{name}' of {id}: unexpected {}", value.type_name());
+    let text = |name: &str| match all.get(name) {
+        None | Some(Value::Nil) => Ok(None),
+        Some(Value::Str(text)) => Ok(Some(text.clone())),
+        Some(value @ (Value::Int(_) | Value::UInt(_))) => Ok(Some(value.to_string())),
+        Some(other) => Err(wrong(name, other)),
+    };
+    let flag = |name: &str, otherwise: bool| all.get(name).map_or(otherwise, Value::is_truthy);
+    let number = |name: &str| match all.get(name) {
+        None | Some(Value::Nil) => Ok(None),
+        Some(value) => u64::from_value(value)
+            .or_else(|| value.to_string().parse().ok())
+            .map(Some)
+            .ok_or_else(|| wrong(name, value)),
+    };
+    let map = |name: &str| match all.get(name) {
+        None | Some(Value::Nil) => Ok(Map::new()),
+        Some(Value::Map(map)) => Ok(map.clone()),
+        Some(other) => Err(wrong(name, other)),
+    };
+    let list = |name: &str| match all.get(name) {
+        None | Some(Value::Nil) => Ok(Vec::new()),
+        Some(Value::Str(one)) => Ok(vec![one.clone()]),
+        Some(Value::List(all)) => Ok(all.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        Some(other) => Err(wrong(name, other)),
+    };
+    for name in UNUSED.iter().filter(|name| all.get(**name).is_some_and(Value::is_truthy)) {
+        tracing::warn!(host = id, "roster: '{name}' has no effect");
+    }
+    let port = match number("port")? {
+        Some(port) => Some(u16::try_from(port).map_err(|_| format!("'port' of {id}: {port} is no TCP port"))?),
+        None => options.port,
+    };
+    let host = Host {
+        host: text("host")?.unwrap_or_else(|| id.to_owned()),
+        user: text("user")?.or_else(|| options.user.clone()),
+        passwd: text("passwd")?.or_else(|| options.passwd.clone()),
+        port,
+        sudo: flag("sudo", options.sudo),
+        sudo_user: text("sudo_user")?.or_else(|| options.sudo_user.clone()),
+        key: text("priv")?.or_else(|| options.key.clone()),
+        priv_passwd: text("priv_passwd")?.or_else(|| options.priv_passwd.clone()),
+        timeout: number("timeout")?,
+        minion_opts: map("minion_opts")?,
+        grains: map("grains")?,
+        thin_dir: text("thin_dir")?,
+        umask: text("cmd_umask")?,
+        ssh_options: list("ssh_options")?,
+        set_path: text("set_path")?,
+        identities_only: flag("identities_only", options.identities_only),
+        config_file: text("config_file")?,
+    };
+    checked(id, host)
+}
+
+/// Refuses what `ssh` or the shell of the host would take for something else.
+fn checked(id: &str, host: Host) -> Result<Host, String> {
+    let is_option = |text: &str| text.starts_with('-');
+    let has_control = |text: &str| text.chars().any(char::is_control);
+    let named = [
+        ("host", Some(&host.host)),
+        ("user", host.user.as_ref()),
+        ("priv", host.key.as_ref()),
+        ("sudo_user", host.sudo_user.as_ref()),
+        ("thin_dir", host.thin_dir.as_ref()),
+        ("cmd_umask", host.umask.as_ref()),
+        ("set_path", host.set_path.as_ref()),
+        ("config_file", host.config_file.as_ref()),
+    ];
+    let all = named.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    for (name, value) in all.chain(host.ssh_options.iter().map(|option| ("ssh_options", option))) {
+        if is_option(value) || has_control(value) || value.is_empty() {
+            return Err(format!("'{name}' of {id}: '{}' is refused", value.escape_debug()));
+        }
+    }
+    if host.host.chars().any(|c| c.is_whitespace() || "'\"`$;&|<>()\\".contains(c)) {
+        return Err(format!("'host' of {id}: '{}' is no name of a host", host.host.escape_debug()));
+    }
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/_.:${}-+".contains(c);
+    match &host.set_path {
+        Some(path) if !path.chars().all(is_path) => Err(format!("'set_path' of {id}: '{path}' is refused")),
+        _ => Ok(host),
+    }
+}
+
+/// Reads a file of a roster.
+fn read(path: &Path) -> Result<String, RosterError> {
+    brine_system::files::read_to_string(path)
+        .map_err(|error| RosterError::File { path: path.to_owned(), reason: error.source.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    pub(super) fn options(file: PathBuf) -> RosterOptions {
+        RosterOptions {
+            roster: "flat".into(),
+            file,
+            defaults: map! {"user" => "default", "timeout" => 7},
+            user: Some("cli".into()),
+            port: Some(22),
+            passwd: None,
+            key: None,
+            priv_passwd: None,
+            sudo: false,
+            sudo_user: None,
+            identities_only: false,
+            nodegroups: map! {"web" => "web*"},
+            opts: Map::new(),
+            cached: HashMap::new(),
+        }
+    }
+
+    #[test]
+    fn hosts_have_their_own_fields_before_the_defaults() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("roster");
+        std::fs::write(
+            &path,
+            "{% for n in [1, 2] %}\nweb{{ n }}: 10.0.0.{{ n }}\n{% endfor %}\ndb1:\n  host: db\n  user: me\n  port: 2222\n  sudo: True\n  grains: {role: db}\n  minion_opts: {saltenv: dev}\n",
+        )
+        .unwrap();
+        let options = options(path);
+        let of = |tgt: &str, kind: &str| {
+            let hosts = hosts(&options, &tgt.into(), kind.parse().unwrap(), &Functions::new()).unwrap();
+            hosts.keys().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        for (tgt, kind, expected) in [
+            ("*", "glob", "web1 web2 db1"),
+            ("web*", "glob", "web1 web2"),
+            ("web[2]", "pcre", "web2"),
+            ("db1,web1", "list", "web1 db1"),
+            ("web", "nodegroup", "web1 web2"),
+            ("role:db", "grain", "db1"),
+            ("web* and not web1", "compound", "web2"),
+            ("none", "glob", ""),
+        ] {
+            assert_eq!(of(tgt, kind), expected, "{tgt}");
+        }
+        let all = hosts(&options, &"*".into(), TargetKind::Glob, &Functions::new()).unwrap();
+        let (web1, db1) = (&all[0], &all[2]);
+        assert_eq!(
+            (web1.host.as_str(), web1.user.as_deref(), web1.port, web1.timeout),
+            ("10.0.0.1", Some("default"), Some(22), Some(7))
+        );
+        assert_eq!((db1.host.as_str(), db1.user.as_deref(), db1.port, db1.sudo), ("db", Some("me"), Some(2222), true));
+    }
+
+    #[test]
+    fn what_ssh_would_take_for_an_option_is_refused() {
+        for (fields, part) in [
+            (map! {"host" => "-oProxyCommand=touch /x"}, "'host'"),
+            (map! {"host" => "a b"}, "no name"),
+            (map! {"host" => "a;b"}, "no name"),
+            (map! {"host" => "$(id)"}, "no name"),
+            (map! {"host" => ""}, "'host'"),
+            (map! {"user" => "-l"}, "'user'"),
+            (map! {"user" => "a\nb"}, "'user'"),
+            (map! {"priv" => "-i"}, "'priv'"),
+            (map! {"ssh_options" => "-v"}, "'ssh_options'"),
+            (map! {"sudo_user" => "-s"}, "'sudo_user'"),
+            (map! {"set_path" => "$(id)"}, "'set_path'"),
+            (map! {"port" => 70000}, "no TCP port"),
+            (map! {"port" => "x"}, "'port'"),
+            (map! {"minion_opts" => "x"}, "'minion_opts'"),
+        ] {
+            let error = host(&options(PathBuf::new()), "web1", fields.clone()).unwrap_err();
+            assert!(error.contains(part), "{fields:?}: {error}");
+        }
+    }
+}

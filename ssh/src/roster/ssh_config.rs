@@ -1,0 +1,39 @@
+//! The roster `sshconfig`: the hosts with names of their own in a configuration file of `ssh`.
+//!
+//! `ssh` itself reads the options of a host, so that only its name is taken.
+
+use std::path::Path;
+
+use brine_value::map;
+
+use super::{Fields, RosterError, read};
+
+/// Returns the hosts of the lines `Host` that are no patterns.
+pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
+    let text = read(path)?;
+    let mut found = Fields::new();
+    for line in text.lines() {
+        let mut words = line.split(|c: char| c.is_whitespace() || c == '=').filter(|word| !word.is_empty());
+        if !words.next().is_some_and(|word| word.eq_ignore_ascii_case("host")) {
+            continue;
+        }
+        for name in words.map(|word| word.trim_matches('"')).filter(|name| !name.contains(['*', '?', '!', '#'])) {
+            found.insert(name.to_owned(), map! {"host" => name, "config_file" => path.display().to_string()});
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_no_hosts() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        std::fs::write(&path, "# a\nHost web1 web2\n  HostName 10.0.0.1\nHost *\n  User me\nhost=\"db1\"\nMatch all\n")
+            .unwrap();
+        assert_eq!(hosts(&path).unwrap().keys().collect::<Vec<_>>(), ["web1", "web2", "db1"]);
+    }
+}

@@ -1,0 +1,269 @@
+//! One call on one host: `ssh` is started, the program is pushed if the host does not have it, and requests of the host are
+//! answered until its result is there.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use brine_ids::MinionId;
+use brine_runtime::executors::Executor;
+use brine_value::{FromValue, Map, Value, map};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use crate::answers::Answers;
+use crate::askpass::AskPass;
+use crate::command::{self, Options};
+use crate::frame;
+use crate::program::Program;
+use crate::roster::Host;
+
+/// The maximum number of bytes that are kept of what `ssh` and a login print.
+const NOISE: usize = 64 << 10;
+/// The maximum number of bytes of each output of a raw command.
+const OUTPUT: usize = 64 << 20;
+/// The status of a host that cannot be reached, as that of `ssh`.
+const UNREACHABLE: i64 = 255;
+
+/// What is done on a host.
+#[derive(Debug, Clone)]
+pub enum Call {
+    /// An execution function.
+    Function {
+        /// Its name.
+        fun: String,
+        /// Its arguments, in their wire format.
+        args: Vec<Value>,
+        /// The job id.
+        jid: String,
+        /// Options of the minion that runs it.
+        opts: Map,
+    },
+    /// A command of the host's shell (`-r`).
+    Raw(String),
+}
+
+/// The outcome of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The return of the function, or `retcode`, `stdout` and `stderr` of `ssh`.
+    pub value: Value,
+    /// 0 for success.
+    pub retcode: i64,
+    /// The outputter of the function.
+    pub out: Option<String>,
+}
+
+/// Calls hosts.
+pub struct Caller {
+    /// What hosts ask for.
+    pub answers: Arc<Answers>,
+    /// The program that is pushed.
+    pub program: Program,
+    /// Settings of all hosts.
+    pub options: Options,
+    /// The link for passwords.
+    pub askpass: AskPass,
+    /// The program `ssh`.
+    pub ssh: String,
+    /// Whether the program and its cache are removed from the host afterwards.
+    pub wipe: bool,
+    /// For requests that block on a disk or render pillars.
+    pub blocking: Executor,
+}
+
+/// Why a call has no result.
+#[derive(Debug)]
+enum Failure {
+    /// `ssh` ended, with this that was not read.
+    Ended(Vec<u8>),
+    /// The host has sent what is no message, or says that it cannot run the program.
+    Host(String),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::BrokenPipe => Failure::Ended(Vec::new()),
+            _ => Failure::Host(format!("the host has sent what is no message: {error}")),
+        }
+    }
+}
+
+impl Caller {
+    /// Calls one host.
+    pub async fn call(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
+        let token = format!("brine-{:016x}", rand::random::<u64>());
+        let line = match call {
+            Call::Raw(command) => command::raw(host, command),
+            Call::Function { .. } => command::start(host, &self.program, &token, self.wipe),
+        };
+        let mut child = match self.spawn(host, &line) {
+            Ok(child) => child,
+            Err(error) => return failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)),
+        };
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return failed(UNREACHABLE, "", "the standard streams of ssh are not there");
+        };
+        let limit = if matches!(call, Call::Raw(_)) { OUTPUT } else { NOISE };
+        let errors = tokio::spawn(bounded(stderr, limit));
+        match call {
+            Call::Raw(_) => {
+                drop(stdin);
+                let output = bounded(stdout, OUTPUT).await;
+                let (code, errors) = end(&mut child, errors).await;
+                failed(code, &String::from_utf8_lossy(&output), &errors)
+            }
+            Call::Function { .. } => {
+                let done = self.exchange(id, host, call, &token, stdin, BufReader::new(stdout)).await;
+                match done {
+                    Ok(reply) => {
+                        _ = child.start_kill();
+                        _ = child.wait().await;
+                        reply
+                    }
+                    Err(Failure::Ended(output)) => {
+                        let (code, errors) = end(&mut child, errors).await;
+                        let code = if code == 0 { UNREACHABLE } else { code };
+                        failed(code, &String::from_utf8_lossy(&output), &errors)
+                    }
+                    Err(Failure::Host(message)) => {
+                        _ = child.start_kill();
+                        let (_, errors) = end(&mut child, errors).await;
+                        failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n"))
+                    }
+                }
+            }
+        }
+    }
+
+    fn spawn(&self, host: &Host, line: &str) -> std::io::Result<Child> {
+        let mut command = Command::new(&self.ssh);
+        command.args(command::arguments(host, &self.options, line));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        if let Some(password) = host.passwd.as_ref().or(host.priv_passwd.as_ref()) {
+            command.envs(self.askpass.environment(password));
+        }
+        command.spawn()
+    }
+
+    async fn exchange(
+        &self,
+        id: &MinionId,
+        host: &Host,
+        call: &Call,
+        token: &str,
+        mut stdin: ChildStdin,
+        mut stdout: BufReader<ChildStdout>,
+    ) -> Result<Reply, Failure> {
+        self.start(token, &mut stdin, &mut stdout).await?;
+        let Call::Function { fun, args, jid, opts } = call else {
+            return Err(Failure::Host("no function".to_owned()));
+        };
+        let mut opts = opts.clone();
+        opts.extend(host.minion_opts.clone());
+        let request = map! {
+            "id" => id,
+            "fun" => fun.as_str(),
+            "arg" => args.clone(),
+            "jid" => jid.as_str(),
+            "opts" => opts,
+            "grains" => host.grains.clone(),
+        };
+        frame::send(&mut stdin, &request).await?;
+        loop {
+            let mut message = frame::receive(&mut stdout).await?;
+            let Some(Value::Map(load)) = message.shift_remove("ask") else {
+                let retcode = message.get("retcode").and_then(i64::from_value).unwrap_or(UNREACHABLE);
+                let out = message.get("out").and_then(Value::as_str).map(str::to_owned);
+                let value = message.shift_remove("return").unwrap_or_default();
+                // With `wipe` the host removes the program when its input ends.
+                drop(stdin);
+                if self.wipe {
+                    _ = bounded(stdout, NOISE).await;
+                }
+                return Ok(Reply { value, retcode, out });
+            };
+            let (answers, id) = (Arc::clone(&self.answers), id.clone());
+            let answer = self.blocking.run(move |_| answers.answer(&id, &load)).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "answering a host failed");
+                Value::Nil
+            });
+            frame::send(&mut stdin, &map! {"answer" => answer}).await?;
+        }
+    }
+
+    /// Reads the lines before the program starts, and pushes it if the host asks for it.
+    async fn start(
+        &self,
+        token: &str,
+        stdin: &mut ChildStdin,
+        stdout: &mut BufReader<ChildStdout>,
+    ) -> Result<(), Failure> {
+        let mut noise = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            let room = NOISE.saturating_sub(noise.len()) as u64;
+            (&mut *stdout).take(room).read_until(b'\n', &mut line).await?;
+            if line.is_empty() {
+                return Err(Failure::Ended(noise));
+            }
+            let text = String::from_utf8_lossy(&line);
+            let said = text.trim_end().strip_prefix(token).map(|rest| rest.trim().to_owned());
+            match said.as_deref().map(|said| said.split_once(' ').unwrap_or((said, ""))) {
+                Some(("READY", _)) => return Ok(()),
+                Some(("NEED", machine)) => self.push(machine, stdin).await?,
+                Some((_, message)) => return Err(Failure::Host(message.to_owned())),
+                // What the login prints.
+                None => noise.extend(line),
+            }
+        }
+    }
+
+    async fn push(&self, machine: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
+        let own = own_machine();
+        if machine != own {
+            return Err(Failure::Host(format!(
+                "the host is a '{machine}', and this program runs on '{own}' only: install brine there, or call salt-ssh from \
+                 such a host"
+            )));
+        }
+        tracing::debug!(bytes = self.program.size, "pushing the program");
+        let mut file = tokio::fs::File::open(&self.program.path).await?;
+        tokio::io::copy(&mut (&mut file).take(self.program.size), stdin).await?;
+        stdin.flush().await?;
+        Ok(())
+    }
+}
+
+/// Returns what `uname -sm` says on a host that can run this program.
+fn own_machine() -> String {
+    let machine = match std::env::consts::ARCH {
+        "arm" => "armv7l",
+        "x86" => "i686",
+        other => other,
+    };
+    format!("Linux {machine}")
+}
+
+/// Returns the outcome of `ssh` itself, in Salt's form.
+fn failed(retcode: i64, stdout: &str, stderr: &str) -> Reply {
+    let value = map! {"retcode" => retcode, "stderr" => stderr.trim_end(), "stdout" => stdout};
+    Reply { value: value.into(), retcode, out: None }
+}
+
+/// Reads to the end, and keeps the first bytes.
+async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
+    let mut kept = Vec::new();
+    // The rest is read, too: a full pipe would stop its writer.
+    _ = (&mut from).take(limit as u64).read_to_end(&mut kept).await;
+    _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
+    kept
+}
+
+/// Waits for the end of `ssh`. Returns its status and what it has printed on stderr.
+async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
+    let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
+    let errors = errors.await.unwrap_or_default();
+    (status, String::from_utf8_lossy(&errors).into_owned())
+}

@@ -1,0 +1,174 @@
+//! The other end (`brine ssh-target`): runs one call on the host, with files and pillar from the caller.
+//!
+//! Messages go over the standard input and output that the process was started with. Both are taken away first, so that
+//! nothing that a function or its child processes read or print gets between them.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_agent::master_files::{Ask, MasterFiles};
+use brine_config::MinionConfig;
+use brine_context::{Context, Job, MasterEvent, Minion, Upstream, jobs, minion_id};
+use brine_function::{Args, CallError};
+use brine_host::grains;
+use brine_ids::{Jid, MinionId};
+use brine_value::{Map, Value, map};
+use parking_lot::{Mutex, RwLock};
+
+use crate::frame::{self, text};
+
+/// The directory of the minion's cache and keys, beside the program.
+const DATA: &str = "data";
+
+/// The connection to the caller.
+struct Link {
+    /// One request at a time.
+    streams: Mutex<(BufReader<File>, File)>,
+    id: MinionId,
+    grains: Arc<RwLock<Arc<Map>>>,
+}
+
+impl Ask for Link {
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        let (input, output) = &mut *self.streams.lock();
+        let answered = frame::write(output, &map! {"ask" => load}).and_then(|()| frame::read(input));
+        let mut answer = answered.map_err(|error| format!("the connection to salt-ssh is lost: {error}"))?;
+        Ok(answer.shift_remove("answer").unwrap_or_default())
+    }
+
+    fn is_brine(&self) -> bool {
+        true
+    }
+}
+
+/// Files of the caller need `Arc<dyn Ask>`, the minion `dyn Upstream`: both are the link.
+struct Shared(Arc<Link>);
+
+impl Ask for Shared {
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        Ask::ask(&*self.0, load)
+    }
+
+    fn is_brine(&self) -> bool {
+        self.0.is_brine()
+    }
+}
+
+impl Upstream for Link {
+    fn has_master(&self) -> bool {
+        false
+    }
+
+    fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
+        Err(format!("the event {} is not sent: salt-ssh is not connected to an event bus", event.tag))
+    }
+
+    fn master_tops(&self, opts: Map) -> Result<Map, String> {
+        match Ask::ask(self, map! {"cmd" => "_master_tops", "opts" => opts})? {
+            Value::Map(assigned) => Ok(assigned),
+            _ => Ok(Map::new()),
+        }
+    }
+
+    fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        let load = map! {
+            "cmd" => "_pillar",
+            "id" => &self.id,
+            "grains" => (*grains).clone(),
+            "saltenv" => saltenv,
+            "pillarenv" => pillarenv,
+            "pillar_override" => over.clone(),
+        };
+        match Ask::ask(self, load)? {
+            Value::Map(pillar) => Ok(pillar),
+            _ => Err("salt-ssh sent no pillar".to_owned()),
+        }
+    }
+}
+
+/// Takes away standard input and output, which child processes get as `/dev/null`.
+fn take_streams() -> io::Result<(BufReader<File>, File)> {
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    nix::unistd::dup2_stdin(&null)?;
+    nix::unistd::dup2_stdout(&null)?;
+    Ok((BufReader::new(input), output))
+}
+
+/// Runs the call that the caller sends, and sends its result.
+///
+/// # Errors
+/// The caller is gone, or sends something else.
+pub fn run() -> io::Result<()> {
+    let (mut input, mut output) = take_streams()?;
+    let request = frame::read(&mut input)?;
+    match minion(&request, input, output.try_clone()?) {
+        Ok(minion) => frame::write(&mut output, &call(&minion, &request)),
+        Err(message) => frame::write(&mut output, &map! {"return" => message, "retcode" => 1}),
+    }
+}
+
+/// Returns the directory of data: below that of the program, which is private to its user; for another user, such as root by
+/// sudo, below a name of its own.
+fn directory() -> io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    Ok(program.parent().unwrap_or(Path::new("/")).join(DATA).join(nix::unistd::geteuid().to_string()))
+}
+
+fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Minion>, String> {
+    let directory = directory().map_err(|error| error.to_string())?;
+    brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
+    let mut given = map! {
+        "id" => text(request, "id"),
+        "cachedir" => directory.join("cache"),
+        "pki_dir" => directory.join("pki"),
+        "sock_dir" => directory.join("run"),
+        "extension_modules" => directory.join("cache/extmods"),
+    };
+    if let Some(Value::Map(opts)) = request.get("opts") {
+        given.extend(opts.clone());
+    }
+    let nowhere = Path::new("/nonexistent");
+    let config = MinionConfig::load(nowhere, &given).map_err(|error| error.to_string())?.config;
+    let id = minion_id(&config).map_err(|error| error.to_string())?;
+    let mut found = grains::collect(&config, id.as_str());
+    if let Some(Value::Map(more)) = request.get("grains") {
+        found.extend(more.clone());
+    }
+    let grains = Arc::new(RwLock::new(Arc::new(found)));
+    let link = Arc::new(Link { streams: Mutex::new((input, output)), id: id.clone(), grains: Arc::clone(&grains) });
+    let files = Arc::new(MasterFiles::of(Arc::new(Shared(Arc::clone(&link)))));
+    let config = Arc::new(config);
+    let upstream = Arc::clone(&link) as Arc<dyn Upstream>;
+    let minion = Minion::new(&id, &config, brine_modules::ROOMS, grains, files, upstream, None);
+    minion.add_custom_grains();
+    let pillar = link.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new())?;
+    *minion.pillar.write() = Arc::new(pillar);
+    Ok(minion)
+}
+
+fn call(minion: &Arc<Minion>, request: &Map) -> Map {
+    let fun = text(request, "fun");
+    if minion.functions.get(fun).is_none() {
+        let module = fun.split('.').next().unwrap_or_default();
+        let message = minion.custom.failure("modules", module);
+        let message = message.unwrap_or_else(|| CallError::NotAvailable(fun.to_owned()).to_string());
+        return map! {"return" => message, "retcode" => 254};
+    }
+    let mut args = Args::from_wire(request.get("arg").and_then(Value::as_list).unwrap_or_default());
+    let jid = text(request, "jid").parse().unwrap_or_else(|_| Jid::new());
+    let mut job = Job::local(&jid, fun, &args);
+    job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => &minion.id};
+    let context = Context::new(Arc::clone(minion), Arc::new(job));
+    minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));
+    jobs::add_publish_keywords(&context, fun, &mut args);
+    let outcome = jobs::call(&context, fun, args);
+    let mut reply = map! {"return" => outcome.value, "retcode" => outcome.retcode};
+    reply.extend(outcome.out.map(|out| ("out".into(), out.into())));
+    reply
+}

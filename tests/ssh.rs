@@ -1,0 +1,237 @@
+//! Functions and states on hosts by ssh, with a real `sshd`: without a running master, and what a hostile host can do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/sshd.rs"]
+mod sshd;
+mod support;
+
+use std::path::PathBuf;
+use std::process::Output;
+
+use brine_value::{Value, json};
+use sshd::{Sshd, user};
+use support::{System, stderr, stdout};
+
+/// Runs `salt-ssh` without checking keys of hosts.
+fn ssh(system: &System, words: &[&str]) -> Output {
+    system.tool("salt-ssh", &[&["--no-host-keys"], words].concat())
+}
+
+/// Runs `salt-ssh` and returns the results by host.
+fn ssh_json(system: &System, words: &[&str]) -> Value {
+    let output = ssh(system, &[&["--static", "--out=json"], words].concat());
+    let text = stdout(&output);
+    json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
+}
+
+/// Returns the program on the hosts.
+fn program(system: &System) -> PathBuf {
+    let mut all = std::fs::read_dir(system.path("thin")).unwrap().map(|entry| entry.unwrap().path());
+    all.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("brine-")).expect("no program is there")
+}
+
+fn inode(path: &PathBuf) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_run_on_the_hosts_of_a_roster() {
+    let system = System::new("roster_defaults: {cmd_umask: '022'}\nnodegroups: {group: 'web*'}\n");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let down = support::free_port();
+    system.write(
+        "etc/roster",
+        &format!(
+            "{{% for n in [1, 2] %}}\n{}{{% endfor %}}\n{}{}",
+            sshd.entry("web{{ n }}", ", grains: {role: web}"),
+            sshd.entry("db1", ", minion_opts: {note: mine}"),
+            sshd.entry("down", "").replace(&sshd.port.to_string(), &down.to_string())
+        ),
+    );
+    assert_eq!(ssh_json(&system, &["web*", "test.ping"]), json::from_json(r#"{"web1": true, "web2": true}"#).unwrap());
+    let first = inode(&program(&system));
+    for (words, expected) in [
+        (&["-N", "group", "test.echo", "x"][..], r#"{"web1": "x", "web2": "x"}"#),
+        (&["-L", "web1,db1", "config.get", "note"], r#"{"web1": "", "db1": "mine"}"#),
+        (&["-G", "role:web", "grains.get", "id"], r#"{"web1": "web1", "web2": "web2"}"#),
+        (&["-E", "d.1", "cmd.run", "echo $((1+1))"], r#"{"db1": "2"}"#),
+        (&["db1", "test.echo", "text=[1, two]"], r#"{"db1": [1, "two"]}"#),
+    ] {
+        assert_eq!(ssh_json(&system, words), json::from_json(expected).unwrap(), "{words:?}");
+    }
+    assert_eq!(inode(&program(&system)), first, "the program is pushed once");
+    // A host that is down, a function that fails, one that is not there.
+    let output = ssh(&system, &["-L", "web1,down", "test.ping"]);
+    let shown = stdout(&output);
+    assert!(shown.contains("web1:\n    True") && shown.contains("Connection refused"), "{shown}");
+    assert_eq!(output.status.code(), Some(20));
+    assert_eq!(ssh(&system, &["web1", "cmd.run", "exit 3"]).status.code(), Some(20));
+    assert!(stdout(&ssh(&system, &["web1", "no.such"])).contains("'no.such' is not available."));
+    let nobody = ssh(&system, &["none", "test.ping"]);
+    assert!(stderr(&nobody).contains("No hosts found with target none of type glob"), "{}", stderr(&nobody));
+    assert_eq!(nobody.status.code(), Some(1));
+    // The host's own shell.
+    let raw = ssh_json(&system, &["-r", "web1", "echo out; echo err >&2; exit 4"]);
+    assert_eq!(raw, json::from_json(r#"{"web1": {"retcode": 4, "stderr": "err", "stdout": "out\n"}}"#).unwrap());
+    assert!(stdout(&ssh(&system, &["-H", "web*"])).contains("web2: 127.0.0.1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_have_files_and_the_pillar_of_their_own_host() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system.write("etc/roster", &[sshd.entry("web1", ""), sshd.entry("web2", "")].concat());
+    system.write("srv/pillar/top.sls", "base: {web1: [secret], web2: [other]}\n");
+    system.write("srv/pillar/secret.sls", "key: of {{ grains.id }}\n");
+    system.write("srv/pillar/other.sls", "other: {{ salt['test.echo']('x') }}\n");
+    let large = "0123456789abcdef".repeat(200_000);
+    system.write("srv/salt/large.txt", &large);
+    system.write("srv/salt/map.jinja", "{% set out = 'ROOT/out' %}");
+    system.write(
+        "srv/salt/web.sls",
+        "{% from 'map.jinja' import out %}\nconf:\n  file.managed:\n    - name: {{ out }}/{{ grains.id }}\n    - makedirs: True\n    - contents: {{ pillar.get('key', 'none') }}\nlarge:\n  file.managed:\n    - name: {{ out }}/large-{{ grains.id }}\n    - source: salt://large.txt\n",
+    );
+    system.write("srv/salt/top.sls", "base: {'web*': [web]}\n");
+    let tested = stdout(&ssh(&system, &["web1", "state.apply", "web", "test=True"]));
+    assert!(tested.matches("is set to be changed").count() == 2 && !system.path("out").exists(), "{tested}");
+    let applied = ssh(&system, &["*", "state.apply"]);
+    assert!(
+        applied.status.success() && stdout(&applied).matches("Succeeded: 2 (changed=2)").count() == 2,
+        "{}",
+        stdout(&applied)
+    );
+    assert_eq!(std::fs::read_to_string(system.path("out/web1")).unwrap(), "of web1\n");
+    assert_eq!(std::fs::read_to_string(system.path("out/web2")).unwrap(), "none\n");
+    assert_eq!(std::fs::read_to_string(system.path("out/large-web2")).unwrap(), large);
+    assert!(stdout(&ssh(&system, &["web1", "state.highstate"])).contains("Succeeded: 2\n"));
+    let found = ssh_json(&system, &["*", "match.pillar", "key:of web1"]);
+    assert_eq!((found.get("web1"), found.get("web2")), (Some(&true.into()), Some(&false.into())));
+    let failed = ssh(&system, &["web1", "state.single", "test.fail_without_changes", "name=x"]);
+    assert_eq!(failed.status.code(), Some(20));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_program_on_a_host_is_verified_and_wiped() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system.write("etc/roster", &sshd.entry("web1", ""));
+    assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
+    let path = program(&system);
+    // Another content under the name of the hash is not run.
+    let planted = system.path("planted").display().to_string();
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\ntouch {planted}\n")).unwrap();
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
+    assert!(!system.path("planted").exists());
+    // Others can neither read nor write there.
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(system.path("thin")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
+    // A directory that is a link is not used.
+    std::fs::rename(system.path("thin"), system.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(system.path("elsewhere"), system.path("thin")).unwrap();
+    let refused = stdout(&ssh(&system, &["web1", "test.ping"]));
+    assert!(refused.contains("belongs to another user: set thin_dir"), "{refused}");
+    std::fs::remove_file(system.path("thin")).unwrap();
+    assert_eq!(ssh_json(&system, &["--wipe", "web1", "test.ping"]).get("web1"), Some(&true.into()));
+    assert!(!system.path("thin").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_with_a_passphrase_and_jump_hosts_work() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "open sesame", "").await;
+    let jump = Sshd::start(&system, "jump", "", "").await;
+    let entry = sshd.entry("web1", ", priv_passwd: open sesame");
+    let wrong = sshd.entry("web2", ", priv_passwd: wrong");
+    system.write("etc/roster", &format!("{entry}{wrong}"));
+    assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
+    assert!(stdout(&ssh(&system, &["web2", "test.ping"])).contains("Permission denied"));
+    // The configuration of ssh as the roster: its jump host, ports and users hold.
+    let (port, key, user) = (jump.port, jump.key.display(), user());
+    let common = "  HostName 127.0.0.1\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n";
+    let far = format!("Host far\n  Port {port}\n  User {user}\n  IdentityFile {key}\n  ProxyJump near\n{common}");
+    let near = format!("Host near\n  Port {port}\n  User {user}\n  IdentityFile {key}\n{common}");
+    let config = system.write("ssh_config", &format!("{far}{near}Host *\n  Compression no\n")).display().to_string();
+    let roster = system.path("thin").display().to_string();
+    system.write(
+        "etc/master.d/roster.conf",
+        &format!("roster_defaults: {{thin_dir: {roster}}}\ndefault_include: master.d/*.conf\n"),
+    );
+    let found = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
+    assert_eq!(found, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
+}
+
+/// A host that sends what it likes.
+const HOSTILE: &str = r#"
+import os, re, struct, sys
+def pack(value):
+    if isinstance(value, str):
+        data = value.encode()
+        return b"\xdb" + struct.pack(">I", len(data)) + data
+    if isinstance(value, dict):
+        return b"\xdf" + struct.pack(">I", len(value)) + b"".join(pack(k) + pack(v) for k, v in value.items())
+    if isinstance(value, int):
+        return b"\xd3" + struct.pack(">q", value)
+out, into = sys.stdout.buffer, sys.stdin.buffer
+def send(value):
+    data = pack(value)
+    out.write(struct.pack(">I", len(data)) + data)
+    out.flush()
+def receive():
+    return into.read(struct.unpack(">I", into.read(4))[0])
+token = re.search(r"brine-[0-9a-f]{16}(?= )", os.environ["SSH_ORIGINAL_COMMAND"]).group()
+out.write(("noise\n" + token + " READY\n").encode())
+out.flush()
+receive()
+asked = [
+    {"cmd": "_serve_file", "path": "../secret", "saltenv": "base", "loc": 0},
+    {"cmd": "_serve_file", "path": "|/../../secret", "saltenv": "base", "loc": 0},
+    {"cmd": "_file_find", "path": "../../srv/secret", "saltenv": "base"},
+    {"cmd": "_serve_file", "path": "secret", "saltenv": "..", "loc": 0},
+    {"cmd": "_pillar", "id": "web1", "grains": {"id": "web1"}, "saltenv": "base"},
+    {"cmd": "_return", "jid": "20261124000000000000", "id": "web1", "return": "forged", "fun": "test.ping"},
+    {"cmd": "runner", "fun": "test.arg"},
+    {"cmd": "_mine_get", "id": "web1", "tgt": "*", "fun": "x"},
+    {"cmd": "no such command"},
+]
+answers = b""
+for load in asked:
+    send({"ask": load})
+    answers += receive()
+open(sys.argv[1], "wb").write(answers)
+if sys.argv[2] == "huge":
+    out.write(struct.pack(">I", 0xffffffff) + b"x" * 1000)
+elif sys.argv[2] == "garbage":
+    out.write(struct.pack(">I", 4) + b"\xff\xff\xff\xff")
+elif sys.argv[2] == "end":
+    sys.exit(7)
+else:
+    send({"return": "mine", "retcode": 0})
+out.flush()
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_host_gets_nothing_that_is_not_its_own() {
+    let system = System::new("");
+    let script = system.write("hostile.py", HOSTILE).display().to_string();
+    let answers = system.path("answers");
+    system.write("srv/secret", "SECRET-file");
+    system.write("srv/salt/public", "public");
+    system.write("srv/pillar/top.sls", "base: {web1: [web1], evil: [evil]}\n");
+    system.write("srv/pillar/web1.sls", "key: SECRET-pillar\n");
+    system.write("srv/pillar/evil.sls", "own: OWN-pillar\n");
+    for (mode, expected) in [("good", "mine"), ("huge", "too large"), ("garbage", "no message"), ("end", "")] {
+        let name = format!("sshd-{mode}");
+        let command = format!("command=\"python3 {script} {} {mode}\" ", answers.display());
+        let sshd = Sshd::start(&system, &name, "", &command).await;
+        system.write("etc/roster", &sshd.entry("evil", ""));
+        let output = ssh(&system, &["evil", "test.ping"]);
+        let shown = stdout(&output);
+        assert!(shown.contains("evil:") && shown.contains(expected), "{mode}: {shown}{}", stderr(&output));
+        assert_eq!(output.status.success(), mode == "good", "{mode}: {shown}");
+        let told = String::from_utf8_lossy(&std::fs::read(&answers).unwrap()).into_owned();
+        assert!(told.contains("OWN-pillar") && !told.contains("SECRET"), "{mode}: {told}");
+        std::fs::remove_file(&answers).unwrap();
+    }
+}

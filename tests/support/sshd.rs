@@ -1,0 +1,91 @@
+//! A real `sshd` on a free port, for the user that runs the tests.
+#![allow(dead_code, missing_docs)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::support::{System, free_port, until};
+
+pub struct Sshd {
+    child: Child,
+    pub port: u16,
+    /// The private key that may log in.
+    pub key: PathBuf,
+    pub log: PathBuf,
+}
+
+fn generate(path: &Path, passphrase: &str) {
+    let status = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", passphrase, "-f"])
+        .arg(path)
+        .status()
+        .expect("ssh-keygen is missing: install openssh-client");
+    assert!(status.success());
+}
+
+impl Sshd {
+    /// Starts a server below this system's directory. `passphrase` is that of the key that may log in; `options` stand
+    /// before the key in the list of those that may.
+    pub async fn start(system: &System, name: &str, passphrase: &str, options: &str) -> Self {
+        let directory = system.path(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let (host_key, key) = (directory.join("host"), directory.join("id"));
+        generate(&host_key, "");
+        generate(&key, passphrase);
+        let public = std::fs::read_to_string(key.with_extension("pub")).unwrap();
+        let authorized = system.write(&format!("{name}/authorized"), &format!("{options}{public}"));
+        let port = free_port();
+        let config = system.write(
+            &format!("{name}/config"),
+            &format!(
+                "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\n\
+                 PasswordAuthentication no\nPidFile none\nMaxStartups 200\nMaxSessions 200\n",
+                host_key.display(),
+                authorized.display()
+            ),
+        );
+        // Its directory for separated privileges, which a service manager creates otherwise.
+        _ = std::fs::create_dir("/run/sshd");
+        let log = directory.join("log");
+        let mut child = Command::new("/usr/sbin/sshd")
+            .args(["-D", "-f"])
+            .arg(&config)
+            .arg("-E")
+            .arg(&log)
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("sshd is missing: install openssh-server");
+        until("sshd listens", || {
+            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            assert!(child.try_wait().unwrap().is_none(), "sshd ended: {log}");
+            log.contains("Server listening")
+        })
+        .await;
+        Sshd { child, port, key, log }
+    }
+
+    /// Returns the entry of a roster for this server, with a directory for the program below the system's.
+    pub fn entry(&self, id: &str, more: &str) -> String {
+        let key = self.key.display();
+        format!(
+            "{id}: {{host: 127.0.0.1, port: {}, priv: {key}, thin_dir: ROOT/thin, user: {}{more}}}\n",
+            self.port,
+            user()
+        )
+    }
+}
+
+/// Returns the name of the user that runs the tests.
+pub fn user() -> String {
+    nix::unistd::User::from_uid(nix::unistd::getuid()).unwrap().unwrap().name
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- sshd\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());
+        }
+    }
+}
