@@ -92,6 +92,22 @@ const SALT_KEY: &[SaltOption] = &[
     flag(None, &["auto-create"], SIGNATURE),
 ];
 
+const NO_PACKAGE: Effect = Effect::Refused("the program on a host is this one: it needs no Python and no modules of Salt");
+
+const SALT_SSH: &[SaltOption] = &[
+    flag(Some('R'), &["range"], Effect::Refused("targets by range are not supported")),
+    value(None, &["min-extra-modules"], NO_PACKAGE),
+    value(None, &["thin-extra-modules"], NO_PACKAGE),
+    flag(None, &["thin-exclude-saltexts"], NO_PACKAGE),
+    flag(None, &["relenv"], NO_PACKAGE),
+    value(None, &["python2-bin"], NO_PACKAGE),
+    value(None, &["python3-bin"], NO_PACKAGE),
+    flag(None, &["pre-flight"], Effect::Refused("scripts before a call are not supported: run them with salt-ssh -r")),
+    flag(None, &["update-roster"], Effect::Refused("rosters are not changed: add the host to the roster file")),
+    value(None, &["scan-ports"], Effect::Refused("the roster 'scan' is not supported")),
+    value(None, &["scan-timeout"], Effect::Refused("the roster 'scan' is not supported")),
+];
+
 // The init system restarts daemons.
 const DAEMON: &[SaltOption] = &[flag(None, &["disable-keepalive"], Effect::Nothing)];
 
@@ -102,7 +118,8 @@ fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
         "salt-call" => &[COMMON, SALT_CALL],
         "salt-run" => &[COMMON, SALT_RUN],
         "salt-key" => &[COMMON, SALT_KEY],
-        "salt-master" | "salt-minion" => &[COMMON, DAEMON],
+        "salt-ssh" => &[COMMON, SALT_SSH],
+        "salt-master" | "salt-minion" | "salt-syndic" => &[COMMON, DAEMON],
         _ => &[],
     };
     own.iter().flat_map(|options| options.iter())

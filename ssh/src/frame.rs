@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The maximum size of a message, in bytes.
-pub(crate) const MAX: usize = 128 << 20;
+pub(crate) const MAX: usize = 64 << 20;
 
 fn too_large(size: usize) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a message of {size} bytes is too large: {MAX} are allowed"))

@@ -52,7 +52,8 @@ async fn cve_2022_22941_syndics_publish_nothing_beyond_an_entry() {
 /// A syndic cannot return for a minion of the master itself, nor use a prefix of another one.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22941_syndics_return_for_no_minion_of_this_master() {
-    let system = System::start("order_masters: True\n").await;
+    let system = System::start("order_masters: True\nsyndics: ['rog*']\n").await;
+    let mut other = Raw::join(&system, "other", Cipher::Aes256Gcm).await;
     let _web1 = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     let mut events = system.events("salt/job/").await;
@@ -63,6 +64,7 @@ async fn cve_2022_22941_syndics_return_for_no_minion_of_this_master() {
         map! {"cmd" => "_syndic_return", "load" => list![bundle]}
     };
     assert!(!rogue.ask(returned("web1")).await.is_truthy());
+    assert!(!other.ask(returned("below2")).await.is_truthy(), "not in 'syndics'");
     assert!(rogue.ask(returned("below1")).await.is_truthy());
     // The first event is that of the second return.
     let (tag, body) = events.next().await;

@@ -168,6 +168,8 @@ shared_options! {
     allow_minion_key_revoke: bool = true,
     /// Whether there are masters below this one, whose syndics pass on its jobs and the returns of their minions.
     order_masters: bool = false,
+    /// Globs of the ids that may act as syndics, with `order_masters`. Brine's own.
+    syndics: Vec<String> = vec!["*".into()],
     /// The number of seconds that a job waits for syndics to report which minions run it.
     syndic_wait: u64 = 5,
     /// The name by which masters below recognise the jobs of this one.

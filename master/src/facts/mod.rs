@@ -57,7 +57,7 @@ pub enum ResolveError {
 impl Facts {
     /// Creates the knowledge in a storage. `publisher` knows the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
-        let syndics = Syndics::new(config.cachedir.join("syndics"));
+        let syndics = Syndics::new(&config);
         Facts { config, storage, publisher, presence: Presence::default(), syndics }
     }
 

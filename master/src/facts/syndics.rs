@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use brine_config::MasterConfig;
 use brine_ids::MinionId;
 use brine_runtime::executors::MayBlock;
 use brine_system::files::{self, FileError};
+use brine_text::glob::Glob;
 use parking_lot::Mutex;
 
 /// The content of the file of a syndic whose host also has a minion of that id.
@@ -21,14 +23,27 @@ const MAX: usize = 10_000;
 #[derive(Debug, Default)]
 pub(crate) struct Syndics {
     directory: PathBuf,
+    /// The ids that may be syndics; none without `order_masters`.
+    allowed: Vec<Glob>,
     /// Whether each is a minion as well.
     known: Mutex<BTreeMap<MinionId, bool>>,
 }
 
 impl Syndics {
-    /// Creates an empty list that is stored in this directory.
-    pub fn new(directory: PathBuf) -> Self {
-        Syndics { directory, known: Mutex::default() }
+    /// Creates an empty list that is stored in the configuration's `cachedir`. Invalid globs allow no id, and are logged.
+    pub fn new(config: &MasterConfig) -> Self {
+        let glob = |text: &String| {
+            Glob::new(text)
+                .inspect_err(|error| tracing::error!(glob = text, %error, "option 'syndics': a glob is invalid"))
+                .ok()
+        };
+        let allowed = if config.order_masters { config.syndics.iter().filter_map(glob).collect() } else { Vec::new() };
+        Syndics { directory: config.cachedir.join("syndics"), allowed, known: Mutex::default() }
+    }
+
+    /// Whether a minion with this id may act as a syndic.
+    pub fn allow(&self, id: &MinionId) -> bool {
+        self.allowed.iter().any(|glob| glob.is_match(id.as_str()))
     }
 
     /// Reads the syndics from before a restart.
@@ -37,6 +52,9 @@ impl Syndics {
         let mut known = self.known.lock();
         for entry in entries.flatten().take(MAX) {
             let Some(Ok(id)) = entry.file_name().to_str().map(str::parse::<MinionId>) else { continue };
+            if !self.allow(&id) {
+                continue;
+            }
             let content = files::read_if_exists(entry.path()).ok().flatten().unwrap_or_default();
             known.insert(id, content == ALSO_MINION);
         }
@@ -107,13 +125,20 @@ mod tests {
     async fn syndics_are_known_after_a_restart_until_their_key_is_deleted() {
         let directory = tempfile::tempdir().unwrap();
         let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let config = MasterConfig {
+            cachedir: directory.path().to_owned(),
+            order_masters: true,
+            syndics: vec!["s*".into()],
+            ..MasterConfig::default()
+        };
         let open = || {
-            let syndics = Syndics::new(directory.path().join("syndics"));
+            let syndics = Syndics::new(&config);
             syndics.read(&thread);
             syndics
         };
         let ids = ["s1", "s2"].map(|id| id.parse::<MinionId>().unwrap());
         let syndics = open();
+        assert!(syndics.allow(&ids[0]) && !syndics.allow(&"web1".parse().unwrap()));
         for id in &ids {
             assert!(syndics.heard(id) && !syndics.heard(id));
             syndics.store(id, &thread).unwrap();

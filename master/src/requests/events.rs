@@ -39,13 +39,13 @@ impl Requests {
     pub(super) async fn minion_events(&self, id: &MinionId, sent: MinionEvents) -> Option<u64> {
         let MinionEvents { events, pretag } = sent;
         if let Some(pretag) = &pretag
-            && !tags::may_prefix(id, pretag, self.services.config.order_masters)
+            && !tags::may_prefix(id, pretag, self.services.facts.syndics.allow(id))
         {
             brine_bus::metrics::EVENTS_REFUSED.add(1);
             tracing::warn!(minion = %id, pretag, "event refused: only a syndic may set a pretag, and only its own");
             return None;
         }
-        let has_syndics = self.services.config.order_masters;
+        let has_syndics = self.services.facts.syndics.allow(id);
         let own = if pretag.is_some() { self.accepted().await? } else { Vec::new() };
         let is_own = |id: &MinionId| own.binary_search_by(|known| known.as_str().cmp(id.as_str())).is_ok();
         let mut last = 0;
@@ -188,12 +188,12 @@ impl Requests {
         Ok(last)
     }
 
-    /// Publishes returns of the minions of a syndic. Nothing distinguishes a syndic from a minion: `order_masters` is whether
-    /// there are any. No syndic returns for a minion of this master.
+    /// Publishes returns of the minions of a syndic. Nothing distinguishes a syndic from a minion: `order_masters` and
+    /// `syndics` say which there may be. No syndic returns for a minion of this master.
     pub(super) async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
-        if !self.services.config.order_masters {
+        if !self.services.facts.syndics.allow(id) {
             brine_wire::metrics::REQUESTS_REFUSED.add(1);
-            tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off");
+            tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off, or 'syndics' does not list this id");
             return None;
         }
         self.heard_syndic(id).await;

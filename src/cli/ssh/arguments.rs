@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     pub verbose: bool,
     /// Show all results together when all hosts are done
-    #[arg(short, long = "static")]
+    #[arg(short = 's', long = "static")]
     pub fixed: bool,
     /// Remove the program from the hosts afterwards
     #[arg(short, long)]
