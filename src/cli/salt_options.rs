@@ -92,7 +92,8 @@ const SALT_KEY: &[SaltOption] = &[
     flag(None, &["auto-create"], SIGNATURE),
 ];
 
-const NO_PACKAGE: Effect = Effect::Refused("the program on a host is this one: it needs no Python and no modules of Salt");
+const NO_PACKAGE: Effect =
+    Effect::Refused("the program on a host is this one: it needs no Python and no modules of Salt");
 
 const SALT_SSH: &[SaltOption] = &[
     flag(Some('R'), &["range"], Effect::Refused("targets by range are not supported")),

@@ -83,6 +83,9 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
         if name == "enabled" {
             continue;
         }
+        if brine_context::custom::may_have(config, "beacons", &beacons::module(&name, beacon)) {
+            continue;
+        }
         let problems = beacons::check(&name, beacon).err().into_iter().chain(beacons::unknown_options(&name, beacon));
         findings.extend(problems.map(|error| Finding::broken(format!("option 'beacons': '{name}': {error}"))));
     }

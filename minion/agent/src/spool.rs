@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_context::Minion;
+use brine_context::{Context, Job, Minion};
+use brine_function::Args;
+use brine_ids::Jid;
 use brine_returners::{BACKENDS, split, store, try_store_in};
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
-use brine_value::Map;
+use brine_value::{Map, Value};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -64,8 +66,10 @@ impl Spool {
 
     /// Stores a return in each of these returners, separated by commas. Those whose servers do not answer get it later.
     /// Blocks.
-    pub fn store(&self, minion: &Minion, names: &str, load: Map) {
-        let (mut later, now): (Vec<&str>, Vec<&str>) = split(names).partition(|name| self.waits(name));
+    pub fn store(&self, minion: &Arc<Minion>, names: &str, load: Map) {
+        // As in Salt, people's own ones take precedence.
+        let names = split(names).filter(|name| !store_by_own(minion, name, &load));
+        let (mut later, now): (Vec<&str>, Vec<&str>) = names.partition(|name| self.waits(name));
         let grains = Arc::clone(&minion.grains.read());
         later.extend(try_store_in(now, &minion.config.opts, &grains, &load));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
@@ -105,6 +109,25 @@ impl Spool {
             }
         }
         while running.join_next().await.is_some() {}
+    }
+}
+
+/// Stores a return by people's own returner of this name (`_returners`). Returns false if there is none. A failure is logged
+/// and counted.
+fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
+    let function = format!("{name}.returner");
+    let job = Job::local(&Jid::new(), &function, &Args::default());
+    let context = Context::new(Arc::clone(minion), Arc::new(job));
+    let args = Args::positional([Value::from(load.clone())]);
+    match minion.custom.call_of(&context, "returners", &function, args) {
+        None => false,
+        Some(Ok(_)) => true,
+        Some(Err(error)) => {
+            brine_job::metrics::RETURNS_LOST.add(1);
+            let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
+            tracing::error!(returner = name, jid, %error, "a return could not be stored");
+            true
+        }
     }
 }
 

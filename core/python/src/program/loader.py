@@ -171,7 +171,8 @@ class Loader:
         self.loading = set()
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
-            "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel")}
+            "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
+            "returners")}
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         shim.install(ask, self.spaces, Current)

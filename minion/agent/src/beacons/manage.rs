@@ -1,11 +1,13 @@
 //! Handles the events of the execution module `beacons`, which query and change the configured beacons.
 
+use std::sync::Arc;
+
 use brine_context::Minion;
 use brine_context::beacons::of_pillar;
 use brine_value::{Map, Value, map};
 
 /// Handles an event `manage_beacons`. Returns Salt's tag and fields of the reply; `None` for an unknown request.
-pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
+pub fn answer(minion: &Arc<Minion>, data: &Map) -> Option<(String, Map)> {
     let text = |name: &str| data.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag = |name: &str| data.get(name).is_none_or(|value| value.is_nil() || value.is_truthy());
     let (func, name) = (text("func"), text("name"));
@@ -32,11 +34,14 @@ pub fn answer(minion: &Minion, data: &Map) -> Option<(String, Map)> {
             ("beacons_list", map! {"complete" => true, "beacons" => listed})
         }
         "list_available" => {
-            let names: Value = super::available().collect();
+            let mut names: Vec<String> = super::available().map(str::to_owned).collect();
+            names.extend(super::custom::names(minion));
+            names.sort();
+            names.dedup();
             ("beacons_list_available", map! {"complete" => true, "beacons" => names})
         }
         "validate_beacon" => {
-            let (valid, comment) = match super::check(name, &config()) {
+            let (valid, comment) = match super::check_on(minion, name, &config()) {
                 Ok(()) => (true, "Valid beacon configuration".to_owned()),
                 Err(error) => (false, error),
             };

@@ -6,6 +6,7 @@
 //! the configuration at run time.
 
 mod btmp;
+mod custom;
 mod diskusage;
 mod inotify;
 mod load;
@@ -122,10 +123,20 @@ pub(crate) fn available() -> impl Iterator<Item = &'static str> {
     KINDS.iter().filter(|kind| (kind.is_available)()).map(|kind| kind.name)
 }
 
-/// Creates a beacon from its configuration.
-fn start(name: &str, config: &Value) -> Result<(Settings, Box<dyn Beacon>), String> {
+/// Creates a beacon from its configuration. `own` calls people's own beacons.
+fn start(name: &str, config: &Value, own: Option<&Context>) -> Result<(Settings, Box<dyn Beacon>), String> {
     let settings = Settings::read(name, config)?;
     let module = settings.module.as_str();
+    // As in Salt, people's own ones take precedence.
+    if let Some(context) = own {
+        if custom::is_there(&context.minion, module) {
+            let beacon = custom::start(context, &settings, config)?;
+            return Ok((settings, beacon));
+        }
+        if let Some(failure) = custom::failure(&context.minion, module) {
+            return Err(failure);
+        }
+    }
     let kind = KINDS.iter().find(|kind| kind.name == module).ok_or_else(|| {
         let known: Vec<_> = available().collect();
         format!("unknown beacon '{module}': expected one of {}", known.join(", "))
@@ -148,9 +159,24 @@ pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
     unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
 }
 
-/// Validates the configuration of a beacon.
+/// Validates the configuration of a beacon, before the minion starts: of the built-in ones.
 pub(crate) fn check(name: &str, config: &Value) -> Result<(), String> {
-    start(name, config).map(|_| ())
+    start(name, config, None).map(|_| ())
+}
+
+/// Validates the configuration of a beacon of a running minion.
+pub(crate) fn check_on(minion: &Arc<Minion>, name: &str, config: &Value) -> Result<(), String> {
+    start(name, config, Some(&custom::context(minion))).map(|_| ())
+}
+
+/// Returns whether a configured beacon is one of people's own.
+fn is_own(minion: &Minion, name: &str, config: &Value) -> bool {
+    custom::is_there(minion, &module(name, config))
+}
+
+/// Returns the module of a configured beacon: `beacon_module`, or its name.
+pub(crate) fn module(name: &str, config: &Value) -> String {
+    Settings::read(name, config).map_or_else(|_| name.to_owned(), |settings| settings.module)
 }
 
 /// Reads a file of procfs.
@@ -161,6 +187,8 @@ fn read(path: &str) -> Result<String, String> {
 /// A configured beacon.
 struct Started {
     config: Value,
+    /// Whether it is one of people's own, which appear and disappear by `saltutil.sync_beacons`.
+    is_own: bool,
     /// `None` if the configuration is invalid, which was logged when it was read.
     beacon: Option<(Settings, Box<dyn Beacon>)>,
     /// The time of the next poll, since the start of the poller.
@@ -192,12 +220,18 @@ impl Poller {
             return Vec::new();
         }
         // A beacon with a changed configuration is started again.
-        self.started.retain(|name, started| configured.get(name.as_str()) == Some(&started.config));
+        self.started.retain(|name, started| {
+            configured.get(name.as_str()) == Some(&started.config)
+                && is_own(&minion, name, &started.config) == started.is_own
+        });
         let states_run = || minion.jobs.lock().values().any(|job| job.fun.starts_with("state."));
         let mut events = Vec::new();
         for (name, config) in configured.iter().filter(|(name, _)| name.as_str() != Some("enabled")) {
             let name = name.to_string();
-            let started = self.started.entry(name.clone()).or_insert_with(|| Started::new(&name, config, since_start));
+            let started = self
+                .started
+                .entry(name.clone())
+                .or_insert_with(|| Started::new(&self.context, &name, config, since_start));
             let Some((settings, beacon)) = &mut started.beacon else { continue };
             if !settings.enabled || since_start + slack < started.due {
                 continue;
@@ -240,17 +274,17 @@ impl Poller {
 }
 
 impl Started {
-    fn new(name: &str, config: &Value, since_start: Duration) -> Self {
-        let beacon = start(name, config);
+    fn new(context: &Context, name: &str, config: &Value, since_start: Duration) -> Self {
+        let beacon = start(name, config, Some(context));
         if let Err(error) = &beacon {
             tracing::error!("beacon '{name}' is invalid: {error}; ignoring it");
         }
         for unknown in unknown_options(name, config) {
             tracing::warn!("beacon '{name}': {unknown}");
         }
-        let beacon = beacon.ok();
+        let (beacon, is_own) = (beacon.ok(), is_own(&context.minion, name, config));
         let wait = beacon.as_ref().and_then(|(settings, _)| settings.interval).unwrap_or_default();
-        Started { config: config.clone(), beacon, due: since_start + wait, error: None }
+        Started { config: config.clone(), is_own, beacon, due: since_start + wait, error: None }
     }
 }
 
@@ -304,7 +338,7 @@ pub(crate) mod tests {
 
     /// Returns the data of a beacon's first poll on this host.
     pub fn poll_once(name: &str, config: &Value) -> Result<Vec<Map>, String> {
-        let (_, mut beacon) = start(name, config)?;
+        let (_, mut beacon) = start(name, config, None)?;
         beacon.poll(&Moment { context: &testing::context(&[]), now: &brine_clock::now() })
     }
 

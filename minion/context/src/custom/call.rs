@@ -72,6 +72,17 @@ impl CustomModules {
         Some(result.map_err(|error| error.of_call(call.function)))
     }
 
+    /// Calls a function of another type, such as `beacons`; `None` if no file has it.
+    pub fn call_of(&self, context: &Context, kind: &'static str, function: &str, args: Args) -> Option<CallResult> {
+        if !self.has(kind, function) {
+            return None;
+        }
+        let data = self.data(context, context.is_test());
+        let deadline = Some(Instant::now() + OTHER);
+        let result = self.ask(&Running { context, state: None }, Call { kind, function, args, data, deadline });
+        Some(result.map_err(|error| error.of_call(function)))
+    }
+
     /// Returns the grains of people's own modules. Files and functions that fail are logged.
     pub fn grains(&self, minion: &Arc<Minion>) -> Map {
         if self.files("grains").is_empty() {

@@ -32,6 +32,8 @@ const KINDS: &[(&str, More)] = &[
     ("grains", |config| &config.grains_dirs),
     ("pillar", |_| &[]),
     ("tops", |_| &[]),
+    ("beacons", |_| &[]),
+    ("returners", |_| &[]),
 ];
 
 /// People's own modules of a minion.
@@ -55,7 +57,8 @@ impl CustomModules {
         for (kind, more) in KINDS {
             directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
-        let library = Library::new(settings, directories, &["modules", "states", "pillar", "tops"]);
+        let library =
+            Library::new(settings, directories, &["modules", "states", "pillar", "tops", "beacons", "returners"]);
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 
