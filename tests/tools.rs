@@ -65,6 +65,22 @@ const OPTIONS: &[(&str, &str)] = &[
         "--version -V --versions-report -h --help --saltfile= -c= --config-dir= -u= --user= -d --daemon --pid-file= \
          --disable-keepalive -l= --log-level= --log-file= --log-file-level=",
     ),
+    (
+        "salt-syndic",
+        "--version -V --versions-report -h --help --saltfile= -c= --config-dir= -u= --user= -d --daemon --pid-file= \
+         --disable-keepalive -l= --log-level= --log-file= --log-file-level=",
+    ),
+    (
+        "salt-ssh",
+        "--version -V --versions-report -h --help --saltfile= -c= --config-dir= --jid= --no-parse= -r --raw --raw-shell \
+         --roster= --roster-file= --refresh --refresh-cache --max-procs= --extra-filerefs= -v --verbose -s --static -w \
+         --wipe -W --rand-thin-dir -t --regen-thin --thin -H --hosts -E --pcre -L --list -G --grain -P --grain-pcre -N \
+         --nodegroup --delimiter= --out= --output= --out-indent= --output-indent= --out-file= --output-file= \
+         --out-file-append --output-file-append --no-color --no-colour --force-color --force-colour --state-output= \
+         --state-verbose= --remote-port-forwards= --disable-keepalive --keepalive-interval= --keepalive-count-max= \
+         --ssh-option= --priv= --priv-passwd= -i --ignore-host-keys --no-host-keys --user= --passwd= --askpass \
+         --key-deploy --identities-only --sudo --hard-crash -l= --log-level= --log-file= --log-file-level=",
+    ),
 ];
 
 fn brine(words: &[&str]) -> Output {
@@ -74,8 +90,17 @@ fn brine(words: &[&str]) -> Output {
 /// Returns a valid value of an option.
 fn value_of(option: &str) -> &'static str {
     match option {
-        "-t" | "--timeout" | "--subset" | "--batch-safe-limit" | "--out-indent" | "--output-indent"
-        | "--batch-wait" => "3",
+        "-t"
+        | "--timeout"
+        | "--subset"
+        | "--batch-safe-limit"
+        | "--out-indent"
+        | "--output-indent"
+        | "--batch-wait"
+        | "--max-procs"
+        | "--keepalive-interval"
+        | "--keepalive-count-max" => "3",
+        "--saltfile" => concat!(env!("CARGO_MANIFEST_DIR"), "/tests/commands/world/salt/files/tree/a.yml"),
         "-l" | "--log-level" | "--log-file-level" => "error",
         "--rotate-aes-key" => "True",
         "--keysize" => "2048",
@@ -101,12 +126,57 @@ fn each_option_of_salts_tools_is_known() {
     assert!(tried > 280, "{tried}");
 }
 
+/// Options of a Saltfile stand before those of the command line and above the configuration.
+#[test]
+fn a_saltfile_has_options_by_tool() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir(path("etc")).unwrap();
+    std::fs::write(path("etc/minion"), "file_client: local\nfrom: config\nother: config\n").unwrap();
+    let text = format!(
+        "salt-call:\n  config_dir: {}\n  output: json\n  from: saltfile\n  cachedir: {}\n",
+        path("etc").display(),
+        path("cache").display()
+    );
+    std::fs::write(path("Saltfile"), text).unwrap();
+    let call = |words: &[&str], named: bool| {
+        let mut command = within_limit(BRINE);
+        command.current_dir(directory.path()).env("HOME", directory.path()).arg("salt-call").stdin(Stdio::null());
+        if named {
+            command.env("SALT_SALTFILE", path("Saltfile")).current_dir("/");
+        }
+        command.args(["--local", "--id=x"]).args(words).output().unwrap()
+    };
+    for named in [false, true] {
+        for (words, expected) in [
+            (&["config.get", "from"][..], "{\n    \"local\": \"saltfile\"\n}\n"),
+            (&["config.get", "other"], "{\n    \"local\": \"config\"\n}\n"),
+            (&["--out=yaml", "config.get", "from"], "local: saltfile\n"),
+        ] {
+            let output = call(words, named);
+            assert_eq!(stdout(&output), expected, "{words:?}: {}", stderr(&output));
+        }
+    }
+    // Another user could have written it.
+    std::fs::set_permissions(path("Saltfile"), std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+    let output = call(&["--out=yaml", "config.get", "from"], false);
+    assert!(!stdout(&output).contains("saltfile") && stderr(&output).contains("is not read"), "{}", stderr(&output));
+    std::fs::write(path("Saltfile"), "- a\n- b: [").unwrap();
+    let output = call(&["test.ping"], true);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("Saltfile") && stderr(&output).contains("is invalid"), "{}", stderr(&output));
+}
+
 #[test]
 fn options_that_would_change_the_result_are_refused() {
     for (words, message) in [
         (&["salt", "-T", "*", "test.ping"][..], "salt: error: "),
         (&["salt", "-R", "x", "test.ping"], "salt: error: option --range: targets by range are not supported"),
-        (&["salt", "--saltfile", "x", "*", "test.ping"], "salt: error: option --saltfile: Saltfiles are not supported"),
+        (&["salt", "--saltfile", "/no/such", "*", "test.ping"], "salt: error: '/no/such' file does not exist."),
+        (
+            &["salt-ssh", "--relenv", "*", "test.ping"],
+            "salt-ssh: error: option --relenv: the program on a host is this one",
+        ),
         (&["salt-call", "-m", "x", "test.ping"], "salt-call: error: option --module-dirs: Brine does not run Python"),
         (&["salt-call", "-r", "test.ping"], "salt-call: error: option --resources: Brine's minions have no resources"),
         (&["salt-run", "--jid", "1", "manage.up"], "salt-run: error: option --jid: the master chooses the job id"),

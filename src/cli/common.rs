@@ -13,6 +13,7 @@ use super::log_file::LogFile;
 use super::log_format::{self, LineFormat};
 use super::logging;
 use super::privileges::{self, Owned};
+use super::saltfile;
 use super::sdb;
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Ui, print_plain_error};
@@ -116,7 +117,7 @@ impl CommonOptions {
     /// Reads the master's configuration, starts logging, and reports probable mistakes in the configuration.
     /// `overrides` are options of the command line and take precedence over the files.
     pub fn start_with_master(&self, overrides: &Map) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, overrides)?;
+        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(overrides))?;
         self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/master"))?;
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
@@ -131,7 +132,7 @@ impl CommonOptions {
     /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and writes files of the
     /// master: root changes to the user of the configuration.
     pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
+        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, key_logfile, "var/log/salt/key"))?;
@@ -142,7 +143,7 @@ impl CommonOptions {
     /// As [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the user of
     /// the configuration.
     pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
-        let loaded = MasterConfig::load(self.directory()?, &Map::new())?;
+        let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
         let config = &loaded.config;
         privileges::take_environment(config.user.as_deref())?;
         self.start(Role::Tool, &configured!(config, log_file, "var/log/salt/master"))?;

@@ -21,6 +21,7 @@ mod privileges;
 mod run;
 mod salt;
 mod salt_options;
+mod saltfile;
 mod sdb;
 mod ssh;
 mod stdout_reader;

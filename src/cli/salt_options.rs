@@ -42,7 +42,8 @@ const NO_ROSTER: Effect = Effect::Refused("use salt-ssh -H, which lists the host
 
 /// Options of every tool.
 const COMMON: &[SaltOption] = &[
-    value(None, &["saltfile"], Effect::Refused("Saltfiles are not supported: give the options on the command line")),
+    // Read before the command line is parsed.
+    value(None, &["saltfile"], Effect::Nothing),
     flag(None, &["hard-crash"], Effect::Nothing),
     flag(None, &["versions-report"], Effect::Version),
 ];

@@ -12,6 +12,7 @@ use brine_master::HostFunctions;
 use brine_value::{Map, Value};
 
 use super::host::OwnHost;
+use super::saltfile;
 
 /// What every URI begins with.
 const SCHEME: &str = "sdb://";
@@ -39,6 +40,7 @@ fn load<C>(
     opts: impl Fn(&C) -> &Map,
     host: impl Fn(&C) -> OwnHost,
 ) -> anyhow::Result<Loaded<C>> {
+    let overrides = &saltfile::overridden(overrides);
     let loaded = read(overrides)?;
     let with_uris: Map =
         opts(&loaded.config).iter().filter(|(_, value)| has_uri(value)).map(|(k, v)| (k.clone(), v.clone())).collect();

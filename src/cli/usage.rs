@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use super::salt_options::{self, Asked};
+use super::saltfile;
 use crate::ui::{print_plain, print_plain_error};
 use anyhow::Context as _;
 use brine_text::nearest::nearest;
@@ -67,6 +68,7 @@ fn parse_by<T>(
 ) -> Result<T, ExitCode> {
     let command = like_python(command.name(name).bin_name(name).override_usage(usage));
     let mut command = salt_options::add(command, name);
+    let words = &saltfile::apply(name, &command, words).map_err(|message| error(name, usage, &message))?;
     let matches = command.try_get_matches_from_mut(words);
     match matches.as_ref().ok().and_then(|matches| salt_options::asked(matches, name)) {
         Some(Asked::Refused(option, why)) => return Err(error(name, usage, &format!("option --{option}: {why}"))),

@@ -116,7 +116,7 @@ pub(crate) fn returns_load(id: &str, returns: Vec<OneReturn>, loads: &Loads) -> 
         }
     }
     let bundles: Vec<Value> = bundles.into_iter().map(|(_, bundle)| bundle.into()).collect();
-    map! {"cmd" => "_syndic_return", "id" => id, "load" => bundles}
+    map! {"cmd" => "_syndic_return", "id" => id, "load" => bundles, "ack" => true}
 }
 
 /// Returns the message with these events in the name of the syndic `id`.
@@ -188,6 +188,7 @@ mod tests {
         let expected = map! {
             "cmd" => "_syndic_return",
             "id" => "s1",
+            "ack" => true,
             "load" => list![map! {
                 "id" => "s1",
                 "jid" => JID,

@@ -61,7 +61,7 @@ async fn cve_2022_22941_syndics_return_for_no_minion_of_this_master() {
         let returned = map! {id => map! {"return" => "forged", "retcode" => 0, "success" => true}};
         let bundle =
             map! {"id" => "rogue", "jid" => "20261120235852025555", "fun" => "test.ping", "return" => returned};
-        map! {"cmd" => "_syndic_return", "load" => list![bundle]}
+        map! {"cmd" => "_syndic_return", "load" => list![bundle], "ack" => true}
     };
     assert!(!rogue.ask(returned("web1")).await.is_truthy());
     assert!(!other.ask(returned("below2")).await.is_truthy(), "not in 'syndics'");

@@ -30,7 +30,12 @@ pub enum MinionCommand {
     /// The returns of jobs.
     Returns(Vec<Map>),
     /// The returns of jobs from minions of a master below this one.
-    SyndicReturns(Vec<Map>),
+    SyndicReturns {
+        /// The returns, each as if its minion had sent it.
+        loads: Vec<Map>,
+        /// Whether the syndic sends again what is answered with `False`: Brine's do (`ack`), Salt's ignore the answer.
+        acknowledged: bool,
+    },
     /// The master's options for states.
     MasterOpts {
         /// Only the options about environments.
@@ -160,7 +165,10 @@ impl MinionCommand {
                 }
                 _ => Ok(MinionCommand::Returns(vec![map.clone()])),
             },
-            "_syndic_return" => peer::syndic_returns(map).map(MinionCommand::SyndicReturns),
+            "_syndic_return" => Ok(MinionCommand::SyndicReturns {
+                loads: peer::syndic_returns(map)?,
+                acknowledged: optional(map, "ack")?.unwrap_or_default(),
+            }),
             "_master_opts" => {
                 Ok(MinionCommand::MasterOpts { env_only: optional(map, "env_only")?.unwrap_or_default() })
             }

@@ -168,6 +168,10 @@ impl Requests {
             let errors = state_errors::of_return(&load);
             let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
             tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
+            if self.unwritten.try_write().is_err() {
+                // It may be a return of the job that a client has just published.
+                drop(self.unwritten.write().await);
+            }
             if self.services.job_files.has(&jid) {
                 let (files, jid, id, load) =
                     (Arc::clone(&self.services.job_files), jid.clone(), id.clone(), load.clone());

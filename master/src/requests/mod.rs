@@ -48,13 +48,22 @@ pub(crate) struct Requests {
     peers: Arc<Peers>,
     returns: ReturnEvents,
     stats: Stats,
+    /// Held for reading while the files of a job are not written yet (`write_job`): a return waits for them.
+    unwritten: tokio::sync::RwLock<()>,
 }
 
 impl Requests {
     /// Creates the requests of a master.
     pub fn new(calls: Arc<RunnerCalls>, returns: ReturnEvents) -> Arc<Self> {
         let peers = Arc::new(Peers::new(Arc::clone(&calls)));
-        Arc::new(Requests { services: Arc::clone(&calls.services), calls, peers, returns, stats: Stats::default() })
+        Arc::new(Requests {
+            services: Arc::clone(&calls.services),
+            calls,
+            peers,
+            returns,
+            stats: Stats::default(),
+            unwritten: tokio::sync::RwLock::default(),
+        })
     }
 }
 
@@ -215,11 +224,13 @@ impl Requests {
                 }
                 let reads_files = request.kwargs.shift_remove(READS_NO_FILES).is_none();
                 let written = reads_files.then(|| request.clone());
+                let unwritten = if reads_files { Some(self.unwritten.read().await) } else { None };
                 match self.services.jobs.publish(request).await {
                     Ok(published) => {
                         if let Some(request) = written {
                             self.write_job(&request, &published).await;
                         }
+                        drop(unwritten);
                         clear(published.to_value())
                     }
                     Err(error) => clear(map! {"error" => map! {"message" => error.to_string()}}.into()),
@@ -337,12 +348,14 @@ impl Requests {
                 let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override, clean_cache };
                 Box::pin(self.services.pillars.pillar(query, self.calls.template_host())).await
             }
-            // Salt's syndics ignore the answer; Brine's send again what was not persisted.
-            MinionCommand::SyndicReturns(loads) => {
+            MinionCommand::SyndicReturns { loads, acknowledged } => {
                 match Box::pin(self.syndic_returns(id, loads)).await {
                     // All are refused for good.
                     Some(0) => Value::Nil,
-                    published => self.is_persisted(published, worker).await.into(),
+                    published => {
+                        let persisted = self.is_persisted(published, worker).await;
+                        if acknowledged { persisted.into() } else { Value::Nil }
+                    }
                 }
             }
             MinionCommand::MasterTops { opts } => Box::pin(self.services.pillars.master_tops(id, opts)).await,

@@ -20,7 +20,7 @@ pub(super) type WithKey = (Signed, Arc<PublicKey>);
 
 /// Returns whether the signature of a command is verified.
 fn is_return(command: &MinionCommand) -> bool {
-    matches!(command, MinionCommand::Returns(_) | MinionCommand::SyndicReturns(_))
+    matches!(command, MinionCommand::Returns(_) | MinionCommand::SyndicReturns { .. })
 }
 
 /// Returns the signature of a return, if it carries one.
