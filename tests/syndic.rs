@@ -155,10 +155,13 @@ async fn what_happens_while_the_upper_master_or_the_syndic_is_away_arrives_later
     syndic.kill();
     let alone = start(&lower, &["web1", "test.echo", "alone"]);
     below.until(&format!("salt/job/{alone}/ret/web1")).await;
+    // A job of the time without it is not lost either, and not waited for.
+    until("the upper master notices its end", || pinged(&upper, &["*"]).is_empty()).await;
+    let missed = start(&upper, &["web1", "test.echo", "missed"]);
     let _syndic = Syndic::start(&lower, "s1").await;
     until_returned(&upper, &alone, &"alone".into()).await;
+    until_returned(&upper, &missed, &"missed".into()).await;
     assert_eq!(seen(), 1);
-    // A job of the time without a syndic is caught up.
     assert_eq!(pinged(&upper, &["*"]), ["web1"]);
 }
 

@@ -49,7 +49,7 @@ pub struct Published {
     pub minions: Vec<String>,
     /// Unknown minions that the target names.
     pub missing: Vec<String>,
-    /// The syndics that get the job, if there are any.
+    /// The connected syndics, if there are masters below.
     pub below: Option<Below>,
 }
 
@@ -60,9 +60,8 @@ impl Published {
             reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
         };
         let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
-        let wait = reply.get("syndic_wait").and_then(u64::from_value).unwrap_or_default();
-        let below = Below { syndics: list("syndics"), wait: Duration::from_secs(wait) };
-        let below = Some(below).filter(|below| !below.syndics.is_empty());
+        let wait = reply.get("syndic_wait").and_then(u64::from_value);
+        let below = wait.map(|wait| Below { syndics: list("syndics"), wait: Duration::from_secs(wait) });
         Published { jid, minions: list("minions"), missing: list("missing"), below }
     }
 }

@@ -78,14 +78,15 @@ impl Facts {
         Ok(Targets { minions, ..resolved })
     }
 
+    /// Returns whether there are masters below this one, connected or not.
+    pub fn has_syndics(&self) -> bool {
+        !self.syndics.ids().is_empty()
+    }
+
     /// Returns the syndics that are connected now.
     pub fn present_syndics(&self) -> Vec<String> {
-        let known = if self.config.order_masters { self.syndics.ids() } else { Vec::new() };
-        if known.is_empty() {
-            return Vec::new();
-        }
         let present = self.present();
-        known.into_iter().filter(|id| present.contains(id)).map(|id| id.to_string()).collect()
+        self.syndics.ids().into_iter().filter(|id| present.contains(id)).map(|id| id.to_string()).collect()
     }
 
     /// Returns the number of accepted minions of a node group; `None` if the group is unknown or cannot be resolved.

@@ -69,7 +69,7 @@ pub struct Published {
     pub minions: Vec<String>,
     /// The ids that the target lists and that are not accepted.
     pub missing: Vec<String>,
-    /// The syndics that get the job, if there are any.
+    /// The connected syndics, if there are syndics.
     pub below: Option<Below>,
 }
 
@@ -296,11 +296,11 @@ impl Jobs {
         Ok(answers)
     }
 
-    /// Returns the syndics that get jobs, if there are any.
+    /// Returns the syndics that report about a job: those that are connected; `None` if there are no syndics. One that is
+    /// not connected gets the job when it is back (`publish_catch_up`).
     fn below(&self) -> Option<Below> {
-        let syndics = self.facts.present_syndics();
         let wait = Duration::from_secs(self.config.syndic_wait);
-        (!syndics.is_empty()).then_some(Below { syndics, wait })
+        self.facts.has_syndics().then(|| Below { syndics: self.facts.present_syndics(), wait })
     }
 
     /// Returns the returns of a job in the job cache, by minion.
