@@ -253,3 +253,19 @@ async fn a_minion_without_a_master_runs_its_schedule_with_its_own_files_and_pill
     let called = system.tool("salt-call", &["-c", &minion, "match.pillar", "word:own", "--out=json"]);
     assert!(support::stdout(&called).contains("true"), "{called:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_connects_from_its_source_address() {
+    let mut system = System::start("presence_events: True\n").await;
+    let source = support::free_port();
+    system.configure_minion("m1", &format!("source_address: 127.0.0.9\nsource_publish_port: {source}\n"));
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("m1");
+    events.until(START).await;
+    assert!(answers(&system));
+    let shown = system.tool("salt-run", &["manage.alived", "show_ip=True", "--out=json"]);
+    assert!(support::stdout(&shown).contains("127.0.0.9"), "{}", support::stdout(&shown));
+    let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let hex = format!("0900007F:{source:04X}");
+    assert!(connections.contains(&hex), "no connection from {hex}: {connections}");
+}

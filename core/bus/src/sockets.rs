@@ -69,8 +69,8 @@ impl EventSockets {
     pub async fn serve(self, bus: Bus, shutdown: CancellationToken) {
         let taking = bus.clone();
         let take = move |frames| take(taking.clone(), frames);
-        let limits = Limits { message: bus.inner.limits.event, frames: 1 };
-        let subscriptions = Limits { message: 8192, frames: 1 };
+        let limits = Limits { message: bus.inner.limits.event, frames: 1, source: None };
+        let subscriptions = Limits { message: 8192, frames: 1, source: None };
         let followers = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
         let own = bus.clone();
         let take_foreign = move |peer| salt_clients::take(own.clone(), peer);

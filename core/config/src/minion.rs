@@ -35,6 +35,14 @@ shared_options! {
     master_port: u16 = 4506,
     /// The TCP port of the master for publishes; by default the port that the master names when it accepts the minion.
     publish_port: Option<u16> = None,
+    /// The address of this host from which the minion connects to its masters; by default the system's choice.
+    source_address: Option<String> = None,
+    /// The network interface whose address is used, unless `source_address` names one.
+    source_interface_name: Option<String> = None,
+    /// The TCP port from which the minion connects for requests; 0 for any.
+    source_ret_port: u16 = 0,
+    /// The TCP port from which the minion connects for publishes; 0 for any.
+    source_publish_port: u16 = 0,
     /// The fingerprint of the master's key that is required at the first contact.
     master_finger: Option<String> = None,
     /// Whether the master's public key must be signed by the key `master_sign_key_name`. A signed key may replace the

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 use super::TransportError;
 use super::io::{ReadHalf, WriteHalf};
@@ -49,11 +49,15 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Connects.
-    pub(super) async fn open(&self) -> Result<(ReadHalf, WriteHalf), TransportError> {
+    /// Connects; over the network from this address and port, if they are given.
+    pub(super) async fn open(&self, source: Option<SocketAddr>) -> Result<(ReadHalf, WriteHalf), TransportError> {
         match self {
             Endpoint::Tcp(host, port) => {
-                let stream = TcpStream::connect((host.as_str(), *port)).await.map_err(TransportError::io(self))?;
+                let connected = match source {
+                    None => TcpStream::connect((host.as_str(), *port)).await,
+                    Some(source) => connect_from(source, host, *port).await,
+                };
+                let stream = connected.map_err(TransportError::io(self))?;
                 tracing::debug!(endpoint = %self, "connected");
                 prepare(&stream);
                 let (read, write) = stream.into_split();
@@ -67,6 +71,29 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// Connects to the first address of a host that answers, of the family of `source`.
+async fn connect_from(source: SocketAddr, host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let mut failed = std::io::Error::new(
+        std::io::ErrorKind::AddrNotAvailable,
+        format!("{host} has no address that can be reached from {}", source.ip()),
+    );
+    for address in tokio::net::lookup_host((host, port)).await? {
+        let socket = match (source, address) {
+            (SocketAddr::V4(_), SocketAddr::V4(_)) => TcpSocket::new_v4()?,
+            (SocketAddr::V6(_), SocketAddr::V6(_)) => TcpSocket::new_v6()?,
+            _ => continue,
+        };
+        // A connection before it may still be closing.
+        socket.set_reuseaddr(true)?;
+        socket.bind(source)?;
+        match socket.connect(address).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Messages are small and latency matters; vanished peers must be noticed.

@@ -161,7 +161,7 @@ async fn a_request_goes_to_the_zeromq_crates_router_socket() {
 
 #[tokio::test]
 async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
-    let (endpoint, _guard) = echo_server(Limits { message: 1000, frames: 4 }).await;
+    let (endpoint, _guard) = echo_server(Limits { message: 1000, frames: 4, ..Limits::default() }).await;
     let Endpoint::Tcp(host, port) = endpoint.clone() else { unreachable!() };
     let before = metrics::CONNECTIONS_REFUSED.get();
     for hostile in [

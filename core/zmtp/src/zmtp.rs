@@ -1,5 +1,6 @@
 //! ZMTP 3.0, mechanism NULL: greeting, handshake, frames.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,11 +20,13 @@ pub struct Limits {
     pub message: usize,
     /// The maximum frames of one message.
     pub frames: usize,
+    /// The address and port from which this side connects over the network, if not the system's choice.
+    pub source: Option<SocketAddr>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { message: 64 << 20, frames: 16 }
+        Limits { message: 64 << 20, frames: 16, source: None }
     }
 }
 
@@ -117,7 +120,7 @@ pub async fn connect(
     limits: Limits,
 ) -> Result<(Reader, Writer), TransportError> {
     let in_time = async {
-        let (read, write) = endpoint.open().await?;
+        let (read, write) = endpoint.open(limits.source).await?;
         handshake(read, write, BytesMut::new(), as_type, limits, None).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
@@ -178,7 +181,7 @@ async fn handshake(
     if &theirs[12..17] != b"NULL\0" {
         return Err(TransportError::Handshake("it wants an encryption mechanism"));
     }
-    let limits = std::mem::replace(&mut reader.limits, Limits { message: 4096, frames: 1 });
+    let limits = std::mem::replace(&mut reader.limits, Limits { message: 4096, frames: 1, source: None });
     let Message::Command(command) = reader.read().await? else {
         return Err(TransportError::Handshake("it sent a message before it was ready"));
     };

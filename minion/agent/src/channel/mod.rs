@@ -3,6 +3,7 @@
 mod error;
 mod publishes;
 mod requests;
+mod source;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +58,11 @@ struct Prepared {
 }
 
 fn client(config: &MinionConfig, master: &Address) -> RequestClient {
-    let limits = Limits { message: config.max_message_size, ..Limits::default() };
+    let limits = Limits {
+        message: config.max_message_size,
+        source: source::of(config, config.source_ret_port),
+        ..Limits::default()
+    };
     RequestClient::new(Endpoint::Tcp(master.host.clone(), master.port), limits)
 }
 

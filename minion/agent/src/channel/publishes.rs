@@ -8,7 +8,7 @@ use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topi
 use brine_zmtp::{Limits, Subscriber, TransportError};
 use bytes::Bytes;
 
-use super::{Channel, ChannelError};
+use super::{Channel, ChannelError, source};
 
 /// A connection to the master's publish port.
 pub struct Publishes {
@@ -46,7 +46,8 @@ impl Channel {
             }
             _ => vec![Vec::new()],
         };
-        let limits = Limits { message: self.config.max_message_size, ..Limits::default() };
+        let source = source::of(&self.config, self.config.source_publish_port);
+        let limits = Limits { message: self.config.max_message_size, source, ..Limits::default() };
         let subscriber = Subscriber::connect(&endpoint, &prefixes, limits).await?;
         let topics = [gcm, broadcast, own].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect();
         Ok(Some(Publishes { subscriber, topics }))
