@@ -55,9 +55,9 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(refused(crate::reactions::invalid_entries(&error))),
     }
-    findings.extend(brine_check::renderer(&config.renderer));
+    findings.extend(brine_check::renderer(&config.renderer, |name| custom::may_have(config, "renderers", name)));
     findings.extend(
-        brine_sls::pillar::check(&config.opts, |name| custom::has_pillar(config, name))
+        brine_sls::pillar::check(&config.opts, |name| custom::may_have(config, "pillar", name))
             .into_iter()
             .map(Finding::broken),
     );
@@ -198,7 +198,10 @@ mod tests {
                 map! {"reactor_rules" => list!["/nonexistent/*.yml"]},
                 Some("a rule over time is skipped: /nonexistent/*.yml"),
             ),
-            (map! {"renderer" => "mako|yaml"}, Some("option 'renderer': The renderer \"mako|yaml\" is not available")),
+            (
+                map! {"renderer" => "other|yaml"},
+                Some("option 'renderer': The renderer \"other|yaml\" is not available"),
+            ),
             (
                 map! {"fileserver_backend" => list!["roots", "svnfs"]},
                 Some("option 'fileserver_backend': 'svnfs' is not supported"),

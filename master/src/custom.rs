@@ -98,10 +98,10 @@ impl CustomModules {
     }
 }
 
-/// Returns whether people's own modules may have an `ext_pillar` of this name.
-pub(crate) fn has_pillar(config: &MasterConfig, name: &str) -> bool {
-    let directories = Library::directories("pillar", &config.module_dirs, &[], &config.extension_modules());
-    Library::new(Settings::default(), directories, &["pillar"]).may_have("pillar", Some(name))
+/// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
+pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
+    let directories = Library::directories(kind, &config.module_dirs, &[], &config.extension_modules());
+    Library::new(Settings::default(), directories, &["pillar", "renderers"]).may_have(kind, Some(name))
 }
 
 /// Returns the type of the modules of a registry.

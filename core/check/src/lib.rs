@@ -162,9 +162,9 @@ fn bind_one(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Checks the option `renderer`.
-pub fn renderer(pipe: &str) -> Option<Finding> {
-    let error = render::check_pipe(pipe).err()?;
+/// Checks the option `renderer`. `is_own` says whether there is a renderer of people's own with a name.
+pub fn renderer(pipe: &str, is_own: impl Fn(&str) -> bool) -> Option<Finding> {
+    let error = render::check_pipe(pipe, is_own).err()?;
     Some(Finding::broken(format!("option 'renderer': {error}: every SLS file without a `#!` line fails")))
 }
 

@@ -10,14 +10,16 @@ use super::containers::Tree;
 use super::limits::hand_off;
 
 /// A file for a renderer that is not part of Brine, such as `py`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct HostedFile<'a> {
     /// The name of the renderer.
     pub renderer: &'a str,
+    /// The options behind its name.
+    pub args: &'a str,
     /// The name of the file in errors.
     pub name: &'a str,
-    /// Its source.
-    pub source: &'a str,
+    /// Its source, or the result of the renderer before.
+    pub source: &'a Value,
     /// Its environment.
     pub saltenv: &'a str,
     /// Variables such as `sls`, without grains, pillar and options.

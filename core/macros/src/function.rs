@@ -53,7 +53,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
             doc: &[#(#doc),*],
             params: #params,
             out: ::core::option::Option::#out,
-            code: |context, bound| #function(context, #(#values),*),
+            code: |of_call, bound| #function(of_call, #(#values),*),
         } #end
     })
 }

@@ -137,7 +137,7 @@ impl<'a> Constructor<'a> {
         Ok((Value::Map(map), place))
     }
 
-    fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {
+    pub fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {
         let is_default = match (&node.tag, &node.content) {
             (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:value",
             (None, Content::Scalar { text, plain }) => *plain && scalar::kind(text) == Kind::Default,
@@ -162,7 +162,7 @@ impl<'a> Constructor<'a> {
     }
 
     /// Resolves merge keys: returns the merged pairs, then the mapping's own, which take precedence.
-    fn flatten(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Result<Vec<Pair>, YamlError> {
+    pub fn flatten(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Result<Vec<Pair>, YamlError> {
         if depth > MAX_DEPTH {
             let message = format!("found more than {MAX_DEPTH} collections inside each other");
             return Err(self.error(node, message));
@@ -201,7 +201,7 @@ impl<'a> Constructor<'a> {
         Ok(merged)
     }
 
-    fn untagged(&self, node: &Node, text: &str, plain: bool) -> Result<Value, YamlError> {
+    pub fn untagged(&self, node: &Node, text: &str, plain: bool) -> Result<Value, YamlError> {
         if !plain {
             return Ok(Value::from(text));
         }
@@ -252,7 +252,7 @@ impl<'a> Constructor<'a> {
         self.error(node, format!("could not determine a constructor for the tag '{tag}'"))
     }
 
-    fn spend(&mut self, node: &Node, cost: usize) -> Result<(), YamlError> {
+    pub fn spend(&mut self, node: &Node, cost: usize) -> Result<(), YamlError> {
         match self.budget.checked_sub(cost) {
             Some(rest) => {
                 self.budget = rest;
@@ -262,7 +262,7 @@ impl<'a> Constructor<'a> {
         }
     }
 
-    fn error(&self, node: &Node, message: impl Into<String>) -> YamlError {
+    pub fn error(&self, node: &Node, message: impl Into<String>) -> YamlError {
         self.source.error(Origin::Constructor, node.at, message)
     }
 }
@@ -295,7 +295,7 @@ impl Node {
     }
 }
 
-fn is_merge(key: &Node) -> bool {
+pub(super) fn is_merge(key: &Node) -> bool {
     match (&key.tag, &key.content) {
         (Some(tag), Content::Scalar { .. }) => tag == "tag:yaml.org,2002:merge",
         (None, Content::Scalar { text, plain: true }) => text == "<<",

@@ -1,13 +1,14 @@
 //! Reads and writes YAML as Salt does: YAML 1.1 with PyYAML's behaviour and Salt's own rules.
 //!
-//! [`load`] parses a [`Value`], [`load_located`] also records positions. [`plain`] resolves a plain scalar.
-//! [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path. This crate is
-//! independent of Jinja and states.
+//! [`load`] parses a [`Value`], [`load_located`] also records positions, [`load_extended`] parses `yamlex`. [`plain`]
+//! resolves a plain scalar. [`untrusted`] keeps untrusted text from being parsed as YAML; [`traverse`] looks up a path.
+//! This crate is independent of Jinja and states.
 
 mod compose;
 mod construct;
 mod dump;
 mod error;
+mod extended;
 mod scalar;
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use brine_value::Value;
 
-use compose::{Composer, Mark, Source};
+use compose::{Composer, Mark, Node, Source};
 use construct::Constructor;
 pub use dump::{Style, dump};
 pub use error::{Context, Origin, YamlError};
+pub use extended::load_extended;
 pub use scalar::plain;
 pub use traverse::{entry_at, follow, traverse};
 
@@ -84,6 +86,20 @@ pub enum GuardedError {
 
 /// Sets `untrusted` to the cause if untrusted text was refused.
 fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError>) -> Result<Located, YamlError> {
+    let construct = |constructor: &mut Constructor<'_>, root: &Node| constructor.value(root, 0);
+    Ok(match document(text, words, untrusted, construct)? {
+        None => Located { value: Value::Nil, place: Place::default() },
+        Some((value, place)) => Located { value, place },
+    })
+}
+
+/// Composes the document of a text and constructs something from its root; `None` for an empty text.
+fn document<T>(
+    text: &str,
+    words: Option<&Words>,
+    untrusted: &mut Option<UntrustedError>,
+    construct: impl FnOnce(&mut Constructor<'_>, &Node) -> Result<T, YamlError>,
+) -> Result<Option<T>, YamlError> {
     refuse_control_characters(text, Source(text))?;
     // The byte order mark that some editors write.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -103,11 +119,8 @@ fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError
         |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
     *untrusted = composer.untrusted.take();
     match document.unwrap_or_else(odd_tag)? {
-        None => Ok(Located { value: Value::Nil, place: Place::default() }),
-        Some(root) => {
-            let (value, place) = Constructor::new(source, composer.cost).value(&root, 0)?;
-            Ok(Located { value, place })
-        }
+        None => Ok(None),
+        Some(root) => construct(&mut Constructor::new(source, composer.cost), &root).map(Some),
     }
 }
 

@@ -45,7 +45,9 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         }
         Err(error) => findings.push(Finding::refused(error)),
     }
-    findings.extend(brine_check::renderer(&config.renderer));
+    findings.extend(brine_check::renderer(&config.renderer, |name| {
+        brine_context::custom::may_have(config, "renderers", name)
+    }));
     if !["local", "remote"].contains(&config.file_client.as_str()) {
         let got = &config.file_client;
         findings.push(Finding::broken(format!("option 'file_client' is invalid: expected local or remote, got {got}")));

@@ -12,7 +12,7 @@ use brine_function::CallError;
 use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
 use brine_sls::gpg::Gpg;
-use brine_sls::render::{Sls, sls_imports, sls_variables, template_imports};
+use brine_sls::render::{Settings, Sls, sls_imports, sls_variables, template_imports};
 use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -26,6 +26,8 @@ pub struct Source {
     renderer: String,
     auto_order: bool,
     gpg: Arc<Gpg>,
+    /// What the SLS files of the run share in `stateconf`.
+    settings: Arc<Settings>,
     /// The templates that the SLS files of the run import.
     imports: ImportCache,
     /// The templates that its other templates import.
@@ -58,6 +60,7 @@ impl Source {
             renderer,
             auto_order,
             gpg,
+            settings: Arc::default(),
             imports,
             template_imports,
             environments: None,
@@ -113,7 +116,8 @@ impl Source {
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
-        if let Some(rendered) = compiled.render_hosted(&variables, &self.host) {
+        let compiled = compiled.with_settings(Arc::clone(&self.settings));
+        if let Some(rendered) = compiled.render_composite(&variables, &self.host) {
             return rendered.map(Some).map_err(|error| error.to_string());
         }
         let rendered = compiled.render_mapped(&variables, &self.host).and_then(|(text, lines)| {
@@ -163,7 +167,9 @@ impl Source {
         let mut variables = self.variables(saltenv);
         variables.set_all(more);
         let (variables, _) = variables.plain();
-        let rendered = self.host.render(&HostedFile { renderer, name, source, saltenv, variables, data: None })?;
+        let source = &Value::from(source);
+        let file = HostedFile { renderer, args: "", name, source, saltenv, variables, data: None };
+        let rendered = self.host.render(&file)?;
         Some(rendered.map(|value| value.to_string()).map_err(CallError::message))
     }
 

@@ -10,8 +10,8 @@ import os
 import sys
 import threading
 import traceback
-import types
 
+import brine_renderers as renderers
 import brine_shim as shim
 
 _current = threading.local()
@@ -186,8 +186,8 @@ class Loader:
             return self.describe_fallback(*frame["args"])
         if kind == "grains":
             return self.grains()
-        if kind == "py":
-            return self.render(*frame["args"])
+        if kind == "render":
+            return renderers.render(self, *frame["args"])
         function = self.find(kind, frame["fun"])
         if function is None and self.fallback is not None:
             function = self.fallback.find(kind, frame["fun"])
@@ -318,18 +318,6 @@ class Loader:
             except Exception as error:  # pylint: disable=broad-except
                 errors[name] = "%s: %s" % (type(error).__name__, error)
         return {"grains": grains, "errors": dict(self.errors["grains"], **errors)}
-
-    def render(self, path, source, variables, saltenv):
-        """Runs the function `run` of a file with these variables and returns its result."""
-        module = types.ModuleType(os.path.basename(path))
-        module.__dict__.update(variables)
-        module.__dict__.update(self.dunders("renderers"))
-        sls = variables.get("sls", "")
-        module.__dict__.update({"__sls__": sls, "__env__": saltenv, "__file__": path, "saltenv": saltenv, "sls": sls})
-        for name in ("salt", "grains", "pillar", "opts"):
-            module.__dict__[name] = module.__dict__["__%s__" % name]
-        exec(compile(source, path, "exec"), module.__dict__)
-        return module.run()
 
 
 class VirtualFalse(Exception):

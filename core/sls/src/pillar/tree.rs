@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
-use crate::render::{Sls, sls_imports, sls_variables};
+use crate::render::{Settings, Sls, sls_imports, sls_variables};
 use crate::top;
 
 /// One rendering of all files of a minion.
@@ -27,6 +27,8 @@ pub(super) struct Tree<'a> {
     pillar: Arc<Map>,
     /// The imported templates of all files.
     imports: ImportCache,
+    /// What the files share in `stateconf`.
+    settings: Arc<Settings>,
     /// The errors, in Salt's words.
     pub errors: Vec<String>,
 }
@@ -50,6 +52,7 @@ impl<'a> Tree<'a> {
             opts: Arc::clone(opts),
             pillar: Arc::new(pillar.clone()),
             imports: sls_imports(opts),
+            settings: Arc::default(),
             errors: Vec::new(),
         }
     }
@@ -200,7 +203,7 @@ impl<'a> Tree<'a> {
         let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
         let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
             .map_err(|error| error.to_string())?;
-        let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg));
+        let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg)).with_settings(Arc::clone(&self.settings));
         let grains = self.request.grains;
         let mut context = Context::new(environment);
         context.set_limits(Limits::of(&self.source.opts));

@@ -15,6 +15,9 @@ pub enum RenderError {
     /// The error of a file in another language.
     #[error("{0}")]
     Hosted(String),
+    /// An error of the renderer `stateconf`.
+    #[error("rendering by stateconf failed: {0}")]
+    Stateconf(String),
     /// An error of the template.
     #[error(transparent)]
     Jinja(#[from] JinjaError),
@@ -65,7 +68,7 @@ impl RenderError {
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
-            RenderError::Gpg(_) | RenderError::Hosted(_) => None,
+            RenderError::Gpg(_) | RenderError::Hosted(_) | RenderError::Stateconf(_) => None,
             RenderError::Untrusted(error) => Some(error.line),
         }
     }

@@ -2,10 +2,11 @@
 //! configuration, such as `jinja|yaml`.
 
 mod error;
+mod pipe;
+mod stateconf;
 #[cfg(test)]
 mod tests;
 
-use std::str::FromStr;
 use std::sync::Arc;
 
 use brine_config::opts::master;
@@ -15,6 +16,9 @@ use brine_yaml::untrusted::Words;
 use brine_yaml::{GuardedError, Located};
 
 pub use error::RenderError;
+use pipe::Step;
+pub use pipe::{RENDERERS, Renderer, check_pipe};
+pub use stateconf::Settings;
 
 use super::gpg::Gpg;
 use super::toml;
@@ -42,43 +46,7 @@ fn imports(opts: &Map, env: &Map) -> ImportCache {
     })
 }
 
-/// One step of the pipe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renderer {
-    /// String to string.
-    Jinja,
-    /// String to data.
-    Yaml,
-    /// String to data.
-    Json,
-    /// String to data.
-    Toml,
-    /// The string itself is the data.
-    Text,
-    /// Decrypts PGP messages in strings or data.
-    Gpg,
-    /// Source in Python to data, by the host of templates.
-    Python,
-}
-
-/// All renderers with their names and what they do, sorted by name.
-pub const RENDERERS: &[(&str, Renderer, &str)] = &[
-    ("gpg", Renderer::Gpg, "Decrypt the PGP messages in a text or in data."),
-    ("jinja", Renderer::Jinja, "Render a Jinja template to a text."),
-    ("json", Renderer::Json, "Read JSON."),
-    ("py", Renderer::Python, "Call the function run() of a Python source, which returns the data."),
-    ("text", Renderer::Text, "Take the text as it is."),
-    ("toml", Renderer::Toml, "Read TOML."),
-    ("yaml", Renderer::Yaml, "Read YAML."),
-];
-
-impl FromStr for Renderer {
-    type Err = ();
-
-    fn from_str(name: &str) -> Result<Self, ()> {
-        RENDERERS.iter().find(|(known, ..)| *known == name).map(|(_, renderer, _)| *renderer).ok_or(())
-    }
-}
+const UNTRUSTED: &str = "render failed: text from an event can only be put into YAML or JSON: write the file in YAML";
 
 /// A compiled SLS, for repeated rendering.
 #[derive(Debug)]
@@ -87,8 +55,10 @@ pub struct Sls {
     template: Option<Template>,
     source: String,
     /// The steps after the template.
-    steps: Vec<Renderer>,
+    steps: Vec<Step>,
+    imports: ImportCache,
     gpg: Arc<Gpg>,
+    settings: Arc<Settings>,
 }
 
 impl Sls {
@@ -108,41 +78,55 @@ impl Sls {
         source: &str,
         default: &str,
     ) -> Result<Self, RenderError> {
-        Self::compile_with(name, source, default, |text| Template::compile_sharing(imports, name, text))
+        Self::compile_with(imports, name, source, default, |text| Template::compile_sharing(imports, name, text))
     }
 
     /// Compiles an SLS for [`Sls::render_guarded`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sls::compile_sharing`], or a pipe through which untrusted text could change the data.
     pub fn compile_guarded(name: &str, source: &str, default: &str, variables: Variables) -> Result<Self, RenderError> {
-        Self::compile_with(name, source, default, |text| Template::compile_guarded(name, text, variables))
+        let compile = |text: &str| Template::compile_guarded(name, text, variables);
+        let sls = Self::compile_with(&ImportCache::new(), name, source, default, compile)?;
+        // A program gets untrusted text as data; a text from a template of another kind is parsed again.
+        match &sls.steps[..] {
+            steps if !sls.is_composite() || steps.len() == 1 && sls.template.is_none() && steps[0].is_program() => {
+                Ok(sls)
+            }
+            _ => Err(RenderError::Data { message: UNTRUSTED.to_owned(), line: 1 }),
+        }
     }
 
     fn compile_with(
+        imports: &ImportCache,
         name: &str,
         source: &str,
         default: &str,
         compile: impl FnOnce(&str) -> Result<Template, JinjaError>,
     ) -> Result<Self, RenderError> {
-        let (pipe, skip) = pipe(source, default);
+        let (pipe, skip) = pipe::of(source, default);
         let not_available = || RenderError::NotAvailable(pipe.to_owned());
-        let mut steps = renderers(pipe).map_err(|()| not_available())?;
+        let mut steps = pipe::steps(pipe).ok_or_else(not_available)?;
         // The line of the pipe becomes an empty one, so that line numbers match the file.
         let text = if skip {
             format!("\n{}", source.split_once('\n').map_or("", |(_, rest)| rest))
         } else {
             source.to_owned()
         };
-        let is_template = steps.first() == Some(&Renderer::Jinja);
+        let is_template = steps.first().is_some_and(|step| step.renderer == Renderer::Jinja);
         let template = is_template.then(|| compile(&text)).transpose()?;
         if is_template {
             steps.remove(0);
         }
         // For templates line numbers count from the start of the file.
-        if steps.contains(&Renderer::Jinja)
-            || steps.iter().skip(usize::from(!is_template)).any(|step| *step == Renderer::Python)
+        if steps.iter().any(|step| step.renderer == Renderer::Jinja)
+            || steps.iter().skip(usize::from(!is_template)).any(Step::is_program)
         {
             return Err(not_available());
         }
-        Ok(Sls { name: name.to_owned(), template, source: text, steps, gpg: Arc::default() })
+        let (gpg, settings, imports) = (Arc::default(), Arc::default(), imports.clone());
+        Ok(Sls { name: name.to_owned(), template, source: text, steps, imports, gpg, settings })
     }
 
     /// Sets the keys for the renderer `gpg`.
@@ -151,39 +135,90 @@ impl Sls {
         Sls { gpg, ..self }
     }
 
+    /// Sets what the SLS files of a run share in the renderer `stateconf`.
+    #[must_use]
+    pub fn with_settings(self, settings: Arc<Settings>) -> Self {
+        Sls { settings, ..self }
+    }
+
     /// Renders the SLS. Empty output renders to null.
     pub fn render(&self, context: &Context, host: &Host) -> Result<Value, RenderError> {
-        if let Some(rendered) = self.render_hosted(context, host) {
+        if let Some(rendered) = self.render_composite(context, host) {
             return rendered;
         }
         let (text, lines) = self.render_mapped(context, host)?;
         self.parse(&text).map_err(|error| error.in_template(&text, &lines))
     }
 
-    fn is_hosted(&self) -> bool {
-        self.template.is_none() && self.steps.first() == Some(&Renderer::Python)
+    /// Returns whether the pipe is more than a template whose text is parsed.
+    fn is_composite(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.renderer, Renderer::Hosted | Renderer::Stateconf))
     }
 
-    /// Renders a file in Python by the host; `None` for other files.
+    /// Renders a file with renderers of the host or `stateconf` in its pipe; `None` for other files.
     ///
     /// # Errors
-    /// The host has no Python, or the error of the file.
-    pub fn render_hosted(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
-        if !self.is_hosted() {
-            return None;
-        }
-        let (variables, saltenv) = context.plain();
-        let file =
-            HostedFile { renderer: "py", name: &self.name, source: &self.source, saltenv, variables, data: None };
-        Some(match host.render(&file) {
-            Some(rendered) => rendered.map_err(|error| RenderError::Hosted(error.message())),
-            None => Err(RenderError::NotAvailable("py".into())),
+    /// The host has no such renderer, or the error of the file.
+    pub fn render_composite(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
+        self.is_composite().then(|| {
+            let source = match &self.template {
+                Some(template) => template.render(context, host)?,
+                None => self.source.clone(),
+            };
+            self.steps.iter().try_fold(source.into(), |value, step| self.step_of(step, value, context, host))
         })
     }
 
-    /// Renders the template to text with a map of its source lines. The text of a file in Python is JSON.
+    fn step_of(&self, step: &Step, value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
+        match step.renderer {
+            Renderer::Jinja => {
+                let text = value.to_string();
+                Ok(Template::compile_sharing(&self.imports, &self.name, &text)?.render(context, host)?.into())
+            }
+            Renderer::Hosted => {
+                let (variables, saltenv) = context.plain();
+                let (renderer, name) = (&step.name[..], &self.name[..]);
+                let file =
+                    HostedFile { renderer, args: &step.args, name, source: &value, saltenv, variables, data: None };
+                match host.render(&file) {
+                    Some(rendered) => rendered.map_err(|error| RenderError::Hosted(error.message())),
+                    None => Err(RenderError::NotAvailable(step.name.clone())),
+                }
+            }
+            Renderer::Stateconf => self.stateconf(step, value, context, host),
+            _ => self.step(step.renderer, value),
+        }
+    }
+
+    fn stateconf(&self, step: &Step, value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
+        let options: stateconf::Options = step.args.parse().map_err(|()| {
+            RenderError::Stateconf(format!(
+                "the options {:?} are invalid: expected '[-Gosp] [yaml . jinja]', a parser and a template",
+                step.args
+            ))
+        })?;
+        let (variables, saltenv) = context.plain();
+        let sls = variables.get("sls").map(ToString::to_string).unwrap_or_default();
+        let process = |data, is_head| stateconf::process(data, &sls, saltenv, &options, &self.settings, is_head);
+        if options.data {
+            return process(value, false);
+        }
+        let render = |text: &str, more: Map| {
+            let mut context = context.clone();
+            context.set("sls_dir", &stateconf::directory(&sls).into()).set_all(&more);
+            let steps = [Step::plain(&options.template), Step::plain(&options.parser)];
+            steps.iter().try_fold(text.into(), |value, step| self.step_of(step, value, &context, host))
+        };
+        let source = value.to_string();
+        if let Some(head) = stateconf::head(&source) {
+            process(render(head, Map::new())?, true)?;
+        }
+        process(render(&source, self.settings.variables(&sls))?, false)
+    }
+
+    /// Renders the template to text with a map of its source lines. The text of a composite file is JSON.
     pub fn render_mapped(&self, context: &Context, host: &Host) -> Result<(String, SourceLines), RenderError> {
-        if let Some(rendered) = self.render_hosted(context, host) {
+        if let Some(rendered) = self.render_composite(context, host) {
             return Ok((json::to_json(&rendered?), SourceLines::default()));
         }
         match &self.template {
@@ -194,7 +229,7 @@ impl Sls {
 
     /// Returns the source if it renders to itself whatever the variables are.
     pub fn static_text(&self) -> Option<&str> {
-        if self.is_hosted() {
+        if self.is_composite() {
             return None;
         }
         let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.source.contains(tag));
@@ -243,15 +278,12 @@ impl Sls {
         if words.is_empty() {
             return self.parse_located(text);
         }
-        let gpg = match self.steps[..] {
+        let steps: Vec<Renderer> = self.steps.iter().map(|step| step.renderer).collect();
+        let gpg = match steps[..] {
             // JSON is a subset of YAML.
             [Renderer::Yaml | Renderer::Json] => false,
             [Renderer::Yaml | Renderer::Json, Renderer::Gpg] => true,
-            _ => {
-                let message =
-                    "render failed: text from an event can only be put into YAML or JSON: write the file in YAML";
-                return Err(RenderError::Data { message: message.to_owned(), line: 1 });
-            }
+            _ => return Err(RenderError::Data { message: UNTRUSTED.to_owned(), line: 1 }),
         };
         let mut located = brine_yaml::load_guarded(text, words).map_err(|error| match error {
             GuardedError::Yaml(error) => RenderError::Yaml(error),
@@ -265,15 +297,21 @@ impl Sls {
 
     /// Parses rendered text to data, with source positions if the renderer has them.
     pub fn parse_located(&self, text: &str) -> Result<Located, RenderError> {
-        match self.steps[..] {
-            [Renderer::Yaml] => brine_yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+        match &self.steps[..] {
+            [Step { renderer: Renderer::Yaml, .. }] => {
+                brine_yaml::load_located(text).map_err(|error| RenderError::Yaml(Box::new(error)))
+            }
             _ => self.parse(text).map(Located::without_places),
         }
     }
 
     /// Parses rendered text to data.
     pub fn parse(&self, text: &str) -> Result<Value, RenderError> {
-        self.steps.iter().try_fold(Value::from(text), |value, step| self.step(*step, value))
+        if self.is_composite() {
+            return json::from_json(text)
+                .map_err(|error| RenderError::Data { message: error.to_string(), line: error.line() });
+        }
+        self.steps.iter().try_fold(Value::from(text), |value, step| self.step(step.renderer, value))
     }
 
     fn step(&self, step: Renderer, mut value: Value) -> Result<Value, RenderError> {
@@ -286,12 +324,11 @@ impl Sls {
         let data = |(message, line)| RenderError::Data { message, line };
         match step {
             Renderer::Yaml => brine_yaml::load(text).map_err(|error| RenderError::Yaml(Box::new(error))),
+            Renderer::Yamlex => brine_yaml::load_extended(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
-            Renderer::Json | Renderer::Python => {
-                json::from_json(text).map_err(|error| data((error.to_string(), error.line())))
-            }
+            Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
             Renderer::Toml => toml::load(text).map_err(data),
-            Renderer::Jinja | Renderer::Text | Renderer::Gpg => Ok(value),
+            Renderer::Jinja | Renderer::Text | Renderer::Gpg | Renderer::Hosted | Renderer::Stateconf => Ok(value),
         }
     }
 }
@@ -330,15 +367,6 @@ pub fn render_sls(source: &str, context: &RenderContext<'_>) -> Result<Value, Re
     Sls::compile(context.name, source, context.renderer)?.render(&variables, context.host)
 }
 
-/// Checks that all renderers of a pipe, such as the option `renderer`, are available.
-///
-/// # Errors
-///
-/// The pipe is not available.
-pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
-    renderers(pipe).map(|_| ()).map_err(|()| RenderError::NotAvailable(pipe.to_owned()))
-}
-
 /// Checks a source without rendering it: its template compiles, and a source without tags parses.
 ///
 /// # Errors
@@ -346,29 +374,10 @@ pub fn check_pipe(pipe: &str) -> Result<(), RenderError> {
 /// An error that rendering would return whatever the variables are.
 pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), RenderError> {
     let sls = Sls::compile(name, source, default)?;
-    match sls.static_text().filter(|_| !sls.steps.iter().any(|step| matches!(step, Renderer::Gpg | Renderer::Python))) {
+    match sls.static_text().filter(|_| !sls.steps.iter().any(|step| step.renderer == Renderer::Gpg)) {
         Some(text) => sls.parse(text).map(|_| ()),
         None => Ok(()),
     }
-}
-
-/// Returns the pipe of a source, and whether its first line declares it.
-fn pipe<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
-    let first = source.lines().next().unwrap_or_default();
-    match first.strip_prefix("#!") {
-        Some(pipe) if !pipe.starts_with('/') => (pipe.trim(), true),
-        _ => (default, false),
-    }
-}
-
-fn renderers(pipe: &str) -> Result<Vec<Renderer>, ()> {
-    // Deprecated names of two steps.
-    let pipe = match pipe {
-        "yaml_jinja" => "jinja|yaml",
-        "json_jinja" => "jinja|json",
-        other => other,
-    };
-    pipe.split('|').map(|step| step.split_whitespace().next().unwrap_or_default().parse()).collect()
 }
 
 /// Returns the variables of the rendered SLS: `sls`, `slspath`, `tpldir`, ... `path` is relative to its root, such as

@@ -8,6 +8,7 @@ use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
 use brine_ids::Jid;
 use brine_jinja::{CustomCall, HostedFile};
 use brine_python::{Call, PythonError, Services};
+use brine_sls::render::{RENDERERS, Renderer};
 use brine_value::{Map, Value, map};
 
 use super::CustomModules;
@@ -98,9 +99,12 @@ impl CustomModules {
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
-    /// Calls the function `run` of a file in Python (`#!py`) and returns its result; `None` for other renderers.
+    /// Renders a file by Python, such as `#!py`, `#!mako|yaml` or a renderer of people's own; `None` for renderers that are
+    /// not there.
     pub fn render(&self, context: &Context, file: &HostedFile) -> Option<CallResult> {
-        if file.renderer != "py" {
+        let is_built_in =
+            || RENDERERS.iter().any(|(name, kind, _)| *name == file.renderer && *kind == Renderer::Hosted);
+        if !self.may_have("renderers", file.renderer) && !is_built_in() {
             return None;
         }
         let mut context = context.clone();
@@ -108,9 +112,16 @@ impl CustomModules {
             context.own_grains = Some(Arc::clone(grains));
             context.run_pillar = Some(Arc::clone(pillar));
         }
-        let args = [file.name.into(), file.source.into(), file.variables.clone().into(), file.saltenv.into()];
+        let args = [
+            file.renderer.into(),
+            file.args.into(),
+            file.name.into(),
+            file.source.clone(),
+            file.variables.clone().into(),
+            file.saltenv.into(),
+        ];
         let call = Call {
-            kind: "py",
+            kind: "render",
             function: file.name,
             args: Args::positional(args),
             data: self.data(&context, context.is_test()),

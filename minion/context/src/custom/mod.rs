@@ -34,6 +34,7 @@ const KINDS: &[(&str, More)] = &[
     ("tops", |_| &[]),
     ("beacons", |_| &[]),
     ("returners", |_| &[]),
+    ("renderers", |_| &[]),
 ];
 
 /// People's own modules of a minion.
@@ -57,8 +58,11 @@ impl CustomModules {
         for (kind, more) in KINDS {
             directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
-        let library =
-            Library::new(settings, directories, &["modules", "states", "pillar", "tops", "beacons", "returners"]);
+        let library = Library::new(
+            settings,
+            directories,
+            &["modules", "states", "pillar", "tops", "beacons", "returners", "renderers"],
+        );
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 

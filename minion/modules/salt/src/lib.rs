@@ -26,6 +26,7 @@ pub(crate) mod schedule;
 pub(crate) mod sdb;
 pub(crate) mod slsutil;
 pub(crate) mod state;
+pub(crate) mod stateconf;
 pub(crate) mod sys;
 pub(crate) mod test;
 

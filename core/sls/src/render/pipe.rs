@@ -1,0 +1,113 @@
+//! The pipe that a source declares in its first line, such as `#!jinja|yaml`, and the renderers in it.
+
+use super::RenderError;
+
+/// One step of the pipe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renderer {
+    /// String to string.
+    Jinja,
+    /// String to data.
+    Yaml,
+    /// String to data; values of repeated keys are joined.
+    Yamlex,
+    /// String to data.
+    Json,
+    /// String to data.
+    Toml,
+    /// The string itself is the data.
+    Text,
+    /// Decrypts PGP messages in strings or data.
+    Gpg,
+    /// String to data, through a template and a parser of its own.
+    Stateconf,
+    /// By the host of templates: another language, or a renderer of people's own.
+    Hosted,
+}
+
+/// All renderers with their names and what they do, sorted by name.
+pub const RENDERERS: &[(&str, Renderer, &str)] = &[
+    ("cheetah", Renderer::Hosted, "Render a Cheetah template to a text, with the Python package CT3."),
+    ("genshi", Renderer::Hosted, "Render a Genshi template to a text, with the Python package Genshi."),
+    ("gpg", Renderer::Gpg, "Decrypt the PGP messages in a text or in data."),
+    ("hjson", Renderer::Hosted, "Read Hjson, with the Python package hjson."),
+    ("jinja", Renderer::Jinja, "Render a Jinja template to a text."),
+    ("json", Renderer::Json, "Read JSON."),
+    ("mako", Renderer::Hosted, "Render a Mako template to a text, with the Python package Mako."),
+    ("py", Renderer::Hosted, "Call the function run() of a Python source, which returns the data."),
+    ("pydsl", Renderer::Hosted, "Run a Python source that declares states by calls of state()."),
+    ("pyobjects", Renderer::Hosted, "Run a Python source that declares states as objects."),
+    ("stateconf", Renderer::Stateconf, "Render states with settings, local ids and an order of their own."),
+    ("text", Renderer::Text, "Take the text as it is."),
+    ("toml", Renderer::Toml, "Read TOML."),
+    ("yaml", Renderer::Yaml, "Read YAML."),
+    (
+        "yamlex",
+        Renderer::Yamlex,
+        "Read YAML; the tags !aggregate and !reset say how values of a repeated key are joined.",
+    ),
+];
+
+/// A renderer in a pipe, with the options behind its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    pub renderer: Renderer,
+    pub name: String,
+    /// The options, such as `-o` of `stateconf -o`.
+    pub args: String,
+}
+
+impl Step {
+    /// A step without options. A name that is not Brine's may be one of people's own renderers.
+    pub fn plain(name: &str) -> Self {
+        let known = RENDERERS.iter().find(|(known, ..)| *known == name);
+        let renderer = known.map_or(Renderer::Hosted, |(_, renderer, _)| *renderer);
+        Step { renderer, name: name.to_owned(), args: String::new() }
+    }
+
+    /// Returns whether the source is a program in Python, which returns data.
+    pub fn is_program(&self) -> bool {
+        self.renderer == Renderer::Hosted && matches!(&self.name[..], "py" | "pydsl" | "pyobjects")
+    }
+}
+
+/// Returns the pipe of a source, and whether its first line declares it.
+pub(super) fn of<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
+    let first = source.lines().next().unwrap_or_default();
+    match first.strip_prefix("#!") {
+        Some(pipe) if !pipe.starts_with('/') => (pipe.trim(), true),
+        _ => (default, false),
+    }
+}
+
+/// Returns the steps of a pipe; `None` for one with an empty step.
+pub(super) fn steps(pipe: &str) -> Option<Vec<Step>> {
+    // Deprecated names of two steps.
+    let pipe = match pipe {
+        "yaml_jinja" => "jinja|yaml",
+        "json_jinja" => "jinja|json",
+        other => other,
+    };
+    pipe.split('|')
+        .map(|step| {
+            let (name, args) = step.trim().split_once(char::is_whitespace).unwrap_or((step.trim(), ""));
+            let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+            let is_valid = !name.is_empty() && name.chars().all(is_name);
+            is_valid.then(|| Step { args: args.trim().to_owned(), ..Step::plain(name) })
+        })
+        .collect()
+}
+
+/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_own` says whether there is a
+/// renderer of people's own with a name.
+///
+/// # Errors
+///
+/// The pipe is not available.
+pub fn check_pipe(pipe: &str, is_own: impl Fn(&str) -> bool) -> Result<(), RenderError> {
+    let is_known = |name: &str| RENDERERS.iter().any(|(known, ..)| *known == name) || is_own(name);
+    match steps(pipe) {
+        Some(steps) if steps.iter().all(|step| is_known(&step.name)) => Ok(()),
+        _ => Err(RenderError::NotAvailable(pipe.to_owned())),
+    }
+}
