@@ -52,6 +52,8 @@ const UNTRUSTED: &str = "render failed: text from an event can only be put into 
 #[derive(Debug)]
 pub struct Sls {
     name: String,
+    /// The names of all renderers, in errors.
+    pipe: String,
     template: Option<Template>,
     source: String,
     /// The steps after the template.
@@ -126,7 +128,8 @@ impl Sls {
             return Err(not_available());
         }
         let (gpg, settings, imports) = (Arc::default(), Arc::default(), imports.clone());
-        Ok(Sls { name: name.to_owned(), template, source: text, steps, imports, gpg, settings })
+        let (name, pipe) = (name.to_owned(), pipe.to_owned());
+        Ok(Sls { name, pipe, template, source: text, steps, imports, gpg, settings })
     }
 
     /// Sets the keys for the renderer `gpg`.
@@ -182,7 +185,7 @@ impl Sls {
                     HostedFile { renderer, args: &step.args, name, source: &value, saltenv, variables, data: None };
                 match host.render(&file) {
                     Some(rendered) => rendered.map_err(|error| RenderError::Hosted(error.message())),
-                    None => Err(RenderError::NotAvailable(step.name.clone())),
+                    None => Err(RenderError::NotAvailable(self.pipe.clone())),
                 }
             }
             Renderer::Stateconf => self.stateconf(step, value, context, host),

@@ -52,7 +52,7 @@ fn errors_have_lines() {
         ("a: 1\na: 2", 2, "found conflicting ID 'a'"),
         ("#!toml\na = 1\nb = [", 3, "unclosed array, expected `]`; line 3"),
         ("#!yaml|jinja\na: 1", 1, "The renderer \"yaml|jinja\" is not available"),
-        ("#!foo|yaml\na: 1", 1, "The renderer \"foo\" is not available"),
+        ("#!foo|yaml\na: 1", 1, "The renderer \"foo|yaml\" is not available"),
     ] {
         let error = render(source).unwrap_err();
         assert_eq!((error.line(), error.message()), (Some(line), message.to_owned()), "{source}");
