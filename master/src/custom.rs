@@ -3,12 +3,18 @@
 //! They take precedence over built-in functions of the same names. Files are looked at once a second at most, so that a
 //! change in `runner_dirs` holds for the next call.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
+use brine_bus::SocketNames;
 use brine_config::MasterConfig;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay};
-use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
+use brine_ids::Jid;
+use brine_python::{Call, Described, Engine, Functions, Library, PythonError, Services, Settings};
+use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::host_functions::HostFunctions;
 use crate::runner::RunnerContext;
@@ -34,13 +40,17 @@ impl CustomModules {
         });
         let synced = config.extension_modules();
         let mut directories = Vec::new();
-        for (kind, more) in [("runners", &config.runner_dirs[..]), ("wheel", &[]), ("utils", &config.utils_dirs)] {
+        let kinds =
+            [("runners", &config.runner_dirs[..]), ("wheel", &[]), ("engines", &[]), ("utils", &config.utils_dirs)];
+        for (kind, more) in kinds {
             directories.extend(Library::directories(kind, &config.module_dirs, more, &synced));
         }
         let mut opts = config.opts.clone();
         opts.insert("__role".into(), "master".into());
         opts.insert("extension_modules".into(), synced.into());
-        CustomModules { library: Library::new(settings, directories, CALLED), opts: Arc::new(opts), host }
+        let events = config.sock_dir.join(SocketNames::master().publish);
+        let library = Library::new(settings, directories, CALLED).with_events(events);
+        CustomModules { library, opts: Arc::new(opts), host }
     }
 
     /// Reads the files anew.
@@ -62,7 +72,26 @@ impl CustomModules {
     }
 
     fn described(&self) -> Option<Arc<Described>> {
-        self.library.described(|call| self.ask(&Running { custom: self, call: None }, call))
+        self.library.described(|call| self.ask(&Running { custom: self, call: None, stopping: None }, call))
+    }
+
+    /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
+    ///
+    /// # Errors
+    /// Why it ended.
+    pub fn run_engine(
+        &self,
+        engine: &Engine,
+        calls: &Arc<RunnerCalls>,
+        stopping: &CancellationToken,
+    ) -> Result<Value, PythonError> {
+        let function = format!("{}.start", engine.module);
+        let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
+        let call = Call { kind: "engines", function: &function, args, data: self.data(), ..Call::default() };
+        let thread = MayBlock::own_thread(Handle::current());
+        let caller = Caller { jid: Jid::new(), user: "engine".to_owned(), cause: Map::new(), thread };
+        let running = Running { custom: self, call: Some((calls, &caller)), stopping: Some(stopping) };
+        self.library.call_alone(call, || self.names(), &running)
     }
 
     /// Calls a function of a file.
@@ -77,24 +106,29 @@ impl CustomModules {
         let load = map! {"jid" => &caller.jid, "user" => caller.user.as_str(), "tag" => kind.tag(&caller.jid)};
         let call =
             Call { kind: directory(kind), function, args, data: vec![("load", Arc::new(load))], ..Call::default() };
-        self.ask(&Running { custom: self, call: Some((calls, caller)) }, call).map_err(|error| error.of_call(function))
+        self.ask(&Running { custom: self, call: Some((calls, caller)), stopping: None }, call)
+            .map_err(|error| error.of_call(function))
     }
 
     fn ask(&self, running: &Running<'_>, mut call: Call<'_>) -> Result<Value, PythonError> {
-        call.data.push(("opts", Arc::clone(&self.opts)));
-        if let Some(host) = &self.host {
-            call.data.push(("grains", host.grains()));
-        }
-        let functions = || {
-            let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
-            [
-                ("runners", names(&mut crate::runner::MODULES.iter().copied().flatten().map(Function::full_name))),
-                ("wheel", names(&mut wheel::MODULES.iter().copied().flatten().map(Function::full_name))),
-                ("modules", self.host.as_ref().map(|host| host.names()).unwrap_or_default()),
-            ]
-            .into()
-        };
-        self.library.call(call, functions, running)
+        call.data.extend(self.data());
+        self.library.call(call, || self.names(), running)
+    }
+
+    fn data(&self) -> Vec<(&'static str, Arc<Map>)> {
+        let grains = self.host.as_ref().map(|host| ("grains", host.grains()));
+        [("opts", Arc::clone(&self.opts))].into_iter().chain(grains).collect()
+    }
+
+    /// Returns the full names of Brine's functions, by type.
+    fn names(&self) -> BTreeMap<&'static str, Vec<String>> {
+        let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
+        [
+            ("runners", names(&mut crate::runner::MODULES.iter().copied().flatten().map(Function::full_name))),
+            ("wheel", names(&mut wheel::MODULES.iter().copied().flatten().map(Function::full_name))),
+            ("modules", self.host.as_ref().map(|host| host.names()).unwrap_or_default()),
+        ]
+        .into()
     }
 }
 
@@ -151,6 +185,7 @@ fn args(bound: &mut Binder) -> Args {
 struct Running<'a> {
     custom: &'a CustomModules,
     call: Option<(&'a Arc<RunnerCalls>, &'a Caller)>,
+    stopping: Option<&'a CancellationToken>,
 }
 
 impl Services for Running<'_> {
@@ -174,6 +209,6 @@ impl Services for Running<'_> {
     }
 
     fn is_cancelled(&self) -> bool {
-        false
+        self.stopping.is_some_and(CancellationToken::is_cancelled)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use brine_bus::{Bus, Filter, Start};
 use brine_config::MasterConfig;
+use brine_python::Engine;
 use brine_returners::Returner;
 use brine_runtime::executors::Executors;
 use brine_runtime::supervisor::{Background, Supervisor};
@@ -103,6 +104,17 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
         let interval = Duration::from_secs(config.loop_interval.max(1));
         parts.start_restarting("presence events", move |shutdown| {
             facts::presence::publish(Arc::clone(&facts), events.clone(), interval, shutdown)
+        });
+    }
+    let (engines, errors) = Engine::read(&config.engines);
+    for error in errors {
+        tracing::error!("option 'engines': {error}");
+    }
+    for engine in engines {
+        let calls = Arc::clone(calls);
+        parts.start_restarting(format!("engine {}", engine.name), move |shutdown| {
+            let calls = Arc::clone(&calls);
+            engine.clone().run(move |engine, stopping| calls.custom.run_engine(engine, &calls, stopping), shutdown)
         });
     }
     if has_git {

@@ -56,7 +56,7 @@ mod tests {
             ("hash_type", Some(Status::Used { owner: "fileserver" })),
             ("git_pillar_root", Some(Status::Used { owner: "pillar" })),
             ("transport", Some(Status::Accepted("zeromq"))),
-            ("engines", Some(Status::Ignored)),
+            ("auth_mode", Some(Status::Ignored)),
             // For minions only.
             ("acceptance_wait_time", Some(Status::Ignored)),
             ("worker_thread", None),

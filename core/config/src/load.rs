@@ -365,13 +365,13 @@ mod tests {
         let (loaded, path) = master(&[
             (
                 "master",
-                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nengines: [{a: {}}]\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
+                "transport: zeromq\nfileserver_backend: [roots, gitfs]\next_pillar: [{cmd_yaml: ls}]\nauth_mode: 2\nmine_functions: {a: []}\nexternal_auth: {}\nsyndic_master: null\nstate_tabular: True\nstate_queue: 2\ngit_pillar_branch: main\n",
             ),
             // Backends are validated in `check.rs`.
             ("master.d/s3.conf", "fileserver_backend: [roots, s3fs]\n"),
         ]);
         let texts: Vec<_> = loaded.unwrap().warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(texts, [format!("{path}/master:4: Salt's option 'engines' has no effect in Brine")]);
+        assert_eq!(texts, [format!("{path}/master:4: Salt's option 'auth_mode' has no effect in Brine")]);
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
     fn ignored_options_have_no_use() {
         let ignored: Vec<_> = known::ignored_options().collect();
         for (name, is_ignored) in [
-            ("engines", true),
+            ("auth_mode", true),
             ("worker_threads", false),
             ("acceptance_wait_time", false),
             ("gitfs_remotes", false),

@@ -57,6 +57,9 @@ macro_rules! shared_options {
         module_dirs: Vec<String> = Vec::new(),
         /// Directories of people's own utility modules.
         utils_dirs: Vec<String> = Vec::new(),
+        /// Functions that run as long as the daemon: the names of engines, or mappings of a name to the arguments of its
+        /// function `start`.
+        engines: Value = Value::Nil,
         /// What assigns SLS files to minions beside the top file: the names of modules, each with its configuration.
         master_tops: Map = Map::new(),
         /// The directories of state and other files, by environment.

@@ -45,6 +45,8 @@ pub struct Setup {
     pub functions: BTreeMap<&'static str, Vec<String>>,
     /// Whether functions of the package `salt` are called that Brine lacks.
     pub fallback: bool,
+    /// The socket of the events of the daemon.
+    pub events: PathBuf,
 }
 
 /// One call.
@@ -238,7 +240,8 @@ fn setup_frame(setup: Setup) -> Map {
         .into_iter()
         .map(|(kind, names)| (kind.into(), names.into_iter().map(Value::from).collect::<Value>()))
         .collect();
-    map! {"op" => "setup", "files" => files, "functions" => functions, "fallback" => setup.fallback}
+    let events = path(&setup.events);
+    map! {"op" => "setup", "files" => files, "functions" => functions, "fallback" => setup.fallback, "events" => events}
 }
 
 /// Calls the function of Brine that a frame asks for.

@@ -7,6 +7,7 @@
 //! | `library` | people's own modules by type, and what Python says of them: [`Library`] |
 //! | `programs` | modules that are programs in other languages |
 //! | `functions` | their functions in the form of built-in ones: [`Functions`] |
+//! | `engines` | functions that run as long as their daemon: [`Engine`] |
 //! | `host` | calls, and the process that runs them: [`Python`] |
 //! | `process` | one process: its start, its connection, its end |
 //! | `program/` | the program that it runs, in Python |
@@ -16,6 +17,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+mod engines;
 mod files;
 mod functions;
 mod host;
@@ -28,6 +30,7 @@ mod tests;
 
 use brine_function::CallError;
 
+pub use engines::{Engine, METRICS};
 pub use files::Files;
 pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};

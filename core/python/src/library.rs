@@ -32,7 +32,8 @@ pub struct Library {
     directories: Vec<(&'static str, PathBuf)>,
     /// The types whose functions are called by name.
     kinds: &'static [&'static str],
-    fallback: bool,
+    settings: Settings,
+    events: PathBuf,
     // Reentrant: Python asks for functions while it is asked for its own.
     state: ReentrantMutex<RefCell<State>>,
 }
@@ -146,8 +147,15 @@ impl Library {
     /// Creates one of the files in the directories of each type; functions of `kinds` are called by name. Nothing is read
     /// yet.
     pub fn new(settings: Settings, directories: Vec<(&'static str, PathBuf)>, kinds: &'static [&'static str]) -> Self {
-        let fallback = settings.fallback;
-        Library { python: Python::new(settings), directories, kinds, fallback, state: ReentrantMutex::default() }
+        let python = Python::new(settings.clone());
+        let (events, state) = (PathBuf::new(), ReentrantMutex::default());
+        Library { python, directories, kinds, settings, events, state }
+    }
+
+    /// Sets the socket of the events that functions can receive.
+    #[must_use]
+    pub fn with_events(self, events: PathBuf) -> Self {
+        Library { events, ..self }
     }
 
     /// Reads the directories anew: the next call of Python loads all files again.
@@ -272,7 +280,7 @@ impl Library {
         module: Option<&str>,
         ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
     ) -> Option<Arc<Described>> {
-        if !self.fallback {
+        if !self.settings.fallback {
             return None;
         }
         let state = self.state.lock();
@@ -312,8 +320,26 @@ impl Library {
         if let Some(path) = self.program(&call) {
             return programs::call(&path, call, || services.is_cancelled());
         }
-        let fallback = self.fallback;
-        self.python.call(call, || Setup { files: (*self.files()).clone(), functions: functions(), fallback }, services)
+        self.python.call(call, || self.setup(functions()), services)
+    }
+
+    /// Calls a function in a process of its own, which ends with the call.
+    ///
+    /// # Errors
+    /// Those of [`Python::call`].
+    pub fn call_alone(
+        &self,
+        call: Call<'_>,
+        functions: impl Fn() -> BTreeMap<&'static str, Vec<String>>,
+        services: &dyn Services,
+    ) -> Result<Value, PythonError> {
+        Python::new(self.settings.clone()).call(call, || self.setup(functions()), services)
+    }
+
+    fn setup(&self, functions: BTreeMap<&'static str, Vec<String>>) -> Setup {
+        // A process alone must see files that are new.
+        let files = (*self.files()).clone();
+        Setup { files, functions, fallback: self.settings.fallback, events: self.events.clone() }
     }
 }
 

@@ -27,8 +27,9 @@ const MOST_LINE: u64 = 8192;
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const START: &str = include_str!("program/start.py");
-const PROGRAM: [(&str, &str); 8] = [
+const PROGRAM: [(&str, &str); 9] = [
     ("brine_wire", include_str!("program/wire.py")),
+    ("brine_events", include_str!("program/events.py")),
     ("brine_shim", include_str!("program/shim.py")),
     ("brine_renderers", include_str!("program/renderers.py")),
     ("brine_pyobjects", include_str!("program/pyobjects.py")),

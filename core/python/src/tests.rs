@@ -202,7 +202,7 @@ impl Fixture {
         let setup = || {
             let files = Files::find(&[("modules", self.path("modules")), ("grains", self.path("grains"))]);
             let functions = ["test.echo", "test.refuse", "nest.again"].map(ToOwned::to_owned).to_vec();
-            Setup { files, functions: [("modules", functions)].into(), fallback: false }
+            Setup { files, functions: [("modules", functions)].into(), fallback: false, events: PathBuf::new() }
         };
         self.python.call(Call { kind, function, args, data: self.data.clone(), deadline }, setup, services)
     }

@@ -67,7 +67,7 @@ sync_functions! {
     sync_clouds "clouds";
     /// Copy `_tokens` from the file server to the master; Brine does not use them.
     sync_eauth_tokens "tokens";
-    /// Copy `_engines` from the file server to the master; Brine does not use them.
+    /// Copy `_engines` from the file server to the master.
     sync_engines "engines";
     /// Copy `_executors` from the file server to the master.
     sync_executors "executors";

@@ -216,12 +216,14 @@ impl Minion {
         upstream: Arc<dyn Upstream>,
         bus: Option<Bus>,
     ) -> Arc<Self> {
+        let names = SocketNames::minion(id.as_str());
+        let events = config.sock_dir.join(&names.publish);
         let local = match bus {
             Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
-            None => LocalBus::Sockets { directory: config.sock_dir.clone(), names: SocketNames::minion(id.as_str()) },
+            None => LocalBus::Sockets { directory: config.sock_dir.clone(), names },
         };
         Arc::new_cyclic(|minion| {
-            let custom = CustomModules::new(config, minion.clone());
+            let custom = CustomModules::new(config, events, minion.clone());
             Minion {
                 id: id.to_string(),
                 config: Arc::clone(config),

@@ -10,6 +10,7 @@ mod scripted;
 pub mod web;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use brine_bus::SocketNames;
@@ -143,7 +144,7 @@ pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>
     // Tests change parts of it, which no weak reference must hinder.
     Arc::new(Minion {
         id: "test-minion".into(),
-        custom: CustomModules::new(&config, Weak::new()),
+        custom: CustomModules::new(&config, PathBuf::new(), Weak::new()),
         config,
         grains: Arc::new(RwLock::new(Arc::new(
             map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"},

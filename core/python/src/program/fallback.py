@@ -42,6 +42,18 @@ class Fallback:
             names = [name for name in list(loader._dict) if name.startswith(module + ".")]  # pylint: disable=protected-access
             return {name: loader[name] for name in names}
 
+    def engine(self, name):
+        """Returns the function of an engine of Salt, or nothing."""
+        loaders = self.loaders()
+        if not loaders:
+            return None
+        opts = brine_loader.current_call().data.get("opts", {})
+        import salt.loader  # pylint: disable=import-outside-toplevel
+
+        runners = salt.loader.runner(loaders["opts"]) if opts.get("__role") == "master" else {}
+        engines = salt.loader.engines(loaders["opts"], loaders["modules"], runners, loaders["utils"])
+        return engines[name] if name in engines else None
+
     def find(self, kind, name):
         """Returns a function of Salt, or nothing."""
         loader = self.loaders().get(kind)
@@ -62,14 +74,15 @@ def load(opts, grains, pillar):
         import salt.config  # pylint: disable=import-outside-toplevel
         import salt.loader  # pylint: disable=import-outside-toplevel
 
-        own = salt.config.DEFAULT_MINION_OPTS.copy()
+        is_master = opts.get("__role") == "master"
+        own = (salt.config.DEFAULT_MASTER_OPTS if is_master else salt.config.DEFAULT_MINION_OPTS).copy()
     except (ImportError, AttributeError):
         return {}
     own.update(opts)
-    own.update(grains=grains, pillar=pillar, __role="minion")
+    own.update(grains=grains, pillar=pillar, __role="master" if is_master else "minion")
     # Files of these directories are loaded by Brine.
     own.update(module_dirs=[], states_dirs=[], utils_dirs=[], extension_modules="")
     utils = salt.loader.utils(own)
     modules = salt.loader.minion_mods(own, utils=utils)
     states = salt.loader.states(own, modules, utils, salt.loader.serializers(own))
-    return {"modules": modules, "states": states}
+    return {"modules": modules, "states": states, "utils": utils, "opts": own}

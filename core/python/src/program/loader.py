@@ -172,10 +172,11 @@ class Loader:
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
-            "returners")}
+            "returners", "engines")}
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
-        shim.install(ask, self.spaces, Current)
+        self.make_fallback = fallback
+        shim.install(ask, self.spaces, Current, setup.get("events", ""))
 
     def execute(self, frame):
         """Carries out one call of Brine."""
@@ -189,7 +190,9 @@ class Loader:
         if kind == "render":
             return renderers.render(self, *frame["args"])
         function = self.find(kind, frame["fun"])
-        if function is None and self.fallback is not None:
+        if function is None and kind == "engines":
+            function = self.make_fallback().engine(frame["fun"])
+        elif function is None and self.fallback is not None:
             function = self.fallback.find(kind, frame["fun"])
         if function is None:
             raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])

@@ -10,6 +10,8 @@ import shutil
 import sys
 import types
 
+import brine_events
+
 
 def _module(name, **content):
     module = types.ModuleType(name)
@@ -207,31 +209,7 @@ def _yaml():
     return _module("salt.utils.yaml", __getattr__=find)
 
 
-class Events:
-    """What `salt.utils.event.get_event` returns: publishes events on the bus of this process."""
-
-    def __init__(self, ask):
-        self.ask = ask
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
-
-    def fire_event(self, data, tag, timeout=None):  # pylint: disable=unused-argument
-        """Publishes an event."""
-        return self.ask("events", "event.fire", [data, tag], {})
-
-    def fire_master(self, data, tag, timeout=None):  # pylint: disable=unused-argument
-        """Publishes an event on the master's bus."""
-        return self.ask("modules", "event.fire_master", [data, tag], {})
-
-    def destroy(self):
-        """Does nothing: there is no connection of its own."""
-
-
-def _clients(ask, spaces, current):
+def _clients(ask, spaces, current, path):
     """Returns the modules of `salt` that call functions of Brine."""
 
     class LocalClient:
@@ -285,8 +263,12 @@ def _clients(ask, spaces, current):
     def options(*_, **__):
         return dict(current("opts"))
 
+    def tagify(suffix="", prefix="", base="salt"):
+        parts = [base, prefix] + (list(suffix) if isinstance(suffix, (list, tuple)) else [suffix])
+        return "/".join(str(part) for part in parts if part)
+
     def events(*_, **__):
-        return Events(ask)
+        return brine_events.Events(ask, path)
 
     return {
         "client": _module("", LocalClient=LocalClient, Caller=Called, get_local_client=LocalClient),
@@ -296,10 +278,11 @@ def _clients(ask, spaces, current):
         "loader": _module("", minion_mods=lambda *_, **__: spaces["modules"], runner=lambda *_, **__: spaces["runners"],
                           states=lambda *_, **__: spaces["states"], utils=lambda *_, **__: spaces["utils"],
                           grains=lambda *_, **__: dict(current("grains"))),
-    }, _module("", get_event=events, get_master_event=events, MasterEvent=events, MinionEvent=events, SaltEvent=events)
+    }, _module("", get_event=events, get_master_event=events, MasterEvent=events, MinionEvent=events, SaltEvent=events,
+                  TAGEND="\n\n", tagify=tagify)
 
 
-def install(ask, spaces, current):
+def install(ask, spaces, current, path):
     """Puts the modules where `import salt...` finds them, unless the package is installed."""
     if importlib.util.find_spec("salt") is not None:
         return
@@ -334,7 +317,7 @@ def install(ask, spaces, current):
         module.__name__ = "salt.utils." + name
         setattr(above, name, module)
         sys.modules[module.__name__] = module
-    clients, event = _clients(ask, spaces, current)
+    clients, event = _clients(ask, spaces, current, path)
     for name, module in dict(clients, **{"utils.event": event}).items():
         module.__name__ = "salt." + name
         setattr(above if module is event else salt, name.rpartition(".")[2], module)

@@ -18,6 +18,7 @@ use std::time::Duration;
 use brine_bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_config::MinionConfig;
 use brine_context::{MasterEvent, SetupError};
+use brine_python::Engine;
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::ExecutorError;
 use brine_runtime::supervisor::Supervisor;
@@ -137,6 +138,17 @@ fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connecte
         let (minion, disk, own) = (Arc::clone(&this.minion), this.pool.executors().disk.clone(), Arc::clone(&this));
         Arc::clone(&this.spool).run(minion, move || own.backoff(), disk, stopping)
     });
+    let (engines, errors) = Engine::read(&first.minion.config.engines);
+    for error in errors {
+        tracing::error!("option 'engines': {error}");
+    }
+    for engine in engines {
+        let minion = Arc::clone(&first.minion);
+        tasks.start_restarting(format!("engine {}", engine.name), move |stopping| {
+            let minion = Arc::clone(&minion);
+            engine.clone().run(move |engine, stopping| minion.custom.run_engine(&minion, engine, stopping), stopping)
+        });
+    }
     let this = Arc::clone(first);
     tasks.start_restarting("cached returns", move |stopping| {
         jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)

@@ -1,5 +1,6 @@
 //! Calls of people's own functions, with the data and the services of Brine for them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,10 @@ use brine_config::template_opts;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
 use brine_ids::Jid;
 use brine_jinja::{CustomCall, HostedFile};
-use brine_python::{Call, PythonError, Services};
+use brine_python::{Call, Engine, PythonError, Services};
 use brine_sls::render::{RENDERERS, Renderer};
 use brine_value::{Map, Value, map};
+use tokio_util::sync::CancellationToken;
 
 use super::CustomModules;
 use super::returned::verified;
@@ -131,6 +133,25 @@ impl CustomModules {
         Some(rendered.map_err(|error| error.of_call(file.name)))
     }
 
+    /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
+    ///
+    /// # Errors
+    /// Why it ended.
+    pub fn run_engine(
+        &self,
+        minion: &Arc<Minion>,
+        engine: &Engine,
+        stopping: &CancellationToken,
+    ) -> Result<Value, PythonError> {
+        let function = format!("{}.start", engine.module);
+        let job = Job { cancel: stopping.clone(), ..Job::local(&Jid::new(), &function, &Args::default()) };
+        let context = Context::new(Arc::clone(minion), Arc::new(job));
+        let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
+        let data = self.data(&context, context.is_test());
+        let call = Call { kind: "engines", function: &function, args, data, ..Call::default() };
+        self.library.call_alone(call, || functions(minion), &Running { context: &context, state: None })
+    }
+
     /// Calls outside of a job.
     pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call<'_>) -> Result<Value, PythonError> {
         let job = Job::local(&Jid::new(), "saltutil.refresh_modules", &Args::default());
@@ -141,8 +162,7 @@ impl CustomModules {
 
     fn ask(&self, running: &Running, call: Call) -> Result<Value, PythonError> {
         let minion = &running.context.minion;
-        let functions = || [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))].into();
-        self.library.call(call, functions, running)
+        self.library.call(call, || functions(minion), running)
     }
 
     /// Returns the data of a call. Mappings are passed to Python once, as long as they stay the same ones.
@@ -171,6 +191,11 @@ impl CustomModules {
         kept.push((of_run.cloned().unwrap_or_default(), test, Arc::clone(&opts)));
         opts
     }
+}
+
+/// Returns the full names of Brine's functions, by type.
+fn functions(minion: &Minion) -> BTreeMap<&'static str, Vec<String>> {
+    [("modules", built_in(&minion.functions)), ("states", built_in(&minion.states))].into()
 }
 
 fn built_in<C>(registry: &Registry<C>) -> Vec<String> {

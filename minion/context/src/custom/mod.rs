@@ -35,7 +35,11 @@ const KINDS: &[(&str, More)] = &[
     ("beacons", |_| &[]),
     ("returners", |_| &[]),
     ("renderers", |_| &[]),
+    ("engines", |_| &[]),
 ];
+
+/// The types whose functions are called by name.
+const CALLED: &[&str] = &["modules", "states", "pillar", "tops", "beacons", "returners", "renderers"];
 
 /// People's own modules of a minion.
 pub struct CustomModules {
@@ -46,8 +50,8 @@ pub struct CustomModules {
 }
 
 impl CustomModules {
-    /// Creates those of a minion. Nothing is read yet.
-    pub fn new(config: &MinionConfig, minion: Weak<Minion>) -> Arc<Self> {
+    /// Creates those of a minion, which receive the events of a socket. Nothing is read yet.
+    pub fn new(config: &MinionConfig, events: PathBuf, minion: Weak<Minion>) -> Arc<Self> {
         let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
             tracing::error!("{error}; using python3");
             Settings::default()
@@ -58,11 +62,7 @@ impl CustomModules {
         for (kind, more) in KINDS {
             directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
-        let library = Library::new(
-            settings,
-            directories,
-            &["modules", "states", "pillar", "tops", "beacons", "returners", "renderers"],
-        );
+        let library = Library::new(settings, directories, CALLED).with_events(events);
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 
@@ -111,7 +111,7 @@ type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 
 /// Returns whether people's own modules of a type may have a module, before a minion starts.
 pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
-    CustomModules::new(config, Weak::new()).may_have(kind, module)
+    CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
 }
 
 /// Returns the error of the option `python_host`, if it is invalid.

@@ -1,0 +1,146 @@
+//! Engines: people's own functions that run as long as their daemon, from the option `engines`. One that ends is started
+//! again. The option, and what it may say, are Salt's.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_metrics::metrics;
+use brine_runtime::backoff::Backoff;
+use brine_value::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::PythonError;
+
+metrics! {
+    counter ENGINE_ENDS = "brine_engine_ends_total", "Ends of engines, which are started again.";
+}
+
+/// The first and the longest pause before an engine is started again.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// After such a time the next pause is the first again.
+const LASTING: Duration = Duration::from_secs(60);
+
+/// A configured engine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Engine {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its module: the name, or the argument `engine_module`.
+    pub module: String,
+    /// The arguments of its function `start`.
+    pub kwargs: Map,
+}
+
+impl Engine {
+    /// Reads the option `engines`: a list of names and of mappings from a name to arguments, or one mapping. Returns the
+    /// engines, and what is wrong with entries.
+    pub fn read(option: &Value) -> (Vec<Engine>, Vec<String>) {
+        let (mut engines, mut errors) = (Vec::new(), Vec::new());
+        let entries = match option {
+            Value::Nil => Vec::new(),
+            Value::List(entries) => entries.clone(),
+            other => vec![other.clone()],
+        };
+        for entry in entries {
+            match entry {
+                Value::Str(name) => engines.push(Engine::new(name.as_str(), Map::new())),
+                Value::Map(named) => {
+                    for (name, arguments) in named {
+                        match arguments {
+                            Value::Nil => engines.push(Engine::new(&name.to_string(), Map::new())),
+                            Value::Map(kwargs) => engines.push(Engine::new(&name.to_string(), kwargs)),
+                            other => errors.push(format!(
+                                "the arguments of the engine '{name}' are invalid: expected a mapping, got {}",
+                                other.type_name()
+                            )),
+                        }
+                    }
+                }
+                other => errors.push(format!("an entry is invalid: expected a name, got {}", other.type_name())),
+            }
+        }
+        (engines, errors)
+    }
+
+    fn new(name: &str, mut kwargs: Map) -> Self {
+        let module = kwargs.shift_remove("engine_module").map_or_else(|| name.to_owned(), |module| module.to_string());
+        Engine { name: name.to_owned(), module, kwargs }
+    }
+
+    /// Runs the engine until `stopping`. `start` calls its function, and blocks as long as that runs.
+    pub async fn run(
+        self,
+        start: impl Fn(&Engine, &CancellationToken) -> Result<Value, PythonError> + Send + Sync + 'static,
+        stopping: CancellationToken,
+    ) {
+        let (engine, start) = (Arc::new(self), Arc::new(start));
+        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+        while !stopping.is_cancelled() {
+            let begun = Instant::now();
+            let (this, start, token) = (Arc::clone(&engine), Arc::clone(&start), stopping.clone());
+            tracing::info!(engine = engine.name, "engine started");
+            let ended = tokio::task::spawn_blocking(move || start(&this, &token)).await;
+            if stopping.is_cancelled() {
+                return;
+            }
+            ENGINE_ENDS.add(1);
+            let why = match ended {
+                Ok(Ok(_)) => "its function returned".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => panic.to_string(),
+            };
+            if begun.elapsed() >= LASTING {
+                backoff.reset();
+            }
+            let pause = backoff.next_wait();
+            tracing::error!(engine = engine.name, "engine ended, and starts again in {pause:.1?}: {why}");
+            tokio::select! {
+                () = stopping.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn the_option_is_read_in_its_forms() {
+        let engine =
+            |name: &str, module: &str, kwargs: Map| Engine { name: name.into(), module: module.into(), kwargs };
+        for (option, engines, errors) in [
+            (Value::Nil, vec![], 0),
+            (list!["a"], vec![engine("a", "a", map! {})], 0),
+            (
+                list![map! {"a" => map! {"port" => 1}}, map! {"b" => map! {"engine_module" => "a"}}],
+                vec![engine("a", "a", map! {"port" => 1}), engine("b", "a", map! {})],
+                0,
+            ),
+            (map! {"a" => Value::Nil, "b" => 5}.into(), vec![engine("a", "a", map! {})], 1),
+            (list![1, list!["a"]], vec![], 2),
+        ] {
+            let (read, wrong) = Engine::read(&option);
+            assert_eq!((read, wrong.len()), (engines, errors), "{option}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_engine_that_ends_is_started_again() {
+        let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
+        let (counted, stop) = (Arc::clone(&starts), stopping.clone());
+        let start = move |_: &Engine, _: &CancellationToken| {
+            if counted.fetch_add(1, Ordering::Relaxed) == 3 {
+                stop.cancel();
+            }
+            Err(PythonError::Ended("killed".into()))
+        };
+        Engine::new("a", Map::new()).run(start, stopping).await;
+        assert_eq!(starts.load(Ordering::Relaxed), 4);
+    }
+}

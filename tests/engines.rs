@@ -1,0 +1,113 @@
+//! Engines: people's own functions that run beside the master and a minion, and those of the package `salt`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/salt.rs"]
+mod salt;
+mod support;
+
+use std::collections::BTreeMap;
+
+use brine_value::{Map, Value};
+use support::{System, until};
+
+const ENGINE: &str = r#"
+import os
+import salt.utils.event
+
+def start(name="own", **kwargs):
+    role = __opts__.get("__role", "minion")
+    with salt.utils.event.get_event(role, opts=__opts__, listen=True) as bus:
+        fire = bus.fire_event if role == "master" else bus.fire_master
+        fire({"pid": os.getpid(), "echo": __salt__["test.echo"]("built in"), "more": sorted(kwargs)},
+             "engine/%s/ready" % name)
+        for event in bus.iter_events(tag="ask/%s" % name, full=True):
+            if event["data"].get("end"):
+                os._exit(3)
+            if event["data"].get("return"):
+                return
+            fire({"of": event["tag"], "number": event["data"]["number"] + 1}, "engine/%s/answer" % name)
+"#;
+
+fn number(body: &Map, name: &str) -> i64 {
+    let data = body.get("data").and_then(Value::as_map).unwrap_or(body);
+    data.get(name).and_then(Value::as_i64).unwrap_or_else(|| panic!("{name}: {body:?}"))
+}
+
+fn runs(pid: i64) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_of_the_master_hears_and_publishes_events_and_is_started_again() {
+    let mut system = System::start("engines:\n- own\n- second: {engine_module: own, name: other, port: 5}\n").await;
+    let mut events = system.events("engine/").await;
+    until("the engine is not there before the sync", || system.master_log().contains("'own.start' is not available"))
+        .await;
+    system.write("srv/salt/_engines/own.py", ENGINE);
+    let synced = system.tool("salt-run", &["saltutil.sync_engines"]);
+    assert!(support::stdout(&synced).contains("engines.own"), "{synced:?}");
+    let mut ready = BTreeMap::new();
+    while ready.len() < 2 {
+        let (tag, body) = events.until("engine/*/ready").await;
+        ready.insert(tag, body);
+    }
+    let other = &ready["engine/other/ready"];
+    let (first, second) = (number(&ready["engine/own/ready"], "pid"), number(other, "pid"));
+    assert_ne!(first, second, "each engine has a process of its own");
+    assert!(format!("{other:?}").contains("port") && format!("{other:?}").contains("built in"), "{other:?}");
+
+    let send = |tag: &str, data: &str| {
+        let sent = system.tool("salt-run", &["event.send", tag, data]);
+        assert!(sent.status.success(), "{sent:?}");
+    };
+    send("ask/own/1", r#"{"number": 41}"#);
+    let (_, answer) = events.until("engine/own/answer").await;
+    assert_eq!(number(&answer, "number"), 42);
+
+    // A crash and a return: both are ends, after which it starts again.
+    for (how, why) in [("end", "the Python process ended"), ("return", "its function returned")] {
+        send("ask/own/2", &format!(r#"{{"{how}": 1}}"#));
+        let (_, again) = events.until("engine/own/ready").await;
+        assert_ne!(number(&again, "pid"), first);
+        assert!(system.master_log().contains(why), "{}", system.master_log());
+    }
+    send("ask/other/3", r#"{"number": 1}"#);
+    let (_, answer) = events.until("engine/other/answer").await;
+    assert_eq!(number(&answer, "number"), 2, "the other engine was not touched");
+    assert!(runs(second));
+    system.stop_master();
+    until("the engine ends with its master", || !runs(second)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_of_a_minion_uses_its_bus_and_its_functions() {
+    let mut system = System::start("").await;
+    system.write("srv/salt/_engines/own.py", ENGINE);
+    system.configure_minion("m1", "engines: [own]\n");
+    let mut events = system.events("engine/").await;
+    system.spawn_minion("m1");
+    until("the engine is not there before the sync", || {
+        system.minion_log("m1").contains("'own.start' is not available")
+    })
+    .await;
+    system.salt_json(&["m1", "saltutil.sync_engines"]);
+    events.until("engine/own/ready").await;
+    let fired = system.salt_json(&["m1", "event.fire", "{number: 1}", "ask/own/1"]);
+    assert_eq!(fired.get("m1"), Some(&true.into()), "{fired}");
+    let (_, answer) = events.until("engine/own/answer").await;
+    assert_eq!(number(&answer, "number"), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_of_the_package_salt_runs() {
+    let venv = salt::environment("3008.3");
+    let system = System::start(&format!(
+        "python_host: {{venv: {}}}\nengines:\n- script:\n    cmd: 'sh ROOT/say.sh'\n    output: json\n    interval: 1\n",
+        venv.display()
+    ))
+    .await;
+    let mut events = system.events("own/").await;
+    system.write("say.sh", "echo '{\"tag\": \"own/script\", \"data\": {\"number\": 7}}'\n");
+    let (_, event) = events.until("own/script").await;
+    assert_eq!(number(&event, "number"), 7);
+}
