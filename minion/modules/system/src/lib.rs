@@ -4,8 +4,10 @@
 
 pub(crate) mod cron;
 pub(crate) mod disk;
+pub(crate) mod dnsutil;
 pub(crate) mod group;
 pub(crate) mod iptables;
+pub(crate) mod keyboard;
 pub(crate) mod kmod;
 pub(crate) mod locale;
 pub(crate) mod mount;
@@ -15,7 +17,9 @@ pub(crate) mod service;
 pub(crate) mod shadow;
 pub(crate) mod ssh;
 pub(crate) mod status;
+pub(crate) mod supervisord;
 pub(crate) mod sysctl;
+pub(crate) mod sysfs;
 pub(crate) mod system;
 pub(crate) mod timezone;
 pub mod user;

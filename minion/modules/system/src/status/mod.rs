@@ -11,9 +11,11 @@ use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
 
 pub mod master;
+pub(crate) mod state;
 pub mod tables;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `status`.
 pub static FUNCTIONS: &[Function<Context>] =

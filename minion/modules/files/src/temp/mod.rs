@@ -1,0 +1,96 @@
+//! `temp`: temporary files and directories.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `temp`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("temp", [dir, file]);
+
+/// Create a temporary directory, and return its path. Only its owner can use it.
+///
+/// CLI Example:
+///
+///     salt '*' temp.dir
+///     salt '*' temp.dir prefix='mytemp-' parent='/var/run/'
+#[function]
+pub fn dir(
+    _context: &Context,
+    #[default] suffix: String,
+    #[default("tmp".into())] prefix: String,
+    #[default] parent: Option<String>,
+) -> CallResult {
+    let (parent, suffix, prefix) = checked(parent, &suffix, &prefix)?;
+    let owner_only = Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().prefix(prefix).suffix(suffix).permissions(owner_only).tempdir_in(&parent);
+    Ok(made.map_err(|error| failed(&parent, &error))?.keep().into())
+}
+
+/// Create a temporary file, and return its path. Only its owner can use it.
+///
+/// CLI Example:
+///
+///     salt '*' temp.file
+///     salt '*' temp.file prefix='mytemp-' parent='/var/run/'
+#[function]
+pub fn file(
+    _context: &Context,
+    #[default] suffix: String,
+    #[default("tmp".into())] prefix: String,
+    #[default] parent: Option<String>,
+) -> CallResult {
+    let (parent, suffix, prefix) = checked(parent, &suffix, &prefix)?;
+    let made = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(&parent);
+    let kept = made.map_err(|error| failed(&parent, &error))?.keep();
+    Ok(kept.map_err(|error| failed(&parent, &error.error))?.1.into())
+}
+
+fn checked<'a>(
+    parent: Option<String>,
+    suffix: &'a str,
+    prefix: &'a str,
+) -> Result<(PathBuf, &'a str, &'a str), CallError> {
+    for part in [suffix, prefix] {
+        if part.contains('/') {
+            return Err(CallError::Execution(format!(
+                "'{part}' cannot be part of a file name: name the directory as 'parent'"
+            )));
+        }
+    }
+    let parent = parent.filter(|parent| !parent.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
+    Ok((parent, suffix, prefix))
+}
+
+fn failed(parent: &Path, error: &std::io::Error) -> CallError {
+    CallError::Execution(format!("nothing can be created in {}: {error}", parent.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use brine_function::Args;
+    use brine_value::map;
+
+    use crate::testing::context;
+
+    #[test]
+    fn files_and_directories_are_private() {
+        let (directory, context) = (tempfile::tempdir().unwrap(), context(&[]));
+        for (function, mode) in [("temp.file", 0o600), ("temp.dir", 0o700)] {
+            let keyword = map! {"prefix" => "a-", "suffix" => "-x", "parent" => directory.path().to_path_buf()};
+            let path = context.call(function, Args { keyword, ..Args::default() }).unwrap().to_string();
+            let name = path.rsplit('/').next().unwrap();
+            assert!(name.starts_with("a-") && name.strip_suffix("-x").is_some(), "{path}");
+            assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode, "{path}");
+        }
+        for keyword in [map! {"prefix" => "../a"}, map! {"parent" => "/nonexistent"}] {
+            assert!(context.call("temp.file", Args { keyword, ..Args::default() }).is_err());
+        }
+    }
+}

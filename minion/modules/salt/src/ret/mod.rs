@@ -1,0 +1,77 @@
+//! `ret`: jobs and returns that returners have stored.
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_ids::Jid;
+use brine_returners::{Options, Returner, open};
+use brine_value::Map;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `ret`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("ret", [get_jid, get_fun, get_jids, get_minions]);
+
+/// Return the returns of a job, by minion.
+///
+/// CLI Example:
+///
+///     salt '*' ret.get_jid redis 20421104181954700505
+#[function]
+pub fn get_jid(context: &Context, returner: String, jid: String) -> CallResult {
+    let jid: Jid = jid.parse().map_err(CallError::execution)?;
+    Ok(opened(context, &returner)?.get_jid(&jid).map_err(CallError::execution)?.into())
+}
+
+/// Return the last return of a function, by minion.
+///
+/// CLI Example:
+///
+///     salt '*' ret.get_fun mysql network.interfaces
+#[function]
+pub fn get_fun(context: &Context, returner: String, fun: String) -> CallResult {
+    Ok(opened(context, &returner)?.get_fun(&fun).map_err(CallError::execution)?.into())
+}
+
+/// Return all jobs: their functions, arguments and targets, by job id.
+///
+/// CLI Example:
+///
+///     salt '*' ret.get_jids mysql
+#[function]
+pub fn get_jids(context: &Context, returner: String) -> CallResult {
+    let jobs = opened(context, &returner)?.get_jids(None).map_err(CallError::execution)?;
+    Ok(jobs.iter().map(|job| (job.jid().to_string().into(), job.summary().into())).collect::<Map>().into())
+}
+
+/// Return the ids of all minions with returns.
+///
+/// CLI Example:
+///
+///     salt '*' ret.get_minions mysql
+#[function]
+pub fn get_minions(context: &Context, returner: String) -> CallResult {
+    let minions = opened(context, &returner)?.get_minions().map_err(CallError::execution)?;
+    Ok(minions.iter().map(ToString::to_string).collect())
+}
+
+fn opened(context: &Context, returner: &str) -> Result<Box<dyn Returner>, CallError> {
+    open(returner, &Options::new(&context.opts(), None)).map_err(CallError::execution)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+
+    use crate::testing::context;
+
+    #[test]
+    fn an_unknown_returner_and_a_wrong_job_id_are_named() {
+        let context = context(&[]);
+        for (function, words, error) in
+            [("ret.get_jids", vec!["sqlit3"], "sqlite3"), ("ret.get_jid", vec!["sqlite3", "today"], "today")]
+        {
+            let message = context.call(function, Args::positional(words.into_iter().map(Into::into))).unwrap_err();
+            assert!(message.to_string().contains(error), "{message}");
+        }
+    }
+}

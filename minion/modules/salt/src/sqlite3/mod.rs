@@ -1,0 +1,159 @@
+//! `sqlite3`: queries of SQLite databases.
+
+use std::time::Duration;
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `sqlite3`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("sqlite3", [version, sqlite_version, modify, fetch, tables, indices, indexes]);
+
+/// How long a query waits for a lock of another process.
+const BUSY: Duration = Duration::from_secs(5);
+/// The most rows that a query returns: the result is one message to the master.
+const MOST_ROWS: usize = 1_000_000;
+
+/// Return the version of the interface to SQLite.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.version
+#[function]
+pub fn version(_context: &Context) -> CallResult {
+    Ok(rusqlite::version().into())
+}
+
+/// Return the version of SQLite.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.sqlite_version
+#[function]
+pub fn sqlite_version(_context: &Context) -> CallResult {
+    Ok(rusqlite::version().into())
+}
+
+/// Run a statement that returns no rows. Returns True, or False without a database.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.modify /root/test.db 'CREATE TABLE test(id INT, testdata TEXT);'
+#[function]
+pub fn modify(_context: &Context, #[default] db: Option<String>, #[default] sql: String) -> CallResult {
+    let Some(connection) = open(db.as_deref())? else { return Ok(false.into()) };
+    let mut statement = connection.prepare(&sql).map_err(CallError::execution)?;
+    let mut rows = statement.query([]).map_err(CallError::execution)?;
+    while rows.next().map_err(CallError::execution)?.is_some() {}
+    Ok(true.into())
+}
+
+/// Run a query, and return its rows. Returns False without a database.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.fetch /root/test.db 'SELECT * FROM test;'
+#[function]
+pub fn fetch(_context: &Context, #[default] db: Option<String>, #[default] sql: String) -> CallResult {
+    query(db.as_deref(), &sql)
+}
+
+/// Return the names of all tables, a row each.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.tables /root/test.db
+#[function]
+pub fn tables(_context: &Context, #[default] db: Option<String>) -> CallResult {
+    query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+}
+
+/// Return the names of all indexes, a row each.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.indices /root/test.db
+#[function]
+pub fn indices(_context: &Context, #[default] db: Option<String>) -> CallResult {
+    query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
+}
+
+/// Return the names of all indexes, as `sqlite3.indices`.
+///
+/// CLI Example:
+///
+///     salt '*' sqlite3.indexes /root/test.db
+#[function]
+pub fn indexes(_context: &Context, #[default] db: Option<String>) -> CallResult {
+    query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
+}
+
+fn open(path: Option<&str>) -> Result<Option<Connection>, CallError> {
+    let Some(path) = path else { return Ok(None) };
+    let connection = Connection::open(path).map_err(CallError::execution)?;
+    connection.busy_timeout(BUSY).map_err(CallError::execution)?;
+    Ok(Some(connection))
+}
+
+fn query(path: Option<&str>, sql: &str) -> CallResult {
+    let Some(connection) = open(path)? else { return Ok(false.into()) };
+    let mut statement = connection.prepare(sql).map_err(CallError::execution)?;
+    let columns = statement.column_count();
+    let mut rows = statement.query([]).map_err(CallError::execution)?;
+    let mut found: Vec<Value> = Vec::new();
+    while let Some(row) = rows.next().map_err(CallError::execution)? {
+        if found.len() >= MOST_ROWS {
+            return Err(CallError::Execution(format!("the query has more than {MOST_ROWS} rows: add a LIMIT")));
+        }
+        let cell = |column| row.get_ref(column).map(value).map_err(CallError::execution);
+        found.push(Value::List((0..columns).map(cell).collect::<Result<_, _>>()?));
+    }
+    Ok(found.into())
+}
+
+fn value(cell: ValueRef<'_>) -> Value {
+    match cell {
+        ValueRef::Null => Value::Nil,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
+        ValueRef::Blob(bytes) => Value::Bytes(bytes.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::{Value, list};
+
+    use crate::testing::context;
+
+    #[test]
+    fn rows_are_lists_of_their_cells() {
+        let (directory, context) = (tempfile::tempdir().unwrap(), context(&[]));
+        let path = directory.path().join("a.db").display().to_string();
+        let call = |function: &str, more: &[&str]| {
+            let words = [path.as_str()].into_iter().chain(more.iter().copied()).map(Value::from);
+            context.call(&format!("sqlite3.{function}"), Args::positional(words)).map_err(|error| error.to_string())
+        };
+        for statement in [
+            "CREATE TABLE t (id INTEGER, name TEXT, size REAL, data BLOB)",
+            "CREATE INDEX i ON t (name)",
+            "INSERT INTO t VALUES (1, 'a', 1.5, x'00ff'), (2, NULL, NULL, NULL)",
+        ] {
+            assert_eq!(call("modify", &[statement]), Ok(true.into()), "{statement}");
+        }
+        let first = list![1, "a", 1.5, Value::Bytes(vec![0, 255])];
+        let second = list![2, Value::Nil, Value::Nil, Value::Nil];
+        assert_eq!(call("fetch", &["SELECT * FROM t ORDER BY id"]), Ok(list![first, second]));
+        assert_eq!(call("tables", &[]), Ok(list![list!["t"]]));
+        assert_eq!((call("indices", &[]), call("indexes", &[])), (Ok(list![list!["i"]]), Ok(list![list!["i"]])));
+        assert!(call("fetch", &["SELECT nowhere"]).unwrap_err().contains("no such column"));
+        assert_eq!(context.call("sqlite3.tables", Args::default()), Ok(false.into()));
+    }
+}

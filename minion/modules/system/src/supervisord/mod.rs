@@ -1,0 +1,367 @@
+//! `supervisord`: processes of supervisord, with `supervisorctl`.
+
+pub(crate) mod state;
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::{Program, split};
+use brine_host::programs::program;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `supervisord`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "supervisord",
+    [start, restart, stop, add, remove, reread, update, status, status_raw, status_bool, custom, options]
+);
+
+/// How `supervisorctl` is called.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Control {
+    /// The user that runs it.
+    pub user: Option<String>,
+    /// The configuration file of supervisord.
+    pub conf_file: Option<String>,
+    /// The program, or the virtual environment that has it.
+    pub bin_env: Option<String>,
+}
+
+/// Start a process, a group (`group:`), or all.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.start <service>
+///     salt '*' supervisord.start <group>:
+#[function]
+pub fn start(
+    context: &Context,
+    #[default("all".into())] name: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["start", without_star(&name)])?.into())
+}
+
+/// Restart a process, a group (`group:`), or all.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.restart <service>
+#[function]
+pub fn restart(
+    context: &Context,
+    #[default("all".into())] name: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["restart", without_star(&name)])?.into())
+}
+
+/// Stop a process, a group (`group:`), or all.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.stop <service>
+#[function]
+pub fn stop(
+    context: &Context,
+    #[default("all".into())] name: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["stop", without_star(&name)])?.into())
+}
+
+/// Activate what the configuration says about a process or group.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.add <name>
+#[function]
+pub fn add(
+    context: &Context,
+    name: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["add", group(&name)])?.into())
+}
+
+/// Remove a process or group from the active configuration.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.remove <name>
+#[function]
+pub fn remove(
+    context: &Context,
+    name: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["remove", group(&name)])?.into())
+}
+
+/// Read the configuration files of the daemon again.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.reread
+#[function]
+pub fn reread(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    Ok(Control { user, conf_file, bin_env }.run(context, &["reread"])?.into())
+}
+
+/// Read the configuration again, and add, remove and restart what has changed, or only the group `name`.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.update
+#[function]
+pub fn update(
+    context: &Context,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+    #[default] name: Option<String>,
+) -> CallResult {
+    let words = ["update"].into_iter().chain(name.as_deref().map(group)).collect::<Vec<_>>();
+    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+}
+
+/// Return the processes with their states and what supervisord says about them.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.status
+#[function]
+pub fn status(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    let control = Control { user, conf_file, bin_env };
+    Ok(control.processes(context, name.as_deref())?.into_iter().collect::<Map>().into())
+}
+
+/// Return the output of `supervisorctl status`.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.status_raw
+#[function]
+pub fn status_raw(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    let words = ["status"].into_iter().chain(name.as_deref()).collect::<Vec<_>>();
+    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+}
+
+/// Return whether a process exists, and with `expected_state` whether it is in that state.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.status_bool nginx expected_state='RUNNING'
+#[function]
+pub fn status_bool(
+    context: &Context,
+    name: String,
+    #[default] expected_state: Option<String>,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    let control = Control { user, conf_file, bin_env };
+    let all = control.processes(context, Some(&name))?;
+    let found = all.into_iter().find(|(process, _)| process.as_str() == Some(&*name));
+    let field = |about: &Value, key: &str| about.get(key).map(ToString::to_string).unwrap_or_default();
+    let is_there = |about: &Value| field(about, "reason") != "(no such process)";
+    let is_expected = |about: &Value| expected_state.as_ref().is_none_or(|state| field(about, "state") == *state);
+    Ok(found.is_some_and(|(_, about)| is_there(&about) && is_expected(&about)).into())
+}
+
+/// Run any command of `supervisorctl`, and return its output.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.custom "mstop '*gunicorn*'"
+#[function]
+pub fn custom(
+    context: &Context,
+    command: String,
+    #[default] user: Option<String>,
+    #[default] conf_file: Option<String>,
+    #[default] bin_env: Option<String>,
+) -> CallResult {
+    let words = split(&command)
+        .ok_or_else(|| CallError::Execution(format!("the command {command:?} has an unclosed quote")))?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+}
+
+/// Return the options of a process in the configuration file.
+///
+/// CLI Example:
+///
+///     salt '*' supervisord.options foo
+#[function]
+pub fn options(_context: &Context, name: String, #[default] conf_file: Option<String>) -> CallResult {
+    let usual = ["/etc/supervisor/supervisord.conf", "/etc/supervisord.conf"].map(PathBuf::from);
+    let path = conf_file.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()));
+    let path = path.ok_or_else(|| CallError::Execution("No suitable config file found".into()))?;
+    let text = files::read_to_string(&path)
+        .map_err(|error| CallError::Execution(format!("Unable to read from {}: {error}", path.display())))?;
+    let section = section(&text, &format!("program:{name}"));
+    section.map(Into::into).ok_or_else(|| CallError::Execution(format!("Process '{name}' not found")))
+}
+
+impl Control {
+    /// Runs a command and returns its output, with `ERROR: ` in front if it fails.
+    pub fn run(&self, context: &Context, words: &[&str]) -> Result<String, CallError> {
+        let mut all = vec![self.program()?];
+        if let Some(file) = &self.conf_file {
+            all.extend(["-c".to_owned(), file.clone()]);
+        }
+        all.extend(words.iter().map(|word| (*word).to_owned()));
+        let program = Program { runas: self.user.clone(), ..program(&all, &[]) };
+        let output = context.run_program(&program).map_err(CallError::execution)?;
+        // `status` ends with 3 where a process does not run, which is no error.
+        let is_status = words.first() == Some(&"status");
+        let is_told = output.retcode == 0 || is_status || output.stdout.contains("ERROR");
+        Ok(if is_told { output.stdout } else { format!("ERROR: {}", output.stdout) })
+    }
+
+    /// Returns the processes with their states and reasons.
+    pub fn processes(&self, context: &Context, name: Option<&str>) -> Result<Vec<(Value, Value)>, CallError> {
+        let words = ["status"].into_iter().chain(name).collect::<Vec<_>>();
+        Ok(self.run(context, &words)?.lines().filter_map(process).collect())
+    }
+
+    fn program(&self) -> Result<String, CallError> {
+        match self.bin_env.as_deref().filter(|path| !path.is_empty()) {
+            None => Ok("supervisorctl".to_owned()),
+            Some(directory) if Path::new(directory).is_dir() => {
+                let program = Path::new(directory).join("bin/supervisorctl");
+                if program.is_file() {
+                    return Ok(program.display().to_string());
+                }
+                Err(CallError::Execution("Could not find a `supervisorctl` binary".into()))
+            }
+            Some(program) => Ok(program.to_owned()),
+        }
+    }
+}
+
+/// Parses a line of `supervisorctl status`: the name, the state and the reason.
+fn process(line: &str) -> Option<(Value, Value)> {
+    let (name, rest) = line.trim().split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (state, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    Some((name.into(), map! {"state" => state, "reason" => reason.trim_start()}.into()))
+}
+
+/// Groups are named without the star that the output of `supervisorctl` may have.
+pub(crate) fn without_star(name: &str) -> &str {
+    if name.ends_with(":*") { &name[..name.len() - 1] } else { name }
+}
+
+fn group(name: &str) -> &str {
+    name.strip_suffix(":*").or_else(|| name.strip_suffix(':')).unwrap_or(name)
+}
+
+/// Returns the options of a section, with numbers and truth values read.
+fn section(text: &str, name: &str) -> Option<Map> {
+    let mut found: Option<Map> = None;
+    let mut is_inside = false;
+    for line in text.lines() {
+        if let Some(header) = line.trim().strip_prefix('[').and_then(|line| line.split(']').next()) {
+            is_inside = header == name;
+            if is_inside {
+                found.get_or_insert_default();
+            }
+        } else if let (true, false, Some((key, value))) =
+            (is_inside, line.trim_start().starts_with(['#', ';']), line.split_once(['=', ':']))
+        {
+            let value = value.split(';').next().unwrap_or_default().trim();
+            let read = match value.to_lowercase().as_str() {
+                "true" => true.into(),
+                "false" => false.into(),
+                _ => value
+                    .parse::<i64>()
+                    .map(Value::from)
+                    .or_else(|_| value.parse::<f64>().map(Value::from))
+                    .unwrap_or_else(|_| value.into()),
+            };
+            found.get_or_insert_default().insert(key.trim().to_lowercase().into(), read);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_testing::Scripted;
+    use brine_value::list;
+
+    use crate::testing::context_with;
+
+    use super::*;
+
+    #[test]
+    fn the_output_of_supervisorctl_is_read() {
+        let programs = Scripted::new(
+            "$ supervisorctl status\n| web              RUNNING   pid 5, uptime 0:00:10\n| jobs:a  STOPPED   Not started\n| odd STARTING\n= 3\n\
+             $ supervisorctl status web\n| web RUNNING pid 5\n\
+             $ supervisorctl status none\n| none: ERROR (no such process)\n= 4\n\
+             $ supervisorctl -c /etc/s.conf start jobs:\n| jobs:a: started\n\
+             $ supervisorctl start none\n| none: ERROR (no such process)\n= 1\n\
+             $ supervisorctl stop web\n| refused\n= 7\n",
+        );
+        let context = context_with(map! {}, programs.clone());
+        let call = |function: &str, words: Value, keyword: Map| {
+            brine_testing::answers(&context, &[(function, words, keyword)])
+        };
+        for (name, state, found) in [("web", "RUNNING", true), ("web", "STOPPED", false), ("none", "RUNNING", false)] {
+            let keyword = map! {"expected_state" => state};
+            assert!(
+                call("supervisord.status_bool", list![name], keyword).ends_with(&found.to_string()),
+                "{name} {state}"
+            );
+        }
+        let all = call("supervisord.status", list![], map! {});
+        assert!(all.contains(r#""web": {"state": "RUNNING", "reason": "pid 5, uptime 0:00:10"}"#), "{all}");
+        assert!(all.contains(r#""odd": {"state": "STARTING", "reason": ""}"#), "{all}");
+        let started = call("supervisord.start", list!["jobs:*"], map! {"conf_file" => "/etc/s.conf"});
+        assert_eq!(started, r#"supervisord.start: "jobs:a: started""#);
+        assert!(call("supervisord.start", list!["none"], map! {}).contains("none: ERROR (no such process)"));
+        assert!(call("supervisord.stop", list!["web"], map! {}).contains("ERROR: refused"));
+    }
+
+    #[test]
+    fn options_are_those_of_the_section() {
+        let text = "[supervisord]\nlogfile=/x\n[program:web]\ncommand=/bin/web -p 80 ; the port\nnumprocs = 2\nautostart: True\n;a=b\n[program:other]\ncommand=/x\n";
+        let expected = map! {"command" => "/bin/web -p 80", "numprocs" => 2, "autostart" => true};
+        assert_eq!(section(text, "program:web"), Some(expected));
+        assert_eq!(section(text, "program:none"), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! `sysfs`: states of attributes below `/sys`.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use super::{ROOT, find, set, value_of};
+
+/// State functions of `sysfs`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysfs", [present]);
+
+/// Ensure that an attribute has this value.
+#[function]
+pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Value) -> CallResult {
+    // Without a meaning in Salt, too.
+    _ = config;
+    let current = value_of(ROOT, &name);
+    let report = match &current {
+        Value::Bool(false) => StateReturn::failed(&name, format!("SysFS attribute {name} doesn't exist.")),
+        Value::Map(_) => StateReturn::failed(&name, format!("{name} is not a SysFS attribute.")),
+        current if selected(current) == value => {
+            StateReturn::ok(&name, format!("SysFS attribute {name} is already set."))
+        }
+        _ if context.test => StateReturn::would(&name, format!("SysFS attribute {name} set to be changed.")),
+        _ if find(ROOT, &name).is_some_and(|path| set(&path, &value)) => {
+            let comment = format!("Updated SysFS attribute {name} to {value}");
+            StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => value})
+        }
+        _ => StateReturn::failed(&name, format!("Failed to set {name} to {value}")),
+    };
+    Ok(report.into())
+}
+
+/// Returns the chosen one of the values that an attribute lists, such as `b` of `a [b] c`.
+pub(super) fn selected(current: &Value) -> Value {
+    let chosen = current.as_str().and_then(|text| {
+        let (_, rest) = text.rsplit_once('[')?;
+        Some(rest.split(']').next().unwrap_or(rest))
+    });
+    chosen.map_or_else(|| current.clone(), Value::from)
+}
