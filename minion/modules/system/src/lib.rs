@@ -5,6 +5,7 @@
 pub(crate) mod cron;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;
+pub(crate) mod gpg;
 pub(crate) mod group;
 pub(crate) mod iptables;
 pub(crate) mod keyboard;

@@ -1,0 +1,262 @@
+//! The program `gpg` on one keyring, and what it says in its machine-readable forms.
+
+use std::path::PathBuf;
+
+use brine_context::Context;
+use brine_function::{Args, CallError};
+use brine_host::accounts::Accounts;
+use brine_host::process::{Output, Program};
+use brine_host::programs::program;
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+
+/// The user whose keys are those of the master's pillar.
+const SALT: &str = "salt";
+
+/// The user of a keychain, and its directory.
+#[derive(Args, Debug, Clone)]
+pub struct HomeArgs {
+    /// User whose keychain is used, by default that of the minion; `salt` is `gpgkeys` in the configuration directory.
+    #[default]
+    pub user: Option<String>,
+    /// Directory of the keychain, by default `.gnupg` in the home directory of the user.
+    #[default]
+    pub gnupghome: Option<String>,
+}
+
+/// A keyring in a directory of GnuPG.
+pub(super) struct Keyring<'a> {
+    context: &'a Context,
+    home: PathBuf,
+    keyring: Option<String>,
+    /// The user that runs `gpg`, if it is not the minion's.
+    user: Option<String>,
+}
+
+/// The result of a run: its output, and the lines of status that it wrote.
+pub(super) struct Done {
+    pub output: Output,
+    pub status: Vec<(String, String)>,
+}
+
+impl Done {
+    /// Returns the rest of the first line of status with a name.
+    pub fn status(&self, name: &str) -> Option<&str> {
+        self.status.iter().find(|(known, _)| known == name).map(|(_, rest)| rest.as_str())
+    }
+
+    /// Returns the error output without lines of status.
+    pub fn errors(&self) -> String {
+        let lines = self.output.stderr.lines().filter(|line| !line.starts_with("[GNUPG:]"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl<'a> Keyring<'a> {
+    /// Returns the keyring of these arguments. Its directory is created if it does not exist.
+    ///
+    /// # Errors
+    /// The user does not exist, or the directory cannot be created.
+    pub fn open(context: &'a Context, home: &HomeArgs, keyring: Option<String>) -> Result<Self, CallError> {
+        let user = home.user.clone().filter(|user| !user.is_empty() && user != SALT);
+        let account = |name: &str| Accounts::read().user(name).cloned();
+        let directory = match (&home.gnupghome, &home.user, &user) {
+            (Some(directory), ..) if !directory.is_empty() => PathBuf::from(directory),
+            (_, Some(name), None) if name == SALT => context.config().config_dir.join("gpgkeys"),
+            (_, _, Some(name)) => match account(name) {
+                Some(account) => PathBuf::from(account.home).join(".gnupg"),
+                None => return Err(CallError::Execution(format!("User {name} does not exist"))),
+            },
+            _ => std::env::var_os("GNUPGHOME")
+                .map_or_else(|| std::env::home_dir().unwrap_or_else(|| "/root".into()).join(".gnupg"), PathBuf::from),
+        };
+        if !directory.exists() {
+            let keyword = map! {"dir_path" => directory.clone(), "user" => user.clone(), "mode" => "0700"};
+            context.call("file.mkdir", Args { keyword, ..Args::default() })?;
+        }
+        Ok(Keyring { context, home: directory, keyring, user })
+    }
+
+    /// Runs `gpg` with these arguments and this input, and without questions.
+    pub fn run(&self, words: &[&str], passphrase: Option<&str>, input: Option<&str>) -> Result<Done, CallError> {
+        let home = self.home.display().to_string();
+        let mut all = vec!["gpg", "--homedir", &home, "--batch", "--no-tty", "--status-fd", "2"];
+        if let Some(keyring) = &self.keyring {
+            all.extend(["--no-default-keyring", "--keyring", keyring]);
+        }
+        // The passphrase is the first line of the input, so that no other user sees it.
+        let mut stdin = String::new();
+        if let Some(passphrase) = passphrase {
+            all.extend(["--pinentry-mode", "loopback", "--passphrase-fd", "0"]);
+            stdin = format!("{passphrase}\n");
+        }
+        all.extend(words);
+        stdin.push_str(input.unwrap_or_default());
+        let words: Vec<String> = all.into_iter().map(str::to_owned).collect();
+        let program = Program {
+            stdin: Some(stdin),
+            runas: self.user.clone(),
+            keep_line_ends: true,
+            ..program(&words, &[("LANG", "C"), ("LC_ALL", "C")])
+        };
+        let output = self.context.run_program(&program).map_err(CallError::execution)?;
+        let status = output.stderr.lines().filter_map(|line| line.strip_prefix("[GNUPG:] ")).map(|line| {
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            (name.to_owned(), rest.to_owned())
+        });
+        Ok(Done { status: status.collect(), output })
+    }
+
+    /// Returns the public or the secret keys.
+    pub fn keys(&self, secret: bool) -> Result<Vec<Map>, CallError> {
+        let list = if secret { "--list-secret-keys" } else { "--list-keys" };
+        let words = ["--with-colons", "--fixed-list-mode", "--fingerprint", "--fingerprint", list];
+        let done = self.run(&words, None, None)?;
+        Ok(parse(&done.output.stdout, Timestamp::now().as_second()))
+    }
+
+    /// Returns the key with this id, of 16 digits or its last 8, or this fingerprint.
+    pub fn key(&self, keyid: Option<&str>, fingerprint: Option<&str>, secret: bool) -> Result<Option<Map>, CallError> {
+        let text = |key: &Map, name: &str| key.get(name).map(ToString::to_string).unwrap_or_default();
+        Ok(self.keys(secret)?.into_iter().find(|key| {
+            let own = text(key, "keyid");
+            let is_id = keyid.is_some_and(|id| own == id || own.get(8..) == Some(id));
+            is_id || fingerprint.is_some_and(|wanted| text(key, "fingerprint") == wanted)
+        }))
+    }
+}
+
+/// Returns what a letter says about the trust in a key.
+fn trust(letter: &str) -> &'static str {
+    match letter {
+        "e" => "Expired",
+        "n" => "Not Trusted",
+        "f" => "Fully Trusted",
+        "m" => "Marginally Trusted",
+        "u" => "Ultimately Trusted",
+        "r" => "Revoked",
+        _ => "Unknown",
+    }
+}
+
+/// Parses the output of `--with-colons`. `now` are the seconds since 1970.
+fn parse(text: &str, now: i64) -> Vec<Map> {
+    let mut keys: Vec<Map> = Vec::new();
+    // Whether a fingerprint is that of the last subkey.
+    let mut is_subkey = false;
+    for line in text.lines() {
+        let fields: Vec<&str> = line.split(':').collect();
+        let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+        match field(0) {
+            "pub" | "sec" => {
+                is_subkey = false;
+                keys.push(described(&fields, now));
+            }
+            "sub" | "ssb" => {
+                is_subkey = true;
+                if let Some(key) = keys.last_mut() {
+                    let subkeys = key.entry("subkeys".into()).or_insert_with(|| Vec::<Value>::new().into());
+                    if let Value::List(subkeys) = subkeys {
+                        subkeys.push(described(&fields, now).into());
+                    }
+                }
+            }
+            "fpr" => {
+                if let Some(key) = keys.last_mut() {
+                    let of = match key.get_mut("subkeys") {
+                        Some(Value::List(subkeys)) if is_subkey => subkeys.last_mut().and_then(Value::as_map_mut),
+                        _ => Some(key),
+                    };
+                    if let Some(of) = of {
+                        of.entry("fingerprint".into()).or_insert_with(|| field(9).into());
+                    }
+                }
+            }
+            "uid" => {
+                if let Some(key) = keys.last_mut() {
+                    let uids = key.entry("uids".into()).or_insert_with(|| Vec::<Value>::new().into());
+                    if let Value::List(uids) = uids {
+                        uids.push(unescaped(field(9)).into());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    keys
+}
+
+fn described(fields: &[&str], now: i64) -> Map {
+    let field = |at: usize| fields.get(at).copied().unwrap_or_default();
+    let day = |seconds: i64| {
+        let time = Timestamp::from_second(seconds).unwrap_or_default();
+        time.to_zoned(brine_clock::zone()).strftime("%Y-%m-%d").to_string()
+    };
+    let mut key = map! {"keyid" => field(4)};
+    if let Ok(expires) = field(6).parse::<i64>() {
+        key.insert("expires".into(), day(expires).into());
+        key.insert("expired".into(), (now >= expires).into());
+    }
+    if let Ok(created) = field(5).parse::<i64>() {
+        key.insert("created".into(), day(created).into());
+    }
+    key.insert("keyLength".into(), field(2).into());
+    if !field(8).is_empty() {
+        key.insert("ownerTrust".into(), trust(field(8)).into());
+    }
+    if !field(1).is_empty() {
+        key.insert("trust".into(), trust(field(1)).into());
+    }
+    key
+}
+
+/// Replaces `\x3a` and its like.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\x") {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        let code = rest.get(at + 2..at + 4).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        if let Some(byte) = code {
+            bytes.push(byte);
+            rest = &rest[at + 4..];
+        } else {
+            bytes.extend_from_slice(b"\\x");
+            rest = &rest[at + 2..];
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_parsed() {
+        let text = "tru:o:1:1795529012:1:3:1:5\npub:u:2048:1:90B351A93EA6BFE6:1795529011:1795629011::u:::escaESCA::::::23::0:\n\
+                    fpr:::::::::B532CCE1538057AFFA141CA790B351A93EA6BFE6:\nuid:u::::1795529011::54::A\\x3a B <a@x>::::::::::0:\n\
+                    sub:e:3072:1:E0DCD5A4CDA5C24C:1795529011::::::esa::::::23:\nfpr:::::::::E6E2B60EFC744E932EAE4E0EE0DCD5A4CDA5C24C:\n";
+        let mut keys = parse(text, 1_795_700_000);
+        let subkey = map! {
+            "keyid" => "E0DCD5A4CDA5C24C", "created" => "2026-11-24", "keyLength" => "3072", "trust" => "Expired",
+            "fingerprint" => "E6E2B60EFC744E932EAE4E0EE0DCD5A4CDA5C24C",
+        };
+        let key = keys.remove(0);
+        for (name, value) in [
+            ("keyid", Value::from("90B351A93EA6BFE6")),
+            ("expired", true.into()),
+            ("ownerTrust", "Ultimately Trusted".into()),
+            ("fingerprint", "B532CCE1538057AFFA141CA790B351A93EA6BFE6".into()),
+            ("uids", list!["A: B <a@x>"]),
+            ("subkeys", list![subkey]),
+        ] {
+            assert_eq!(key.get(name), Some(&value), "{name}");
+        }
+        assert!(parse("fpr:::\nuid::\nsub:\n", 0).is_empty());
+        assert_eq!((unescaped("\\xe4\\x"), unescaped("a\\xzzb")), ("\u{fffd}\\x".to_owned(), "a\\xzzb".to_owned()));
+    }
+}

@@ -1,0 +1,226 @@
+//! `gpg`: keys into and out of a keychain.
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+use super::keyring::{Done, HomeArgs, Keyring};
+use super::{checked_names, data, passphrase};
+
+/// Execution functions of `gpg` that move keys.
+pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [import_key, export_key, receive_keys, read_key]);
+
+/// Where keys are received from.
+const KEY_SERVER: &str = "keys.openpgp.org";
+
+/// Import keys from a text or a file, or with `select` those of them that are named.
+///
+/// CLI Example:
+///
+///     salt '*' gpg.import_key filename='/path/to/public-key-file'
+#[function]
+pub fn import_key(
+    context: &Context,
+    #[default] text: Option<String>,
+    #[default] filename: Option<String>,
+    #[args] home: HomeArgs,
+    #[default] keyring: Option<String>,
+    #[default] select: Value,
+) -> CallResult {
+    let ring = Keyring::open(context, &home, keyring)?;
+    let mut words = vec!["--import".to_owned()];
+    let input = match (text, filename) {
+        (Some(text), None) => Some(text),
+        (None, Some(file)) => {
+            let file = argument(&file)?;
+            std::fs::metadata(&file).map_err(|_| CallError::Execution("filename does not exist.".into()))?;
+            words.push(file);
+            None
+        }
+        (None, None) => return Err(CallError::Execution("filename or text must be passed.".into())),
+        (Some(_), Some(_)) => {
+            return Err(CallError::Execution("filename and text are mutually exclusive.".into()));
+        }
+    };
+    let select = checked_names(&select)?;
+    if !select.is_empty() {
+        return selected(&ring, &words, input.as_deref(), &select, context);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    Ok(imported(&ring.run(&words, None, input.as_deref())?).into())
+}
+
+/// Imports into a keyring of its own first: GnuPG has no import of some keys alone.
+fn selected(
+    ring: &Keyring<'_>,
+    words: &[String],
+    input: Option<&str>,
+    select: &[String],
+    context: &Context,
+) -> CallResult {
+    let directory = context.call("temp.dir", Args::default())?.to_string();
+    let home = HomeArgs { user: None, gnupghome: Some(directory.clone()) };
+    let result = Keyring::open(context, &home, None).and_then(|apart| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let done = apart.run(&words, None, input)?;
+        let report = imported(&done);
+        if report.get("res") != Some(&true.into()) {
+            return Ok(report.into());
+        }
+        let mut export = vec!["--armor", "--export"];
+        export.extend(select.iter().map(String::as_str));
+        let text = apart.run(&export, None, None)?.output.stdout;
+        if text.is_empty() {
+            let message = "After filtering, no keys to import were left.";
+            return Ok(map! {"res" => true, "message" => message, "fingerprints" => Vec::<Value>::new()}.into());
+        }
+        Ok(imported(&ring.run(&["--import"], None, Some(&text))?).into())
+    });
+    if let Err(error) = std::fs::remove_dir_all(&directory) {
+        tracing::warn!(directory, %error, "a temporary keyring is left behind");
+    }
+    result
+}
+
+/// Reads the result of an import.
+fn imported(done: &Done) -> Map {
+    let fingerprints: Vec<Value> = done
+        .status
+        .iter()
+        .filter(|(name, _)| name == "IMPORT_OK")
+        .filter_map(|(_, rest)| Some(rest.split(' ').nth(1)?.into()))
+        .collect();
+    // count, no user id, imported, 0, unchanged, ...
+    let counts: Vec<u64> = done
+        .status("IMPORT_RES")
+        .map(|rest| rest.split(' ').map(|number| number.parse().unwrap_or_default()).collect())
+        .unwrap_or_default();
+    let count = |at: usize| counts.get(at).copied().unwrap_or_default();
+    let (is_done, message) = match (count(2), count(4)) {
+        (1.., _) => (true, "Successfully imported key(s)."),
+        (0, 1..) => (true, "Key(s) already exist in keychain."),
+        (0, 0) => (false, "Unable to import key."),
+    };
+    map! {"res" => is_done, "message" => message, "fingerprints" => fingerprints}
+}
+
+/// The arguments of `gpg.export_key`.
+#[derive(Args)]
+pub struct ExportArgs {
+    /// Keys: ids, fingerprints or email addresses.
+    #[default]
+    pub keyids: Value,
+    /// Whether the secret keys are exported.
+    #[default(false)]
+    pub secret: bool,
+    #[args]
+    pub home: HomeArgs,
+    /// Whether the secret keys are protected by the passphrase `gpg_passphrase` of the pillar.
+    #[default(false)]
+    pub use_passphrase: bool,
+    /// File to which the keys are written.
+    #[default]
+    pub output: Option<String>,
+    /// Whether the result is the text of the keys alone.
+    #[default(false)]
+    pub bare: bool,
+    /// File of the keyring, instead of that of the keychain.
+    #[default]
+    pub keyring: Option<String>,
+}
+
+/// Export keys as text.
+///
+/// CLI Example:
+///
+///     salt '*' gpg.export_key keyids=3FAD9F1E secret=True
+#[function]
+pub fn export_key(context: &Context, #[args] args: ExportArgs) -> CallResult {
+    let passphrase = passphrase(context, args.secret && args.use_passphrase)?;
+    let names = checked_names(&args.keyids)?;
+    let ring = Keyring::open(context, &args.home, args.keyring)?;
+    let mut words = vec!["--armor", if args.secret { "--export-secret-keys" } else { "--export" }];
+    words.extend(names.iter().map(String::as_str));
+    let text = ring.run(&words, passphrase.as_deref(), None)?.output.stdout;
+    if text.is_empty() {
+        return Ok(if args.bare { false.into() } else { map! {"res" => false}.into() });
+    }
+    data::finished(text, args.output.as_deref(), args.bare, "Exported key data")
+}
+
+/// Receive keys from a server.
+///
+/// CLI Example:
+///
+///     salt '*' gpg.receive_keys keys='3FAD9F1E'
+#[function]
+pub fn receive_keys(
+    context: &Context,
+    #[default] keyserver: Option<String>,
+    #[default] keys: Value,
+    #[args] home: HomeArgs,
+    #[default] keyring: Option<String>,
+) -> CallResult {
+    let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
+    let names = checked_names(&keys)?;
+    let mut words = vec!["--keyserver", &server, "--recv-keys"];
+    words.extend(names.iter().map(String::as_str));
+    let done = Keyring::open(context, &home, keyring)?.run(&words, None, None)?;
+    let mut messages: Vec<Value> = Vec::new();
+    for (name, rest) in &done.status {
+        let fingerprint = rest.split(' ').nth(1).unwrap_or_default();
+        match (name.as_str(), rest.split(' ').next().unwrap_or_default()) {
+            ("IMPORT_OK", "0") => messages.push(format!("Key {fingerprint} already exists in keychain").into()),
+            ("IMPORT_OK", "4") => messages.push(format!("Key {fingerprint} updated: new signatures").into()),
+            ("IMPORT_OK", "8") => messages.push(format!("Key {fingerprint} updated: new subkeys").into()),
+            ("IMPORT_OK", _) => messages.push(format!("Key {fingerprint} added to keychain").into()),
+            ("IMPORT_PROBLEM", _) => messages.push("Unable to add key to keychain: No further description".into()),
+            _ => {}
+        }
+    }
+    let is_done = done.output.retcode == 0 && done.status("IMPORT_OK").is_some();
+    if !is_done {
+        messages.push(format!("GPG reported failure: {}", done.errors()).into());
+    }
+    Ok(map! {"res" => is_done, "message" => messages}.into())
+}
+
+/// Return the keys in a file or a text, without importing them.
+///
+/// CLI Example:
+///
+///     salt '*' gpg.read_key /tmp/my-key.asc
+#[function]
+pub fn read_key(
+    context: &Context,
+    #[default] path: Option<String>,
+    #[default] text: Option<String>,
+    #[default] fingerprint: Option<String>,
+    #[default] keyid: Option<String>,
+    #[args] home: HomeArgs,
+) -> CallResult {
+    _ = home;
+    let text = match (path, text) {
+        (Some(path), None) => files::read_to_string(std::path::Path::new(&path)).map_err(CallError::execution)?,
+        (None, Some(text)) => text,
+        _ => return Err(CallError::Execution("Exactly one of text or path is required".into())),
+    };
+    let directory = context.call("temp.dir", Args::default())?.to_string();
+    let apart = HomeArgs { user: None, gnupghome: Some(directory.clone()) };
+    let keys = Keyring::open(context, &apart, None).and_then(|ring| {
+        ring.run(&["--import"], None, Some(&text))?;
+        ring.keys(false)
+    });
+    if let Err(error) = std::fs::remove_dir_all(&directory) {
+        tracing::warn!(directory, %error, "a temporary keyring is left behind");
+    }
+    let field = |key: &Map, name: &str| key.get(name).map(ToString::to_string).unwrap_or_default();
+    let is_asked = |key: &Map| {
+        let id = field(key, "keyid");
+        fingerprint.as_ref().is_none_or(|wanted| field(key, "fingerprint") == *wanted)
+            && keyid.as_ref().is_none_or(|wanted| id == *wanted || id.get(8..) == Some(wanted))
+    };
+    Ok(keys?.into_iter().filter(is_asked).map(Value::from).collect())
+}
