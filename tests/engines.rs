@@ -1,8 +1,6 @@
-//! Engines: people's own functions that run beside the master and a minion, and those of the package `salt`.
+//! Engines: people's own functions that run beside the master and a minion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
 mod support;
 
 use std::collections::BTreeMap;
@@ -96,18 +94,4 @@ async fn an_engine_of_a_minion_uses_its_bus_and_its_functions() {
     assert_eq!(fired.get("m1"), Some(&true.into()), "{fired}");
     let (_, answer) = events.until("engine/own/answer").await;
     assert_eq!(number(&answer, "number"), 2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_of_the_package_salt_runs() {
-    let venv = salt::environment("3008.3");
-    let system = System::start(&format!(
-        "python_host: {{venv: {}}}\nengines:\n- script:\n    cmd: 'sh ROOT/say.sh'\n    output: json\n    interval: 1\n",
-        venv.display()
-    ))
-    .await;
-    let mut events = system.events("own/").await;
-    system.write("say.sh", "echo '{\"tag\": \"own/script\", \"data\": {\"number\": 7}}'\n");
-    let (_, event) = events.until("own/script").await;
-    assert_eq!(number(&event, "number"), 7);
 }

@@ -88,7 +88,7 @@ async fn configurations_that_the_start_refuses_fail_the_check() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
-    let options = "fileserver_backend: [roots, svnfs]\next_pillar: [{reclass: {}}]\nengines: [{a: {}}]\n\
+    let options = "fileserver_backend: [roots, svnfs]\next_pillar: [{reclass: {}}]\nauth_mode: 2\n\
                    reactor: [{'x': [/nonexistent/x.sls]}, {'y': [ROOT/bad.sls]}]\n\
                    schedule: {typo: {function: test.arg, secons: 5}}\n";
     let mut system = System::new(options);
@@ -102,7 +102,7 @@ async fn permanent_errors_fail_the_check_and_are_logged_once_at_the_start() {
     for part in [
         "option 'fileserver_backend': 'svnfs' is not supported",
         "option 'ext_pillar': 'reclass' is not there",
-        "Salt's option 'engines' has no effect",
+        "Salt's option 'auth_mode' has no effect",
         "names a file that does not exist: /nonexistent/x.sls",
         "bad.sls:1: Jinja syntax error",
     ] {

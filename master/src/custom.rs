@@ -38,6 +38,7 @@ impl CustomModules {
             tracing::error!("{error}; using python3");
             Settings::default()
         });
+        let settings = Settings { fallback: config.python_fallback, ..settings };
         let synced = config.extension_modules();
         let mut directories = Vec::new();
         let kinds =
@@ -69,6 +70,14 @@ impl CustomModules {
             return Vec::new();
         }
         self.described().map_or_else(Vec::new, |described| functions.of(&described, module))
+    }
+
+    /// Returns the runner functions of the package `salt`, with `python_fallback`.
+    fn package<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let kind = functions.kind();
+        let ask = |call: Call<'_>| self.ask(&Running { custom: self, call: None, stopping: None }, call);
+        let described = if kind == "runners" { self.library.fallback(kind, module, ask) } else { None };
+        described.map_or_else(Vec::new, |described| functions.of(&described, module))
     }
 
     fn described(&self) -> Option<Arc<Described>> {
@@ -135,7 +144,8 @@ impl CustomModules {
 /// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
     let directories = Library::directories(kind, &config.module_dirs, &[], &config.extension_modules());
-    Library::new(Settings::default(), directories, &["pillar", "renderers"]).may_have(kind, Some(name))
+    let is_in_package = config.python_fallback && kind == "pillar";
+    is_in_package || Library::new(Settings::default(), directories, &["pillar", "renderers"]).may_have(kind, Some(name))
 }
 
 /// Returns the type of the modules of a registry.
@@ -150,9 +160,16 @@ fn directory(kind: Kind) -> &'static str {
 struct Custom<C: 'static> {
     calls: Weak<RunnerCalls>,
     functions: Functions<C>,
+    /// Those of the package `salt`.
+    package: Functions<C>,
 }
 
 impl<C> Overlay<C> for Custom<C> {
+    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        let calls = self.calls.upgrade();
+        calls.map_or_else(Vec::new, |calls| calls.custom.package(&self.package, module))
+    }
+
     fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
         let calls = self.calls.upgrade();
         calls.map_or_else(Vec::new, |calls| calls.custom.functions(&self.functions, module))
@@ -165,7 +182,8 @@ pub(crate) fn runners(calls: &Weak<RunnerCalls>) -> impl Overlay<RunnerContext> 
         let (calls, caller, args) = (&context.calls, &context.caller, args(bound));
         calls.custom.call(Kind::Runner, bound.function(), args, calls, caller)
     };
-    Custom { calls: Weak::clone(calls), functions: Functions::new(directory(Kind::Runner), call) }
+    let functions = || Functions::new(directory(Kind::Runner), call);
+    Custom { calls: Weak::clone(calls), functions: functions(), package: functions() }
 }
 
 /// Returns the wheel functions of people's own modules.
@@ -174,7 +192,8 @@ pub(crate) fn wheels(calls: &Weak<RunnerCalls>) -> impl Overlay<WheelContext> + 
         let args = args(bound);
         context.host.custom(bound.function(), args)
     };
-    Custom { calls: Weak::clone(calls), functions: Functions::new(directory(Kind::Wheel), call) }
+    let functions = || Functions::new(directory(Kind::Wheel), call);
+    Custom { calls: Weak::clone(calls), functions: functions(), package: functions() }
 }
 
 fn args(bound: &mut Binder) -> Args {

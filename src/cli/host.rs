@@ -54,6 +54,7 @@ impl OwnHost {
             "pillarenv",
             "nodegroups",
             "state_top",
+            "python_fallback",
             "python_host",
             "module_dirs",
             "utils_dirs",

@@ -19,10 +19,15 @@ pub const RELEASES: &[&str] = &["3008.3", "3007.15", "3006.28"];
 
 /// Returns the environment of a release. Creates it if necessary, which takes a minute.
 pub fn environment(version: &str) -> PathBuf {
+    environment_with(version, version, &[])
+}
+
+/// Returns an environment with a release and further packages, in a directory of this name.
+pub fn environment_with(name: &str, version: &str, packages: &[&str]) -> PathBuf {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _making = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let target = Path::new(BRINE).parent().and_then(Path::parent).unwrap();
-    let directory = target.join("interop").join(version);
+    let directory = target.join("interop").join(name);
     // Written last: an incomplete environment is created again.
     let complete = directory.join("complete");
     if complete.exists() {
@@ -38,6 +43,7 @@ pub fn environment(version: &str) -> PathBuf {
         .args(["--kill-after=5", "400"])
         .arg(directory.join("bin/pip"))
         .args(["install", "--quiet", "--disable-pip-version-check", &format!("salt=={version}")])
+        .args(packages)
         .output();
     step("pip gets it not from PyPI (is PyPI reachable?)", pip);
     std::fs::write(&complete, version).unwrap();

@@ -107,9 +107,6 @@ shared_options! {
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,
 
-    /// Whether execution and state functions that Brine lacks are those of the package `salt`, which is installed for the
-    /// interpreter of `python_host`.
-    python_fallback: bool = false,
     /// Directories of people's own state modules.
     states_dirs: Vec<String> = Vec::new(),
     /// Directories of people's own modules of grains.

@@ -49,6 +49,10 @@ macro_rules! shared_options {
         /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
         /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
         python_host: Value = Value::Nil,
+        /// Whether functions that Brine lacks are those of the package `salt` and of installed `saltext-*` packages, by the
+        /// interpreter of `python_host`: on minions execution and state functions, beacons and returners, on masters runner
+        /// functions, external pillar and tops.
+        python_fallback: bool = false,
         /// The directory of people's own modules that `saltutil.sync_*` copies from the file server, with a directory for
         /// each type; by default `extmods` in `cachedir`.
         extension_modules: Option<PathBuf> = None,

@@ -307,6 +307,16 @@ impl Library {
         Some(described)
     }
 
+    /// Returns whether the package `salt` has a function of this full name and type, with `python_fallback`.
+    pub fn is_in_package(
+        &self,
+        kind: &'static str,
+        name: &str,
+        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+    ) -> bool {
+        self.fallback(kind, name.split('.').next(), ask).is_some_and(|all| all.has(kind, name))
+    }
+
     /// Calls Python, or the program that has the function. A new process gets the full names of Brine's functions by type.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 """The functions of the installed package `salt` that Brine lacks, through Salt's own loader (`python_fallback`)."""
 
+import collections.abc
 import threading
 
 import brine_loader
@@ -28,12 +29,21 @@ class Fallback:
                 self.kept[key] = load(*given), given
             return self.kept[key][0]
 
+    def loader(self, kind):
+        """Returns Salt's loader of a kind, or nothing."""
+        with self.lock:
+            loaders = self.loaders()
+            if loaders and kind not in loaders:
+                loaders[kind] = load_other(kind, loaders)
+            return loaders.get(kind)
+
     def functions(self, kind, module):
         """Returns the functions of a module of Salt, or of all, by full name."""
-        loaders = self.loaders()
-        if kind not in loaders:
+        loader = self.loader(kind)
+        if loader is None:
             return {}
-        loader = loaders[kind]
+        if isinstance(loader, Named):
+            return {name: loader[name] for name in loader if module in (None, name.partition(".")[0])}
         if module is None:
             return {name: loader[name] for name in list(loader)}
         with self.lock:
@@ -56,7 +66,7 @@ class Fallback:
 
     def find(self, kind, name):
         """Returns a function of Salt, or nothing."""
-        loader = self.loaders().get(kind)
+        loader = self.loader(kind)
         if loader is None or name not in loader:
             return None
         if kind == "states":
@@ -86,3 +96,39 @@ def load(opts, grains, pillar):
     modules = salt.loader.minion_mods(own, utils=utils)
     states = salt.loader.states(own, modules, utils, salt.loader.serializers(own))
     return {"modules": modules, "states": states, "utils": utils, "opts": own}
+
+
+class Named(collections.abc.Mapping):
+    """A loader of Salt that has one function a module, by full names."""
+
+    def __init__(self, loader, suffix):
+        self.wrapped, self.suffix = loader, suffix
+
+    def __getitem__(self, name):
+        if not name.endswith(self.suffix):
+            raise KeyError(name)
+        return self.wrapped[name[:-len(self.suffix)]]
+
+    def __iter__(self):
+        return (name + self.suffix for name in list(self.wrapped))
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+
+def load_other(kind, loaders):
+    """Creates Salt's loader of a kind that few need, beside those of its functions."""
+    import salt.loader  # pylint: disable=import-outside-toplevel
+
+    opts, modules, utils = loaders["opts"], loaders["modules"], loaders["utils"]
+    if kind == "beacons":
+        return salt.loader.beacons(opts, modules)
+    if kind == "pillar":
+        return Named(salt.loader.pillars(opts, modules), ".ext_pillar")
+    if kind == "tops":
+        return Named(salt.loader.tops(opts), ".top")
+    if kind == "returners":
+        return salt.loader.returners(opts, modules)
+    if kind == "runners":
+        return salt.loader.runner(opts, utils=utils)
+    return None

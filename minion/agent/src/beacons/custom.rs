@@ -22,7 +22,7 @@ struct Custom {
 
 /// Returns whether there is such a beacon. Starts Python only if a file may have it.
 pub(super) fn is_there(minion: &Minion, module: &str) -> bool {
-    minion.custom.has(KIND, &format!("{module}.beacon"))
+    minion.custom.has_other(KIND, &format!("{module}.beacon"))
 }
 
 /// Returns the names of the files with beacons.

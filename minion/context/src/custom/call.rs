@@ -60,7 +60,7 @@ impl CustomModules {
 
     /// Calls a function of another type, with these options and what differs in them; `None` if no file has it.
     pub fn call_other(&self, context: &Context, opts: &Map, call: &CustomCall<'_>) -> Option<CallResult> {
-        if !self.has(call.kind, call.function) {
+        if !self.has_other(call.kind, call.function) {
             let module = call.function.split('.').next().unwrap_or_default();
             return self.failure(call.kind, module).map(|failure| Err(CallError::Execution(failure)));
         }
@@ -77,7 +77,7 @@ impl CustomModules {
 
     /// Calls a function of another type, such as `beacons`; `None` if no file has it.
     pub fn call_of(&self, context: &Context, kind: &'static str, function: &str, args: Args) -> Option<CallResult> {
-        if !self.has(kind, function) {
+        if !self.has_other(kind, function) {
             return None;
         }
         let data = self.data(context, context.is_test());

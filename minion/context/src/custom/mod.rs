@@ -91,6 +91,12 @@ impl CustomModules {
         self.library.has(kind, name, |call| self.describe(call))
     }
 
+    /// Returns whether a function of another type, such as `beacons`, is one of these, or with `python_fallback` one of the
+    /// package `salt`.
+    pub fn has_other(&self, kind: &'static str, name: &str) -> bool {
+        self.has(kind, name) || self.library.is_in_package(kind, name, |call| self.describe(call))
+    }
+
     /// Returns why a module of this type (`modules` or `states`) is not there although it has a file, if so.
     pub fn failure(&self, kind: &str, module: &str) -> Option<String> {
         self.library.failure(kind, module, |call| self.describe(call))
@@ -109,9 +115,11 @@ impl CustomModules {
 /// Options as functions see them: those of a run or, empty, of the configuration; the `test` of the call; both together.
 type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 
-/// Returns whether people's own modules of a type may have a module, before a minion starts.
+/// Returns whether people's own modules of a type, or with `python_fallback` those of the package `salt`, may have a
+/// module, before a minion starts.
 pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
-    CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
+    let is_in_package = config.python_fallback && kind != "renderers";
+    is_in_package || CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
 }
 
 /// Returns the error of the option `python_host`, if it is invalid.
