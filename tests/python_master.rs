@@ -203,3 +203,60 @@ async fn own_wheel_functions_are_called_by_reactions() {
     let (_, body) = events.until("salt/wheel/*/ret").await;
     assert_eq!(body.get("return"), Some(&list!["room", "master", "x"]), "{body:?}");
 }
+
+const RETURNER: &str = r#"
+import json
+
+def _keep(kind, data):
+    with open("ROOT/kept", "a") as out:
+        out.write("%s %s\n" % (kind, json.dumps(data, default=str)))
+
+def event_return(events):
+    for event in events:
+        if event["tag"].startswith("shop/"):
+            if event["data"].get("fail"):
+                raise Exception("no disk")
+            _keep("event", [event["tag"], event["data"]["n"], __opts__["shop"]["name"]])
+
+def save_load(jid, load, minions=None):
+    _keep("load", [load["fun"], minions])
+
+def returner(ret):
+    _keep("return", [ret["id"], ret["fun"], ret["return"]])
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_returners_get_events_and_jobs_of_the_master() {
+    let mut system = System::new(
+        "auto_accept: True\nshop: {name: Books}\nevent_return: [ledger]\next_job_cache: ledger\nmodule_dirs: [ROOT/mods]\n",
+    );
+    let root = system.path("").display().to_string();
+    system.write("mods/returners/ledger.py", &RETURNER.replace("ROOT", root.trim_end_matches('/')));
+    system.start_master().await;
+    let kept = |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let path = system.path("kept");
+    for n in 0..3 {
+        let sent = system.tool("salt-run", &["event.send", "shop/sold", &format!("{{n: {n}}}")]);
+        assert!(sent.status.success(), "{}", stderr(&sent));
+    }
+    support::until("the events are kept in order", || {
+        let numbers: Vec<String> =
+            kept(path.clone()).lines().filter(|line| line.starts_with("event")).map(str::to_owned).collect();
+        numbers == [0, 1, 2].map(|n| format!("event [\"shop/sold\", {n}, \"Books\"]"))
+    })
+    .await;
+    // As in Salt, the master stores the job and the minion its return.
+    system.configure_minion("m1", "module_dirs: [ROOT/mods]\n");
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("m1");
+    events.until("salt/minion/m1/start").await;
+    assert_eq!(system.salt_json(&["m1", "test.echo", "kept"]).get("m1"), Some(&"kept".into()));
+    support::until("the job is kept", || {
+        let text = kept(path.clone());
+        text.contains("load [\"test.echo\", [\"m1\"]]") && text.contains("return [\"m1\", \"test.echo\", \"kept\"]")
+    })
+    .await;
+    // A failure is logged with its reason.
+    system.tool("salt-run", &["event.send", "shop/sold", "{n: 9, fail: True}"]);
+    support::until("the failure is logged", || system.master_log().contains("no disk")).await;
+}

@@ -44,6 +44,9 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let of_jobs = config.ext_job_cache.iter().filter(|name| !name.is_empty()).map(|name| ("ext_job_cache", name));
     let of_jobs = std::iter::once(("master_job_cache", &config.master_job_cache)).chain(of_jobs);
     for (option, name) in of_jobs.chain(of_events) {
+        if option != "master_job_cache" && custom::may_have(config, "returners", name) {
+            continue;
+        }
         if let Err(error) = brine_returners::check(name, &options) {
             findings.push(Finding::refused(format!("option '{option}': {error}")));
         }

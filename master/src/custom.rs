@@ -144,8 +144,10 @@ impl CustomModules {
 /// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
     let directories = Library::directories(kind, &config.module_dirs, &[], &config.extension_modules());
-    let is_in_package = config.python_fallback && kind == "pillar";
-    is_in_package || Library::new(Settings::default(), directories, &["pillar", "renderers"]).may_have(kind, Some(name))
+    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners");
+    is_in_package
+        || Library::new(Settings::default(), directories, &["pillar", "renderers", "returners"])
+            .may_have(kind, Some(name))
 }
 
 /// Returns the type of the modules of a registry.

@@ -22,6 +22,7 @@ pub mod autosign;
 mod cache_banks;
 mod check;
 mod custom;
+mod custom_returner;
 mod delivery;
 mod events;
 mod facts;
@@ -256,13 +257,14 @@ impl Master {
         _ = read.await;
 
         // The subscribers of the bus.
+        let custom = custom_returner::CustomReturners::new(&config, calls.services.functions.clone());
         let mut parts = Supervisor::new();
         if config.job_cache {
             let cache = job_cache::JobCache { cache: job_cache, id, runner_returns: config.runner_returns };
             tasks::start_job_cache(&mut parts, &bus, &executors, cache, cache_progress)?;
         }
         if let Some(name) = config.ext_job_cache.as_deref().filter(|name| !name.is_empty()) {
-            let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
+            let returner = custom.opened(&executors, name, &options).await?;
             if returner.stores_jobs() {
                 tasks::start_ext_job_cache(&mut parts, &bus, &executors, name, returner)?;
             } else {
@@ -270,7 +272,7 @@ impl Master {
             }
         }
         for name in &config.event_return {
-            let returner: Arc<dyn Returner> = brine_returners::open(name, &options)?.into();
+            let returner = custom.opened(&executors, name, &options).await?;
             if !returner.stores_events() {
                 tracing::error!(
                     returner = name,
