@@ -3,6 +3,7 @@
 import collections
 import fnmatch
 import functools
+import logging
 import re
 import socket
 import struct
@@ -24,7 +25,7 @@ class Subscriber:
 
     def __init__(self, path):
         self.connection = socket.socket(socket.AF_UNIX)
-        self.buffer = b""
+        self.buffer = bytearray()
         try:
             self.connection.settimeout(10)
             self.connection.connect(path)
@@ -70,10 +71,16 @@ class Subscriber:
                 raise OSError("an event takes %d bytes, more than %d" % (length, MOST_BYTES))
             if len(self.buffer) < head + length:
                 return None
-            body, self.buffer = self.buffer[head:head + length], self.buffer[head + length:]
-            if not flags & COMMAND:
-                tag, _, data = body.partition(b"\n\n")
+            body = bytes(self.buffer[head:head + length])
+            del self.buffer[:head + length]
+            if flags & COMMAND:
+                continue
+            tag, _, data = body.partition(b"\n\n")
+            try:
                 return tag.decode(errors="replace"), wire.unpack(data)
+            except Exception as error:  # pylint: disable=broad-except
+                # Minions choose what is in events: none of it ends the function that listens.
+                logging.getLogger(__name__).warning("an event cannot be read and is skipped: %s: %s", tag, error)
         return None
 
 
