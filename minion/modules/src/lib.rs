@@ -1,5 +1,5 @@
-//! Salt's modules. They are in four crates, so that a change to one compiles little else: `files` (files and
-//! commands), `packages`, `system` (accounts, services, disks, network) and `salt` (the minion itself, its data and
+//! Salt's modules. They are in five crates, so that a change to one compiles little else: `databases`, `files`
+//! (files and commands), `packages`, `system` (accounts, services, disks, network) and `salt` (the minion itself, its data and
 //! jobs). Each has a directory for each module: `mod.rs` has the execution functions, `state.rs` or `state/` the state
 //! functions; backends, tests and transcripts are in the same directory.
 //!
@@ -11,6 +11,7 @@ pub use brine_modules_salt::{is_success, sync_types};
 
 /// The functions of all modules.
 pub static ROOMS: Rooms = Rooms(&[
+    brine_modules_databases::ROOMS,
     brine_modules_files::ROOMS,
     brine_modules_packages::ROOMS,
     brine_modules_salt::ROOMS,

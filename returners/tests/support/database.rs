@@ -41,12 +41,18 @@ pub fn hand_over(kind: Kind, path: &Path) {
     }
 }
 
+/// Gives a directory to the account of a server.
+pub fn hand_over_directory(kind: Kind, path: &Path) {
+    hand_over(kind, path);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
+}
+
 fn is_root() -> bool {
     output(Command::new("id").arg("-u")).trim() == "0"
 }
 
 /// A program of PostgreSQL's server package, which Debian keeps outside of PATH. It refuses to run as root.
-fn postgres_program(name: &str) -> Command {
+pub fn postgres_program(name: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
     found.sort();
@@ -164,6 +170,11 @@ impl DatabaseServer {
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
             std::thread::yield_now();
         }
+    }
+
+    /// Returns the port of the server.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Creates an empty database.

@@ -1,0 +1,13 @@
+//! Execution and state functions of databases, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod postgres;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

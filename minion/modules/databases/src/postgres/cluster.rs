@@ -1,0 +1,104 @@
+//! Data directories, made by `initdb`.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+
+use brine_host::accounts::Accounts;
+
+use super::session::{Bin, done, owner, run};
+
+/// Execution functions of `postgres` about data directories.
+pub static FUNCTIONS: &[Function<Context>] = registry!("postgres", [datadir_init, datadir_exists]);
+
+/// Settings of a new data directory.
+#[derive(Args, Debug, Clone)]
+pub struct InitArgs {
+    /// How local connections are authenticated.
+    #[default("password".into())]
+    pub auth: String,
+    /// Role of the administrator; default: the owner of the server.
+    #[default]
+    pub user: Option<String>,
+    /// Password of that role.
+    #[default]
+    pub password: Option<String>,
+    /// Encoding of new databases.
+    #[default("UTF8".into())]
+    pub encoding: String,
+    /// Locale of new databases.
+    #[default]
+    pub locale: Option<String>,
+    /// Directory of the write-ahead log, if it is elsewhere.
+    #[default]
+    pub waldir: Option<String>,
+    /// Whether pages have checksums.
+    #[default(false)]
+    pub checksums: bool,
+    /// Account that runs `initdb`; default: the owner of the server.
+    #[default]
+    pub runas: Option<String>,
+}
+
+/// Create a data directory; false if it is there.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.datadir_init '/var/lib/pgsql/data'
+#[function]
+pub fn datadir_init(context: &Context, name: String, #[args] args: InitArgs) -> CallResult {
+    if is_data_directory(&name) {
+        return Ok(false.into());
+    }
+    done(create(context, &name, &args))
+}
+
+/// Return whether a directory is a data directory.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.datadir_exists '/var/lib/pgsql/data'
+#[function]
+pub fn datadir_exists(_context: &Context, name: String) -> CallResult {
+    Ok(is_data_directory(&name).into())
+}
+
+pub(super) fn is_data_directory(path: &str) -> bool {
+    ["PG_VERSION", "postgresql.conf"].iter().all(|name| Path::new(path).join(name).is_file())
+}
+
+pub(super) fn create(context: &Context, path: &str, args: &InitArgs) -> Result<(), CallError> {
+    let runas = args.runas.clone().unwrap_or_else(|| owner(context));
+    let mut words = vec![
+        Bin::Initdb.path(context)?,
+        format!("--pgdata={path}"),
+        format!("--username={}", args.user.as_ref().unwrap_or(&runas)),
+        format!("--auth={}", args.auth),
+        format!("--encoding={}", args.encoding),
+    ];
+    words.extend(args.locale.as_ref().map(|locale| format!("--locale={locale}")));
+    // The long option has had two names.
+    words.extend(args.waldir.iter().flat_map(|directory| ["-X".to_owned(), directory.clone()]));
+    words.extend(args.checksums.then(|| "--data-checksums".to_owned()));
+    // Removed at the end of this function. It is unlinked by root; `initdb` reads it as its own account.
+    let file = args.password.as_deref().map(|password| password_file(password, &runas)).transpose()?;
+    words.extend(file.as_ref().map(|file| format!("--pwfile={}", file.path().display())));
+    let output = run(context, &words, Some(runas), None, None)?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("initdb failed: {}", output.stderr.trim())));
+    }
+    Ok(())
+}
+
+/// Writes a password to a file that only an account can read.
+fn password_file(password: &str, account: &str) -> Result<tempfile::NamedTempFile, CallError> {
+    let mut file = tempfile::NamedTempFile::new().map_err(CallError::execution)?;
+    writeln!(file, "{password}").map_err(CallError::execution)?;
+    let accounts = Accounts::read();
+    let found =
+        accounts.user(account).ok_or_else(|| CallError::Execution(format!("User '{account}' is not available")))?;
+    std::os::unix::fs::chown(file.path(), Some(found.uid), None).map_err(CallError::execution)?;
+    Ok(file)
+}

@@ -1,0 +1,119 @@
+//! Passwords in the forms in which a server stores them: `md5`, `scram-sha-256` (RFC 5803), or as they are.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use brine_digest::Digest;
+use brine_function::CallError;
+use brine_value::Value;
+
+/// How a password is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storage {
+    Plain,
+    Md5,
+    Scram,
+}
+
+/// PostgreSQL's own number of iterations.
+const ITERATIONS: u32 = 4096;
+/// More iterations than anyone sets, so that a server cannot keep the minion busy.
+const MOST_ITERATIONS: u32 = 10_000_000;
+
+impl Storage {
+    /// Reads `encrypted`: a truth value, `md5` or `scram-sha-256`; `md5` if it is not given.
+    ///
+    /// # Errors
+    /// The value names another algorithm.
+    pub fn read(encrypted: &Value) -> Result<Self, CallError> {
+        match (encrypted.as_bool(), encrypted.as_str()) {
+            (Some(false), _) => Ok(Storage::Plain),
+            (Some(true), _) | (_, Some("md5")) => Ok(Storage::Md5),
+            (_, Some("scram-sha-256")) => Ok(Storage::Scram),
+            _ if encrypted.is_nil() => Ok(Storage::Md5),
+            _ => Err(CallError::Execution(format!("Unknown password algorithm: {encrypted}"))),
+        }
+    }
+
+    /// Returns a password as it is stored; a stored form is returned as it is.
+    ///
+    /// # Errors
+    /// The password has characters that SASLprep refuses.
+    pub fn store(self, role: &str, password: &str) -> Result<String, CallError> {
+        match self {
+            Storage::Md5 if !password.starts_with("md5") => Ok(md5(role, password)),
+            Storage::Scram if !password.starts_with("SCRAM-SHA-256") => {
+                scram(password, &rand::random::<[u8; 16]>(), ITERATIONS)
+            }
+            _ => Ok(password.to_owned()),
+        }
+    }
+
+    /// Returns whether a password, or its stored form, is what the server has stored.
+    pub fn matches(self, role: &str, password: &str, stored: &str) -> bool {
+        let expected = match self {
+            Storage::Md5 if !password.starts_with("md5") => Some(md5(role, password)),
+            Storage::Scram if !password.starts_with("SCRAM-SHA-256") => again(password, stored),
+            _ => Some(password.to_owned()),
+        };
+        expected.as_deref() == Some(stored)
+    }
+}
+
+fn md5(role: &str, password: &str) -> String {
+    format!("md5{}", brine_digest::hex(Digest::Md5.of(format!("{password}{role}"))))
+}
+
+/// Stores a password with the salt and the iterations of its stored form.
+fn again(password: &str, stored: &str) -> Option<String> {
+    let (iterations, rest) = stored.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
+    let iterations = iterations.parse().ok().filter(|number| (1..=MOST_ITERATIONS).contains(number))?;
+    scram(password, &STANDARD.decode(rest.split_once('$')?.0).ok()?, iterations).ok()
+}
+
+fn scram(password: &str, salt: &[u8], iterations: u32) -> Result<String, CallError> {
+    // A password that SASLprep refuses is used as it is, as PostgreSQL does.
+    let prepared = stringprep::saslprep(password).unwrap_or_else(|_| password.into());
+    let hmac = |key: &[u8], bytes: &[u8]| Digest::Sha256.hmac(key, bytes).map_err(CallError::execution);
+    // PBKDF2 with one block.
+    let mut round = hmac(prepared.as_bytes(), &[salt, &1u32.to_be_bytes()].concat())?;
+    let mut salted = round.clone();
+    for _ in 1..iterations {
+        round = hmac(prepared.as_bytes(), &round)?;
+        salted.iter_mut().zip(&round).for_each(|(sum, byte)| *sum ^= byte);
+    }
+    let stored_key = Digest::Sha256.of(hmac(&salted, b"Client Key")?);
+    let server_key = hmac(&salted, b"Server Key")?;
+    let [salt, stored_key, server_key] = [salt, &stored_key, &server_key].map(|bytes| STANDARD.encode(bytes));
+    Ok(format!("SCRAM-SHA-256${iterations}:{salt}${stored_key}:{server_key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_stored_as_the_server_does() {
+        assert_eq!(Storage::Md5.store("joe", "secret").unwrap(), "md5c59ec932d911ffdf487595b5a2adf973".to_owned());
+        for storage in [Storage::Plain, Storage::Md5, Storage::Scram] {
+            let stored = storage.store("joe", "pâss'word").unwrap();
+            assert!(storage.matches("joe", "pâss'word", &stored), "{storage:?}");
+            assert!(storage.matches("joe", &stored, &stored), "{storage:?}");
+            assert!(!storage.matches("joe", "other", &stored), "{storage:?}");
+        }
+        assert!(!Storage::Scram.matches("joe", "x", "SCRAM-SHA-256$99999999999:AA==$AA==:AA=="));
+        assert!(!Storage::Scram.matches("joe", "x", "SCRAM-SHA-256$0:AA==$AA==:AA=="));
+    }
+
+    #[test]
+    fn algorithms_are_read() {
+        for (value, storage) in [
+            (Value::Nil, Storage::Md5),
+            (true.into(), Storage::Md5),
+            (false.into(), Storage::Plain),
+            ("scram-sha-256".into(), Storage::Scram),
+        ] {
+            assert_eq!(Storage::read(&value).unwrap(), storage);
+        }
+        assert_eq!(Storage::read(&"sha1".into()).unwrap_err().to_string(), "ERROR: Unknown password algorithm: sha1");
+    }
+}

@@ -1,0 +1,443 @@
+//! Roles: users, which may log in, and groups, which may not.
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::json::from_json;
+use brine_value::{Map, Value, map};
+
+use super::password::Storage;
+use super::session::{ServerArgs, Session, column, done, identifier, literal};
+
+/// Execution functions of `postgres` about roles.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "postgres",
+    [user_list, role_get, user_exists, user_create, user_update, user_remove, group_create, group_update, group_remove]
+);
+
+/// Settings of users.
+#[derive(Args, Debug, Clone)]
+pub struct UserArgs {
+    /// Whether the role may create databases.
+    #[default]
+    pub createdb: Option<bool>,
+    /// Whether the role may create roles.
+    #[default]
+    pub createroles: Option<bool>,
+    /// Whether the role has the privileges of its groups.
+    #[default]
+    pub inherit: Option<bool>,
+    /// Whether the role may log in.
+    #[default]
+    pub login: Option<bool>,
+    /// Maximum number of connections; -1 for no limit.
+    #[default]
+    pub connlimit: Option<i64>,
+    /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
+    #[default]
+    pub encrypted: Value,
+    /// Whether the role is a superuser.
+    #[default]
+    pub superuser: Option<bool>,
+    /// Whether the role may replicate.
+    #[default]
+    pub replication: Option<bool>,
+    /// Password of the role, or its stored form; `false` takes the password away.
+    #[default]
+    pub rolepassword: Value,
+    /// Time at which the password expires.
+    #[default]
+    pub valid_until: Option<String>,
+    /// Groups of the role, as a list or with commas.
+    #[default]
+    pub groups: Value,
+}
+
+/// Settings of groups.
+#[derive(Args, Debug, Clone)]
+pub struct GroupArgs {
+    /// Whether the role may create databases.
+    #[default]
+    pub createdb: Option<bool>,
+    /// Whether the role may create roles.
+    #[default]
+    pub createroles: Option<bool>,
+    /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
+    #[default]
+    pub encrypted: Value,
+    /// Whether the role may log in.
+    #[default]
+    pub login: Option<bool>,
+    /// Whether the role has the privileges of its groups.
+    #[default]
+    pub inherit: Option<bool>,
+    /// Whether the role is a superuser.
+    #[default]
+    pub superuser: Option<bool>,
+    /// Whether the role may replicate.
+    #[default]
+    pub replication: Option<bool>,
+    /// Password of the role, or its stored form; `false` takes the password away.
+    #[default]
+    pub rolepassword: Value,
+    /// Groups of the role, as a list or with commas.
+    #[default]
+    pub groups: Value,
+}
+
+impl From<GroupArgs> for UserArgs {
+    fn from(group: GroupArgs) -> Self {
+        let GroupArgs {
+            createdb,
+            createroles,
+            encrypted,
+            login,
+            inherit,
+            superuser,
+            replication,
+            rolepassword,
+            groups,
+        } = group;
+        let (connlimit, valid_until) = (None, None);
+        UserArgs {
+            createdb,
+            createroles,
+            inherit,
+            login,
+            connlimit,
+            encrypted,
+            superuser,
+            replication,
+            rolepassword,
+            valid_until,
+            groups,
+        }
+    }
+}
+
+/// Return the roles with what they may do; `return_password` adds the stored forms of passwords.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.user_list
+#[function]
+pub fn user_list(
+    context: &Context,
+    #[args] server: ServerArgs,
+    #[default] runas: Option<String>,
+    #[default(false)] return_password: bool,
+) -> CallResult {
+    let all = Role::all(&server.session(context, runas)?, return_password)?;
+    Ok(all.into_iter().map(|role| (Value::from(role.name.clone()), role.into_value())).collect::<Map>().into())
+}
+
+/// Return what a role may do; nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.role_get postgres
+#[function]
+pub fn role_get(
+    context: &Context,
+    name: String,
+    #[args] server: ServerArgs,
+    #[default] runas: Option<String>,
+    #[default(false)] return_password: bool,
+) -> CallResult {
+    let found = Role::find(&server.session(context, runas)?, &name, return_password)?;
+    Ok(found.map(Role::into_value).unwrap_or_default())
+}
+
+/// Return whether a role exists.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.user_exists 'username'
+#[function]
+pub fn user_exists(
+    context: &Context,
+    name: String,
+    #[args] server: ServerArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    Ok(Role::find(&server.session(context, runas)?, &name, false)?.is_some().into())
+}
+
+/// Create a role that may log in; false if it exists.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.user_create 'username' user='user' host='hostname' port='port' password='password'
+///         rolepassword='rolepassword' valid_until='valid_until'
+#[function]
+pub fn user_create(
+    context: &Context,
+    username: String,
+    #[args] server: ServerArgs,
+    #[args] role: UserArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let session = server.session(context, runas)?;
+    if Role::find(&session, &username, false)?.is_some() {
+        return Ok(false.into());
+    }
+    done(create(&session, Kind::User, &username, &role))
+}
+
+/// Change a role; false if it does not exist.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.user_update 'username' user='user' host='hostname' port='port' password='password'
+///         rolepassword='rolepassword' valid_until='valid_until'
+#[function]
+pub fn user_update(
+    context: &Context,
+    username: String,
+    #[args] server: ServerArgs,
+    #[args] role: UserArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let session = server.session(context, runas)?;
+    let Some(found) = Role::find(&session, &username, false)? else { return Ok(false.into()) };
+    done(update(&session, &found, &role))
+}
+
+/// Remove a role; false if it does not exist, or owns something.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.user_remove 'username'
+#[function]
+pub fn user_remove(
+    context: &Context,
+    username: String,
+    #[args] server: ServerArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let session = server.session(context, runas)?;
+    if Role::find(&session, &username, false)?.is_none() {
+        return Ok(false.into());
+    }
+    done(remove(&session, &username))
+}
+
+/// Create a role that may not log in; false if it exists.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.group_create 'groupname' user='user' host='hostname' port='port' password='password'
+///         rolepassword='rolepassword'
+#[function]
+pub fn group_create(
+    context: &Context,
+    groupname: String,
+    #[args] server: ServerArgs,
+    #[args] role: GroupArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let session = server.session(context, runas)?;
+    if Role::find(&session, &groupname, false)?.is_some() {
+        return Ok(false.into());
+    }
+    done(create(&session, Kind::Group, &groupname, &role.into()))
+}
+
+/// Change a group; false if it does not exist.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.group_update 'username' user='user' host='hostname' port='port' password='password'
+///         rolepassword='rolepassword'
+#[function]
+pub fn group_update(
+    context: &Context,
+    groupname: String,
+    #[args] server: ServerArgs,
+    #[args] role: GroupArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    user_update(context, groupname, server, role.into(), runas)
+}
+
+/// Remove a group; false if it does not exist, or owns something.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.group_remove 'groupname'
+#[function]
+pub fn group_remove(
+    context: &Context,
+    groupname: String,
+    #[args] server: ServerArgs,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    user_remove(context, groupname, server, runas)
+}
+
+/// What a new role is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    User,
+    Group,
+}
+
+impl Kind {
+    /// Returns its name in comments.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::User => "user",
+            Kind::Group => "group",
+        }
+    }
+}
+
+/// A role at a server.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Role {
+    pub name: String,
+    pub superuser: bool,
+    pub inherit: bool,
+    pub createroles: bool,
+    pub createdb: bool,
+    pub login: bool,
+    pub replication: bool,
+    pub connections: i64,
+    pub groups: Vec<String>,
+    /// Without a time zone; nothing if the password does not expire.
+    pub expiry: Option<String>,
+    pub variables: String,
+    /// The stored form of the password; nothing if it was not asked for.
+    pub password: Option<String>,
+}
+
+const COLUMNS: &str = "SELECT r.rolname AS name, r.rolsuper AS superuser, r.rolinherit AS inherit, \
+                       r.rolcreaterole AS createroles, r.rolcreatedb AS createdb, r.rolcanlogin AS login, \
+                       r.rolreplication AS replication, r.rolconnlimit AS connections, \
+                       (SELECT coalesce(json_agg(g.rolname ORDER BY g.rolname), '[]') FROM pg_auth_members m \
+                       JOIN pg_roles g ON g.oid = m.roleid WHERE m.member = r.oid) AS groups, \
+                       r.rolvaliduntil::timestamp(0) AS expiry, r.rolconfig AS variables";
+
+impl Role {
+    /// Returns all roles. Stored forms of passwords are for superusers only.
+    pub fn all(session: &Session, with_passwords: bool) -> Result<Vec<Role>, CallError> {
+        let (password, from) = if with_passwords {
+            (", a.rolpassword AS password", "pg_roles r LEFT JOIN pg_authid a ON a.oid = r.oid")
+        } else {
+            ("", "pg_roles r")
+        };
+        let rows = session.query(&format!("{COLUMNS}{password} FROM {from} ORDER BY r.oid"))?;
+        Ok(rows.iter().map(|row| Role::read(row, with_passwords)).collect())
+    }
+
+    /// Returns the role of a name.
+    pub fn find(session: &Session, name: &str, with_passwords: bool) -> Result<Option<Role>, CallError> {
+        Ok(Role::all(session, with_passwords)?.into_iter().find(|role| role.name == name))
+    }
+
+    fn read(row: &Map, has_password: bool) -> Role {
+        let is = |name: &str| column(row, name) == "t";
+        let groups = from_json(column(row, "groups")).ok();
+        let groups = groups.as_ref().and_then(Value::as_list).unwrap_or_default();
+        Role {
+            name: column(row, "name").to_owned(),
+            superuser: is("superuser"),
+            inherit: is("inherit"),
+            createroles: is("createroles"),
+            createdb: is("createdb"),
+            login: is("login"),
+            replication: is("replication"),
+            connections: column(row, "connections").parse().unwrap_or(-1),
+            groups: groups.iter().map(ToString::to_string).collect(),
+            expiry: timestamp(column(row, "expiry")),
+            variables: column(row, "variables").to_owned(),
+            password: has_password.then(|| column(row, "password").to_owned()),
+        }
+    }
+
+    /// Returns the role with the names that Salt gives to its fields.
+    fn into_value(self) -> Value {
+        let mut fields = map! {
+            "superuser" => self.superuser,
+            "inherits privileges" => self.inherit,
+            "can create roles" => self.createroles,
+            "can create databases" => self.createdb,
+            "can update system catalogs" => Value::Nil,
+            "can login" => self.login,
+            "replication" => self.replication,
+            "connections" => self.connections,
+            "expiry time" => self.expiry.map(Value::from).unwrap_or_default(),
+            "defaults variables" => self.variables,
+        };
+        fields.extend(self.password.map(|password| (Value::from("password"), Value::from(password))));
+        fields.insert("groups".into(), self.groups.into_iter().map(Value::from).collect::<Vec<_>>().into());
+        fields.into()
+    }
+}
+
+/// Returns a time of the server; nothing for NULL and `infinity`.
+pub(super) fn timestamp(text: &str) -> Option<String> {
+    text.starts_with(|letter: char| letter.is_ascii_digit()).then(|| text.to_owned())
+}
+
+/// Reads groups: a list, or a text with commas.
+pub(super) fn groups_of(value: &Value) -> Vec<String> {
+    match value.as_list() {
+        Some(list) => list.iter().map(ToString::to_string).collect(),
+        None if value.is_truthy() => value.to_string().split(',').map(|group| group.trim().to_owned()).collect(),
+        None => Vec::new(),
+    }
+}
+
+pub(super) fn create(session: &Session, kind: Kind, name: &str, args: &UserArgs) -> Result<(), CallError> {
+    let args = UserArgs {
+        inherit: args.inherit.or(Some(true)),
+        login: args.login.or(Some(kind == Kind::User)),
+        ..args.clone()
+    };
+    session.execute(&statements("CREATE", name, &args, None)?)
+}
+
+pub(super) fn update(session: &Session, role: &Role, args: &UserArgs) -> Result<(), CallError> {
+    session.execute(&statements("ALTER", &role.name, args, Some(role))?)
+}
+
+pub(super) fn remove(session: &Session, name: &str) -> Result<(), CallError> {
+    session.execute(&[format!("DROP ROLE {}", identifier(name))])
+}
+
+/// Returns the statements that create or change a role.
+fn statements(verb: &str, name: &str, args: &UserArgs, existing: Option<&Role>) -> Result<Vec<String>, CallError> {
+    // Only superusers may name this flag, even if it does not change.
+    let superuser = args.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
+    let flags = [
+        ("INHERIT", args.inherit),
+        ("CREATEDB", args.createdb),
+        ("CREATEROLE", args.createroles),
+        ("SUPERUSER", superuser),
+        ("REPLICATION", args.replication),
+        ("LOGIN", args.login),
+    ];
+    let flag = |(flag, value): (&str, Option<bool>)| Some(format!("{}{flag}", if value? { "" } else { "NO" }));
+    let mut words: Vec<String> = flags.into_iter().filter_map(flag).collect();
+    words.extend(args.connlimit.map(|limit| format!("CONNECTION LIMIT {limit}")));
+    match (args.rolepassword.as_bool(), args.rolepassword.is_nil()) {
+        (Some(false), _) => words.push("PASSWORD NULL".into()),
+        (Some(true), _) => {
+            return Err(CallError::Execution("a password is a text, or false to take it away".into()));
+        }
+        (None, false) if args.rolepassword.is_truthy() => {
+            let stored = Storage::read(&args.encrypted)?.store(name, &args.rolepassword.to_string())?;
+            words.push(format!("PASSWORD {}", literal(&stored)));
+        }
+        (None, _) => {}
+    }
+    words.extend(args.valid_until.as_ref().map(|time| format!("VALID UNTIL {}", literal(time))));
+    let role = identifier(name);
+    let with = if words.is_empty() { String::new() } else { format!(" WITH {}", words.join(" ")) };
+    let mut all = Vec::new();
+    if existing.is_none() || !words.is_empty() {
+        all.push(format!("{verb} ROLE {role}{with}"));
+    }
+    all.extend(groups_of(&args.groups).iter().map(|group| format!("GRANT {} TO {role}", identifier(group))));
+    Ok(all)
+}

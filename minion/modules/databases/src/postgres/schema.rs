@@ -1,0 +1,230 @@
+//! Schemas and procedural languages of a database.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+use super::session::{ServerArgs, Session, by_name, column, done, identifier};
+
+/// Execution functions of `postgres` about schemas and languages.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "postgres",
+    [
+        schema_create,
+        schema_remove,
+        schema_exists,
+        schema_get,
+        schema_list,
+        language_list,
+        language_exists,
+        language_create,
+        language_remove
+    ]
+);
+
+/// How the server of a schema is reached; here `user` is the account that runs `psql`.
+#[derive(brine_function::Args, Debug, Clone)]
+pub struct SchemaServerArgs {
+    /// Account that runs `psql`.
+    #[default]
+    pub user: Option<String>,
+    /// Role of the session.
+    #[default]
+    pub db_user: Option<String>,
+    /// Password of the role.
+    #[default]
+    pub db_password: Option<String>,
+    /// Host, or directory of the socket.
+    #[default]
+    pub db_host: Option<String>,
+    /// Port.
+    #[default]
+    pub db_port: Value,
+}
+
+impl SchemaServerArgs {
+    pub(super) fn session<'a>(&self, context: &'a Context, database: &str) -> Result<Session<'a>, CallError> {
+        let server = ServerArgs {
+            user: self.db_user.clone(),
+            host: self.db_host.clone(),
+            port: self.db_port.clone(),
+            maintenance_db: Some(database.to_owned()),
+            password: self.db_password.clone(),
+        };
+        server.session(context, self.user.clone())
+    }
+}
+
+/// Create a schema in a database, unless it exists.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.schema_create dbname name owner='owner'
+#[function]
+pub fn schema_create(
+    context: &Context,
+    dbname: String,
+    name: String,
+    #[default] owner: Option<String>,
+    #[args] server: SchemaServerArgs,
+) -> CallResult {
+    let session = server.session(context, &dbname)?;
+    if schemas(&session)?.contains_key(&*name) {
+        return Ok(false.into());
+    }
+    done(create_schema(&session, &name, owner.as_deref()))
+}
+
+/// Remove a schema from a database; false if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.schema_remove dbname schemaname
+#[function]
+pub fn schema_remove(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+    let session = server.session(context, &dbname)?;
+    if !schemas(&session)?.contains_key(&*name) {
+        return Ok(false.into());
+    }
+    done(remove_schema(&session, &name))
+}
+
+/// Return whether a schema exists in a database.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.schema_exists dbname schemaname
+#[function]
+pub fn schema_exists(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+    Ok(schemas(&server.session(context, &dbname)?)?.contains_key(&*name).into())
+}
+
+/// Return the owner and the privileges of a schema; nothing if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.schema_get dbname name
+#[function]
+pub fn schema_get(context: &Context, dbname: String, name: String, #[args] server: SchemaServerArgs) -> CallResult {
+    Ok(schemas(&server.session(context, &dbname)?)?.get(&*name).cloned().unwrap_or_default())
+}
+
+/// Return the schemas of a database with their owners and privileges.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.schema_list dbname
+#[function]
+pub fn schema_list(context: &Context, dbname: String, #[args] server: SchemaServerArgs) -> CallResult {
+    Ok(schemas(&server.session(context, &dbname)?)?.into())
+}
+
+/// Return the procedural languages of a database.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.language_list dbname
+#[function]
+pub fn language_list(
+    context: &Context,
+    maintenance_db: String,
+    #[default] user: Option<String>,
+    #[default] host: Option<String>,
+    #[default] port: Value,
+    #[default] password: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
+    let names = languages(&server.session(context, runas)?)?;
+    Ok(names.into_iter().map(|name| (Value::from(name.clone()), Value::from(name))).collect::<Map>().into())
+}
+
+/// Return whether a database has a procedural language.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.language_exists plpgsql dbname
+#[function]
+pub fn language_exists(
+    context: &Context,
+    name: String,
+    maintenance_db: String,
+    #[default] user: Option<String>,
+    #[default] host: Option<String>,
+    #[default] port: Value,
+    #[default] password: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
+    Ok(languages(&server.session(context, runas)?)?.contains(&name).into())
+}
+
+/// Install a procedural language in a database; false if it is there.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.language_create plpgsql dbname
+#[function]
+pub fn language_create(
+    context: &Context,
+    name: String,
+    maintenance_db: String,
+    #[default] user: Option<String>,
+    #[default] host: Option<String>,
+    #[default] port: Value,
+    #[default] password: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
+    let session = server.session(context, runas)?;
+    if languages(&session)?.contains(&name) {
+        return Ok(false.into());
+    }
+    done(session.execute(&[format!("CREATE LANGUAGE {}", identifier(&name))]))
+}
+
+/// Remove a procedural language from a database; false if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' postgres.language_remove plpgsql dbname
+#[function]
+pub fn language_remove(
+    context: &Context,
+    name: String,
+    maintenance_db: String,
+    #[default] user: Option<String>,
+    #[default] host: Option<String>,
+    #[default] port: Value,
+    #[default] password: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
+    let session = server.session(context, runas)?;
+    if !languages(&session)?.contains(&name) {
+        return Ok(false.into());
+    }
+    done(session.execute(&[format!("DROP LANGUAGE {}", identifier(&name))]))
+}
+
+/// Returns the schemas by name.
+pub(super) fn schemas(session: &Session) -> Result<Map, CallError> {
+    let query = "SELECT n.nspname AS name, r.rolname AS owner, n.nspacl AS acl FROM pg_namespace n \
+                 LEFT JOIN pg_roles r ON r.oid = n.nspowner ORDER BY n.oid";
+    Ok(by_name(session.query(query)?, "name"))
+}
+
+pub(super) fn create_schema(session: &Session, name: &str, owner: Option<&str>) -> Result<(), CallError> {
+    let owner = owner.map(|owner| format!(" AUTHORIZATION {}", identifier(owner))).unwrap_or_default();
+    session.execute(&[format!("CREATE SCHEMA {}{owner}", identifier(name))])
+}
+
+pub(super) fn remove_schema(session: &Session, name: &str) -> Result<(), CallError> {
+    session.execute(&[format!("DROP SCHEMA {}", identifier(name))])
+}
+
+/// Returns the names of the languages.
+pub(super) fn languages(session: &Session) -> Result<Vec<String>, CallError> {
+    let rows = session.query("SELECT lanname AS name FROM pg_language ORDER BY oid")?;
+    Ok(rows.iter().map(|row| column(row, "name").to_owned()).collect())
+}

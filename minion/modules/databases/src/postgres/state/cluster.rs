@@ -1,0 +1,27 @@
+//! `postgres_initdb`: data directories.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Map;
+
+use super::outcome;
+use crate::postgres::cluster::{InitArgs, create, is_data_directory};
+
+/// State functions of `postgres_initdb`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_initdb", [present]);
+
+/// Ensure that a directory is a data directory.
+#[function]
+pub fn present(context: &StateContext, name: String, #[args] args: InitArgs, #[keywords] _kwargs: Map) -> CallResult {
+    if is_data_directory(&name) {
+        return Ok(StateReturn::ok(&name, format!("Postgres data directory {name} is already present")).into());
+    }
+    if context.test {
+        let comment = format!("Postgres data directory {name} is set to be initialized");
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let result = create(&context.call, &name, &args);
+    let success = format!("Postgres data directory {name} has been initialized");
+    let failure = format!("Postgres data directory {name} initialization failed");
+    Ok(outcome(&name, result, success, "Present", &failure).into())
+}

@@ -1,0 +1,105 @@
+//! `postgres_database`: databases.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+use super::{StateServerArgs, outcome, removed};
+use crate::postgres::database::{Settings, alter, create, databases};
+use crate::postgres::session::{column, identifier};
+
+/// State functions of `postgres_database`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_database", [present, absent]);
+
+/// The arguments of `postgres_database.present`.
+#[derive(Args)]
+pub struct PresentArgs {
+    /// Name of the database.
+    name: String,
+    /// Its tablespace.
+    #[default]
+    tablespace: Option<String>,
+    /// Its encoding, which cannot be changed later.
+    #[default]
+    encoding: Option<String>,
+    /// Its order of texts, which cannot be changed later.
+    #[default]
+    lc_collate: Option<String>,
+    /// Its kinds of characters, which cannot be changed later.
+    #[default]
+    lc_ctype: Option<String>,
+    /// The role that owns it.
+    #[default]
+    owner: Option<String>,
+    /// Whether a change of the owner is one of all objects in the database.
+    #[default(false)]
+    owner_recurse: bool,
+    /// Database that a new one is a copy of.
+    #[default]
+    template: Option<String>,
+    #[args]
+    at: StateServerArgs,
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Ensure that a database exists, with this owner and in this tablespace.
+#[function]
+pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
+    let name = &*args.name;
+    let session = args.at.session(context)?;
+    let all = databases(&session)?;
+    let found = all.get(name).and_then(Value::as_map);
+    let differs = |key: &str, wanted: &Option<String>| match (found, wanted.as_deref().filter(|text| !text.is_empty()))
+    {
+        (Some(found), Some(wanted)) if key == "Encoding" => !column(found, key).eq_ignore_ascii_case(wanted),
+        (Some(found), Some(wanted)) => column(found, key) != wanted,
+        _ => false,
+    };
+    let fixed = [("Encoding", &args.encoding), ("Collate", &args.lc_collate), ("Ctype", &args.lc_ctype)];
+    if fixed.into_iter().any(|(key, wanted)| differs(key, wanted)) {
+        let comment = format!("Database {name} has wrong parameters which couldn't be changed on fly.");
+        return Ok(StateReturn::failed(name, comment).into());
+    }
+    if found.is_none() {
+        if context.test {
+            return Ok(StateReturn::would(name, format!("Database {name} is set to be created")).into());
+        }
+        let PresentArgs { tablespace, encoding, lc_collate, lc_ctype, owner, template, .. } = &args;
+        let [tablespace, encoding, lc_collate, lc_ctype, owner, template] =
+            [tablespace, encoding, lc_collate, lc_ctype, owner, template].map(Clone::clone);
+        let settings = Settings { tablespace, encoding, lc_collate, lc_ctype, owner, template };
+        let result = create(&session, name, &settings);
+        let success = format!("The database {name} has been created");
+        return Ok(outcome(name, result, success, "Present", &format!("Failed to create database {name}")).into());
+    }
+    let owner = args.owner.as_deref().filter(|_| differs("Owner", &args.owner));
+    let tablespace = args.tablespace.as_deref().filter(|_| differs("Tablespace", &args.tablespace));
+    if owner.is_none() && tablespace.is_none() {
+        return Ok(StateReturn::ok(name, format!("Database {name} is already present")).into());
+    }
+    if context.test {
+        let comment = format!("Database {name} exists, but parameters need to be changed");
+        return Ok(StateReturn::would(name, comment).into());
+    }
+    let server = args.at.server();
+    let result = alter(&context.call, &server, args.at.user.clone(), name, tablespace, owner, args.owner_recurse);
+    let success = format!("Parameters for database {name} have been changed");
+    let failure = format!("Failed to change parameters for database {name}");
+    Ok(outcome(name, result, success, "Parameters changed", &failure).into())
+}
+
+/// Ensure that a database does not exist.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[args] at: StateServerArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let session = at.session(context)?;
+    let exists = databases(&session)?.contains_key(&*name);
+    removed(context, &name, &format!("Database {name}"), exists, || {
+        session.execute(&[format!("DROP DATABASE {}", identifier(&name))])
+    })
+}

@@ -1,0 +1,61 @@
+//! `postgres_extension`: extensions of a database.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Map;
+
+use super::{StateServerArgs, outcome, removed};
+use crate::postgres::extension::{Status, Wanted, create, installed, remove};
+
+/// State functions of `postgres_extension`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_extension", [present, absent]);
+
+/// Ensure that an extension is installed, in this schema and at least in this version.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default] if_not_exists: Option<bool>,
+    #[default] schema: Option<String>,
+    #[default] ext_version: Option<String>,
+    #[default] from_version: Option<String>,
+    #[args] at: StateServerArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let session = at.session(context)?;
+    let status = Status::read(&session, &name, ext_version.as_deref(), schema.as_deref())?;
+    let (verb, done) = match status {
+        Status { is_installed: false, .. } => ("install", "installed"),
+        Status { is_older: false, is_elsewhere: false, .. } => {
+            return Ok(StateReturn::ok(&name, format!("Extension {name} is already present")).into());
+        }
+        _ => ("upgrade", "upgraded"),
+    };
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Extension {name} is set to be {done}")).into());
+    }
+    let wanted = Wanted { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
+    let result = create(&session, &name, &wanted);
+    let change = if verb == "install" { "Installed" } else { "Upgraded" };
+    let success = format!("The extension {name} has been {done}");
+    Ok(outcome(&name, result, success, change, &format!("Failed to {verb} extension {name}")).into())
+}
+
+/// Ensure that an extension is not installed; what depends on it is removed, too, unless `restrict` is set or `cascade`
+/// is false.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[default] if_exists: Option<bool>,
+    #[default] restrict: Option<bool>,
+    #[default] cascade: Option<bool>,
+    #[args] at: StateServerArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let session = at.session(context)?;
+    let exists = installed(&session)?.contains_key(&*name);
+    removed(context, &name, &format!("Extension {name}"), exists, || {
+        remove(&session, &name, if_exists.unwrap_or(false), restrict.unwrap_or(false), cascade.unwrap_or(true))
+    })
+}

@@ -1,0 +1,87 @@
+//! `postgres_privileges`: privileges on objects, and membership in groups.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+use super::{StateServerArgs, outcome};
+use crate::postgres::privilege::Object;
+
+/// State functions of `postgres_privileges`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_privileges", [present, absent]);
+
+/// The arguments of both functions, but for `grant_option`.
+#[derive(Args)]
+pub struct PrivilegeArgs {
+    /// Name of the role.
+    name: String,
+    /// Name of the object; `ALL` for all tables, sequences or functions of the schema.
+    object_name: String,
+    /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
+    object_type: String,
+    /// Privileges, as a list.
+    #[default]
+    privileges: Value,
+    /// Schema of a table, sequence or function.
+    #[default("public".into())]
+    prepend: String,
+    #[args]
+    at: StateServerArgs,
+}
+
+/// Ensure that a role has privileges on an object, or is a member of a group.
+#[function]
+pub fn present(
+    context: &StateContext,
+    #[args] args: PrivilegeArgs,
+    #[default] grant_option: Option<bool>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let may_grant = grant_option.unwrap_or(false);
+    let (name, text) = (&*args.name, args.text());
+    let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
+    let wanted = object.wanted(text.as_deref())?;
+    let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
+    let session = args.at.session(context)?;
+    if object.are_granted(&session, name, &wanted, may_grant)? {
+        return Ok(StateReturn::ok(name, "The requested privilege(s) are already set").into());
+    }
+    if context.test {
+        let comment = format!("The privilege(s): {what} are set to be granted to {name}");
+        return Ok(StateReturn::would(name, comment).into());
+    }
+    let result = object.grant(&session, name, &wanted, may_grant);
+    let success = format!("The privilege(s): {what} have been granted to {name}");
+    Ok(outcome(name, result, success, "Present", &format!("Failed to grant privilege(s): {what} to {name}")).into())
+}
+
+/// Ensure that a role does not have privileges on an object, or is not a member of a group.
+#[function]
+pub fn absent(context: &StateContext, #[args] args: PrivilegeArgs, #[keywords] _kwargs: Map) -> CallResult {
+    let (name, text) = (&*args.name, args.text());
+    let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
+    let wanted = object.wanted(text.as_deref())?;
+    let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
+    let session = args.at.session(context)?;
+    if !object.are_granted(&session, name, &wanted, false)? {
+        let comment = "The requested privilege(s) are not set so cannot be revoked";
+        return Ok(StateReturn::ok(name, comment).into());
+    }
+    if context.test {
+        let comment = format!("The privilege(s): {what} are set to be revoked from {name}");
+        return Ok(StateReturn::would(name, comment).into());
+    }
+    let result = object.revoke(&session, name, &wanted);
+    let success = format!("The privilege(s): {what} have been revoked from {name}");
+    Ok(outcome(name, result, success, "Absent", &format!("Failed to revoke privilege(s): {what} from {name}")).into())
+}
+
+impl PrivilegeArgs {
+    /// Returns the privileges with commas between them: given as a list, or as such a text.
+    fn text(&self) -> Option<String> {
+        match self.privileges.as_list() {
+            Some(list) => Some(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),
+            None => self.privileges.is_truthy().then(|| self.privileges.to_string()),
+        }
+    }
+}

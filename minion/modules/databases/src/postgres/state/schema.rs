@@ -1,0 +1,58 @@
+//! `postgres_schema`: schemas of a database.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Map;
+
+use super::outcome;
+use crate::postgres::schema::{SchemaServerArgs, create_schema, remove_schema, schemas};
+
+/// State functions of `postgres_schema`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_schema", [present, absent]);
+
+/// Ensure that a schema exists in a database; the owner is that of a new schema.
+#[function]
+pub fn present(
+    context: &StateContext,
+    dbname: String,
+    name: String,
+    #[default] owner: Option<String>,
+    #[args] at: SchemaServerArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let session = at.session(&context.call, &dbname)?;
+    if schemas(&session)?.contains_key(&*name) {
+        return Ok(StateReturn::ok(&name, format!("Schema {name} already exists in database {dbname}")).into());
+    }
+    if context.test {
+        let comment = format!("Schema {name} is set to be created in database {dbname}.");
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let result = create_schema(&session, &name, owner.as_deref());
+    let success = format!("Schema {name} has been created in database {dbname}");
+    let failure = format!("Failed to create schema {name} in database {dbname}");
+    Ok(outcome(&name, result, success, "Present", &failure).into())
+}
+
+/// Ensure that a schema does not exist in a database.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    dbname: String,
+    name: String,
+    #[args] at: SchemaServerArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let session = at.session(&context.call, &dbname)?;
+    if !schemas(&session)?.contains_key(&*name) {
+        let comment = format!("Schema {name} is not present in database {dbname}, so it cannot be removed");
+        return Ok(StateReturn::ok(&name, comment).into());
+    }
+    if context.test {
+        let comment = format!("Schema {name} is set to be removed from database {dbname}");
+        return Ok(StateReturn::would(&name, comment).into());
+    }
+    let success = format!("Schema {name} has been removed from database {dbname}");
+    let result = remove_schema(&session, &name);
+    Ok(outcome(&name, result, success, "Absent", &format!("Schema {name} failed to be removed")).into())
+}
