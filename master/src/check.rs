@@ -35,6 +35,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings.extend(crate::ciphers(&config.ciphers).err().map(refused));
     findings.extend(crate::tasks::event_return_filters(config).err().map(refused));
     findings.extend(Identity::check(config).err().map(refused));
+    findings.extend(crate::cluster::settings(config).err().map(refused));
     match crate::file_roots(config) {
         Ok(_) => findings.extend(brine_check::file_server(&config.opts)),
         Err(error) => findings.push(refused(error)),

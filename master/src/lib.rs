@@ -13,6 +13,7 @@
 //! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
 //! | [`pillars::Pillars`] | rendered pillars |
 //! | [`runner_calls::RunnerCalls`] | runner and wheel functions, with access to all parts above |
+//! | `cluster` | the membership in a cluster: keys, data and events of other masters |
 //! | `custom` | people's own runner and wheel modules |
 //! | [`requests::Requests`], `reactions` | the callers of the parts: minions and tools, and the reactor |
 
@@ -21,6 +22,7 @@ mod admission;
 pub mod autosign;
 mod cache_banks;
 mod check;
+mod cluster;
 mod custom;
 mod custom_returner;
 mod delivery;
@@ -83,6 +85,7 @@ use access::Access;
 use admission::identity::Identity;
 use admission::sessions::Sessions;
 use admission::{Admission, Secrets};
+use cluster::Membership;
 use events::Events;
 use facts::Facts;
 use job_files::JobFiles;
@@ -159,6 +162,7 @@ impl Master {
         let listeners = Listeners::bind(&mut config).await?;
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
         let config = Arc::new(config);
+        let cluster = Box::pin(cluster::connect(&config)).await?;
 
         // The bus and the storage.
         let (store, bus) = open_bus(&config, &executors).await?;
@@ -178,6 +182,7 @@ impl Master {
             tokens: brine_auth::TokenStore::new(store.clone()),
         };
         let has_git = storage.files.has_git();
+        let keys = Arc::clone(&storage.keys);
         let storage = Blocking::new(storage, executors.disk.clone());
 
         // The parts, each from those before it.
@@ -213,6 +218,13 @@ impl Master {
             storage.clone(),
             background.clone(),
         ));
+        let cluster = match cluster {
+            Some(link) => {
+                let parts = (&jobs, admission.sessions(), &keys);
+                Some(Box::pin(Membership::open(link, parts, (&bus, &store, &executors.disk))).await?)
+            }
+            None => None,
+        };
         let pillars = Arc::new(Pillars::new(
             Arc::clone(&config),
             storage.clone(),
@@ -245,6 +257,7 @@ impl Master {
             jobs: Arc::clone(&jobs),
             pillars,
             reactor: ReactorHandle::default(),
+            gate: cluster.as_ref().and_then(Membership::gate),
             functions,
         };
         let calls = RunnerCalls::new(services, returns.clone());
@@ -300,6 +313,9 @@ impl Master {
         parts.start("publish feed", |shutdown| feed_publisher(feed, fed, frames, shutdown));
         let (handler, workers) = (Arc::new(RequestHandler(requests)), config.worker_threads);
         parts.start("request port", |shutdown| Router::serve(request, handler, workers, frames, bounds, shutdown));
+        if let Some(member) = cluster {
+            member.start(&mut parts);
+        }
         jobs.resume_batches();
         tracing::info!(publish_port, ret_port, "master is ready");
         Ok(Master { bus, executors, background, parts, publish_port, ret_port })

@@ -9,6 +9,7 @@ use brine_value::Value;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster;
 use crate::runner_calls::Services;
 
 /// The file in `cachedir` by which `salt-key` requests a rotation of the keys.
@@ -29,7 +30,8 @@ pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToke
         }
         let request = services.config.cachedir.join(ROTATE_FILE);
         let asked = services.storage.run(move |_| std::fs::remove_file(request).is_ok()).await.unwrap_or(false);
-        if asked || rotated.elapsed() >= rotation {
+        let is_due = rotated.elapsed() >= rotation && cluster::is_leader(&services.gate);
+        if asked || is_due {
             rotated = Instant::now();
             services.jobs.stream.rotate_keys().await;
             tracing::info!(asked, "publish keys rotated: minions authenticate again");
@@ -81,7 +83,8 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
             services.facts.presence.forget(&id);
             tracing::info!(minion = %id, act, "session ended: the minion's key is not accepted any more");
         }
-        if act == "delete" {
+        // What is stored about a minion of the cluster was removed where its key was.
+        if act == "delete" && event.origin().is_none() {
             let (facts, syndic) = (Arc::clone(&services.facts), id.clone());
             _ = services.executors.disk.run(move |thread| facts.syndics.forget(&syndic, thread)).await;
             let forgotten = services.storage.run(move |storage| {

@@ -18,6 +18,8 @@ pub fn register() {
     brine_metrics::register(&[
         METRICS,
         brine_bus::metrics::METRICS,
+        #[cfg(feature = "cluster")]
+        brine_cluster::metrics::METRICS,
         brine_jinja::metrics::METRICS,
         brine_job::metrics::METRICS,
         brine_python::METRICS,

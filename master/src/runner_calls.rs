@@ -18,6 +18,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::access::Access;
 use crate::admission::Admission;
+use crate::cluster::OptionalGate;
 use crate::custom::{self, CustomModules};
 use crate::events::Events;
 use crate::facts::Facts;
@@ -116,6 +117,8 @@ pub(crate) struct Services {
     pub jobs: Arc<Jobs>,
     pub pillars: Arc<Pillars>,
     pub reactor: ReactorHandle,
+    /// The gate of the reactor, in a cluster.
+    pub gate: OptionalGate,
     /// Execution functions of the master's host.
     pub functions: Option<Arc<dyn HostFunctions>>,
 }

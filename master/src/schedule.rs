@@ -14,6 +14,7 @@ use jiff::Zoned;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster;
 use crate::runner_calls::RunnerCalls;
 /// The user of scheduled calls.
 const USER: &str = "schedule";
@@ -49,9 +50,14 @@ impl Host for MasterSchedule {
 
     fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
         let name = run.job.name.clone();
+        let is_here = cluster::is_leader(&self.calls.services.gate);
         *self.running.lock().entry(name.clone()).or_default() += 1;
         let (calls, running) = (Arc::clone(&self.calls), Arc::clone(&self.running));
         async move {
+            if !is_here {
+                running.lock().entry(name).and_modify(|count| *count = count.saturating_sub(1));
+                return Ok(None);
+            }
             let on_thread = Arc::clone(&calls);
             let ran = calls.services.executors.jobs.run(move |thread| returned(&on_thread, &run, thread)).await;
             running.lock().entry(name).and_modify(|count| *count = count.saturating_sub(1));

@@ -135,6 +135,7 @@ impl<D: Dispatch> Reactor<D> {
                 "{reaction}: the job was published to nobody, as {target} matches no accepted minion; see `salt-key -L`"
             ),
             Reason::Off => OFF.to_owned(),
+            Reason::Elsewhere => "another master of the cluster has carried out the reactions".to_owned(),
         }
     }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
 use crate::entries::Entry;
+use crate::gate::Admission;
 use crate::limits::Verdict;
 use crate::metrics;
 use crate::plan::Binding;
@@ -123,6 +124,7 @@ impl<D: Dispatch> Reactor<D> {
             is_paused: false,
             committed: from - 1,
             committed_at: Instant::now(),
+            term: 0,
         };
         let ended = tokio::select! {
             () = event_loop.read(&mut events) => true,
@@ -161,6 +163,8 @@ struct EventLoop<D: Dispatch> {
     is_paused: bool,
     committed: u64,
     committed_at: Instant,
+    /// The term of the gate in which the last event was admitted.
+    term: u64,
 }
 
 impl<D: Dispatch> EventLoop<D> {
@@ -245,6 +249,19 @@ impl<D: Dispatch> EventLoop<D> {
         if !self.reactor.is_leader() {
             let (entry, file, reason) = ("".into(), None, Reason::Off);
             return self.reactor.skipped.add(seq, Skip { entry, file, reason });
+        }
+        if let Some(gate) = self.reactor.options.gate.clone() {
+            match gate.admit(&event).await {
+                Admission::Elsewhere => {
+                    let (entry, file, reason) = ("".into(), None, Reason::Elsewhere);
+                    return self.reactor.skipped.add(seq, Skip { entry, file, reason });
+                }
+                Admission::Here { term } if term != self.term => {
+                    self.term = term;
+                    self.reactor.recover(&self.bus, seq).await;
+                }
+                Admission::Here { .. } => {}
+            }
         }
         // Held open until its works are queued: this future may be dropped in between.
         self.progress.lock().begin(seq);
@@ -350,7 +367,9 @@ impl<D: Dispatch> EventLoop<D> {
             }
             self.progress.lock().end(seq);
         }
-        if self.is_caught_up() && self.reactor.is_leader() {
+        let is_leader =
+            self.reactor.is_leader() && self.reactor.options.gate.as_ref().is_none_or(|gate| gate.is_leader());
+        if self.is_caught_up() && is_leader {
             for work in self.reactor.rules.advance(&self.progress).await {
                 self.enqueue(work, None).await;
             }

@@ -27,6 +27,7 @@ mod entries;
 mod event_loop;
 mod explain;
 mod failed_states;
+mod gate;
 mod graph;
 mod history;
 mod injection_guard;
@@ -65,6 +66,7 @@ pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use dry_run::DryRunError;
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::ExplainError;
+pub use gate::{Admission, Gate};
 pub use history::HistoryFilter;
 pub use limits::LimitsError;
 pub use reaction::{LocalReaction, Reaction, ReactionError};
@@ -110,6 +112,8 @@ pub struct Options {
     pub disk: Executor,
     /// Stores dead letters and the state of rules; `None` keeps them in memory.
     pub store: Option<BlockingStore>,
+    /// Decides which reactions run here, in a cluster of masters.
+    pub gate: Option<Arc<dyn Gate>>,
 }
 
 /// A reactor. [`Reactor::run`] processes events.

@@ -35,6 +35,8 @@ pub(crate) enum Reason {
     NoMinion { reaction: String, target: String },
     /// The reactor was not the leader.
     Off,
+    /// Another master of the cluster has carried out the reactions.
+    Elsewhere,
 }
 
 /// The skips of the newest events, by sequence number.

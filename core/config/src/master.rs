@@ -216,6 +216,10 @@ shared_options! {
     /// The number of seconds for which rendered pillars are cached.
     pillar_cache_ttl: u64 = 3600,
 
+    /// The cluster of masters that this one belongs to: `servers`, `name`, `member`, `secret_file`, ...; docs/cluster.md lists
+    /// them.
+    cluster: Map = Map::new(),
+
     /// The reactor SLS files by event tag: a list of one-key mappings of tag glob to files.
     reactor: Value = Value::List(Vec::new()),
     /// The files of rules over time: paths, globs of paths, or `salt://` paths.

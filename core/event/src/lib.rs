@@ -4,7 +4,7 @@
 //! body, as in Salt.
 
 use brine_ids::MinionId;
-use brine_value::{Map, Value, msgpack};
+use brine_value::{FromValue, Map, Value, msgpack};
 use bytes::Bytes;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -19,6 +19,11 @@ pub const SENDER_STAMP: &str = "_sender_stamp";
 /// The field with the authenticated id of the minion that sent the event. Only [`Event::from_minion`] sets it; the bus
 /// removes it from all other events, so that it cannot be forged.
 pub const FROM: &str = "_from";
+/// The field with the member of a cluster on whose bus the event was published first. Only [`Event::from_member`] sets it;
+/// the bus removes it from all other events.
+pub const ORIGIN: &str = "_origin";
+/// The field with the sequence number on the bus of [`ORIGIN`].
+pub const ORIGIN_SEQ: &str = "_origin_seq";
 /// The maximum length of a tag, in bytes.
 pub const MAX_TAG: usize = 4096;
 
@@ -30,8 +35,18 @@ pub struct Event {
     seq: u64,
     frame: Bytes,
     tag_len: usize,
-    /// Whether the master, not a sender, has set `_from`.
-    authenticated: bool,
+    authority: Authority,
+}
+
+/// The party that vouches for the fields about the event's origin, until it is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Authority {
+    /// Nobody: `_from`, `_origin` and `_origin_seq` are removed.
+    Nobody,
+    /// The master, which has set `_from`: the others are removed.
+    Master,
+    /// Another member of the cluster, which has set or checked all of them.
+    Member,
 }
 
 /// Why bytes are not an event.
@@ -65,7 +80,25 @@ impl Event {
     /// Creates an event on behalf of an authenticated minion, whose id is set as [`FROM`].
     pub fn from_minion(tag: &str, mut body: Map, id: &MinionId) -> Result<Self, EventError> {
         body.insert(FROM.into(), Value::from(id));
-        Ok(Event { authenticated: true, ..Self::from_map(tag, &body)? })
+        Ok(Event { authority: Authority::Master, ..Self::from_map(tag, &body)? })
+    }
+
+    /// Creates the copy of an event that another member of the cluster has published as `seq`. `frame` is its socket
+    /// encoding there; a [`FROM`] in it is kept.
+    pub fn from_member(frame: Bytes, member: &str, seq: u64) -> Result<Self, EventError> {
+        let event = Self::from_frame(frame)?;
+        let (len, header) = msgpack::scan(event.body(), |_| ())?;
+        let own = event.body();
+        let mut body = Vec::with_capacity(own.len() + 64);
+        // Writing into a `Vec` cannot fail.
+        _ = rmp::encode::write_map_len(&mut body, len + 2);
+        body.extend_from_slice(&own[header..]);
+        _ = rmp::encode::write_str(&mut body, ORIGIN);
+        _ = rmp::encode::write_str(&mut body, member);
+        _ = rmp::encode::write_str(&mut body, ORIGIN_SEQ);
+        _ = rmp::encode::write_uint(&mut body, seq);
+        let joined = Self::join(event.tag(), 0, |frame| frame.extend_from_slice(&body));
+        Ok(Event { authority: Authority::Member, ..joined })
     }
 
     /// Decodes the socket encoding.
@@ -80,7 +113,7 @@ impl Event {
         let (tag, _) = split(&frame).ok_or(EventError::NoSeparator)?;
         check_tag(std::str::from_utf8(tag).map_err(|_| EventError::BadTag)?)?;
         let tag_len = tag.len();
-        Ok(Event { seq, frame, tag_len, authenticated: false })
+        Ok(Event { seq, frame, tag_len, authority: Authority::Nobody })
     }
 
     fn join(tag: &str, seq: u64, write_body: impl FnOnce(&mut Vec<u8>)) -> Self {
@@ -88,7 +121,7 @@ impl Event {
         frame.extend_from_slice(tag.as_bytes());
         frame.extend_from_slice(SEPARATOR);
         write_body(&mut frame);
-        Event { seq, frame: frame.into(), tag_len: tag.len(), authenticated: false }
+        Event { seq, frame: frame.into(), tag_len: tag.len(), authority: Authority::Nobody }
     }
 
     /// Returns the sequence number; 0 before the event is published.
@@ -131,6 +164,19 @@ impl Event {
         u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
     }
 
+    /// Returns the member of the cluster that published the event first, and its sequence number there; `None` for an event
+    /// of this master. Only meaningful for published events.
+    pub fn origin(&self) -> Option<(String, u64)> {
+        let (mut member, mut seq) = (None, None);
+        // The body was validated on creation.
+        _ = msgpack::scan(self.body(), |entry| match entry.key {
+            Some(ORIGIN) => member = msgpack::unpack(entry.value).ok(),
+            Some(ORIGIN_SEQ) => seq = msgpack::unpack(entry.value).ok(),
+            _ => {}
+        });
+        Some((member?.as_str()?.to_owned(), u64::from_value(&seq?)?))
+    }
+
     /// Returns the event as published: with the bus's `_seq` and `_stamp`. A sender's `_stamp` moves to
     /// [`SENDER_STAMP`]; a [`FROM`] that the master did not set is removed.
     pub fn stamped(&self, seq: u64, stamp: &str) -> Result<Self, EventError> {
@@ -142,7 +188,12 @@ impl Event {
             match entry.key {
                 Some(SEQ) => reserved.push((Reserved::Removed, entry_start, entry.offset, end)),
                 Some(STAMP) => reserved.push((Reserved::Moved, entry_start, entry.offset, end)),
-                Some(FROM) if !self.authenticated => reserved.push((Reserved::Removed, entry_start, entry.offset, end)),
+                Some(FROM) if self.authority == Authority::Nobody => {
+                    reserved.push((Reserved::Removed, entry_start, entry.offset, end));
+                }
+                Some(ORIGIN | ORIGIN_SEQ) if self.authority < Authority::Member => {
+                    reserved.push((Reserved::Removed, entry_start, entry.offset, end));
+                }
                 _ => {}
             }
             entry_start = Some(end);
@@ -252,6 +303,24 @@ mod tests {
         assert_eq!(stamped.data(), map! {"_from" => "web1", "a" => 1, "_seq" => 7, "_stamp" => "now"});
         let pushed = Event::from_frame(stamped.frame().clone()).unwrap();
         assert_eq!(pushed.stamped(8, "later").unwrap().data().get("_from"), None);
+    }
+
+    #[test]
+    fn only_members_set_the_origin() {
+        let id = "web1".parse().unwrap();
+        let forged = map! {"_origin" => "m9", "_origin_seq" => 4, "a" => 1};
+        for event in [Event::from_map("t", &forged).unwrap(), Event::from_minion("t", forged, &id).unwrap()] {
+            let published = event.stamped(7, "now").unwrap();
+            assert_eq!((published.origin(), published.data().get("a")), (None, Some(&1.into())));
+        }
+        let there = Event::from_minion("t", map! {"a" => 1}, &id).unwrap().stamped(41, "then").unwrap();
+        let here = Event::from_member(there.frame().clone(), "m2", 41).unwrap().stamped(7, "now").unwrap();
+        assert_eq!(here.origin(), Some(("m2".to_owned(), 41)));
+        let fields = map! {
+            "a" => 1, "_from" => "web1", "_sender_stamp" => "then", "_origin" => "m2", "_origin_seq" => 41, "_seq" => 7,
+            "_stamp" => "now",
+        };
+        assert_eq!(here.data(), fields);
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl Identity {
             return Err(StartError::Config { option: "keys.cache_driver", reason });
         }
         if given("cluster_id").is_some() {
-            let reason = "clusters of masters are not supported".into();
+            let reason =
+                "Salt's clusters on a shared file system are not supported: use 'cluster' (docs/cluster.md)".into();
             return Err(StartError::Config { option: "cluster_id", reason });
         }
         passphrase("key_pass", config.key_pass.as_deref())?;
@@ -189,7 +190,10 @@ mod tests {
                 map! {"keys.cache_driver" => "redis"},
                 "option 'keys.cache_driver': the keys are kept by 'redis'; Brine reads 'localfs_key', files below pki_dir, alone",
             ),
-            (map! {"cluster_id" => "c1"}, "option 'cluster_id': clusters of masters are not supported"),
+            (
+                map! {"cluster_id" => "c1"},
+                "option 'cluster_id': Salt's clusters on a shared file system are not supported: use 'cluster' (docs/cluster.md)",
+            ),
         ] {
             let config = config(directory.path(), |config| config.opts = opts);
             let error = Identity::load_or_generate(&config).err().unwrap();

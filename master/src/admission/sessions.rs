@@ -12,6 +12,7 @@ use brine_value::msgpack::{self, Budget};
 use brine_value::{Map, Value};
 use brine_wire::{WireError, private, purpose};
 use parking_lot::{Mutex, RwLock};
+use tokio::sync::watch;
 
 /// The error of an encrypted request. The minion only gets `bad load`.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +131,7 @@ pub struct Sessions {
     begun: AtomicU64,
     publish: RwLock<PublishKeys>,
     serial: AtomicU64,
+    rotated: watch::Sender<()>,
 }
 
 impl Default for Sessions {
@@ -141,13 +143,12 @@ impl Default for Sessions {
 impl Sessions {
     /// Generates the publish keys; no minion has a session.
     pub fn new() -> Self {
-        // Serial numbers rise across restarts.
-        let now = jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned();
         Sessions {
             minions: Mutex::default(),
             begun: AtomicU64::new(0),
             publish: RwLock::new(PublishKeys::generate()),
-            serial: AtomicU64::new(now),
+            serial: AtomicU64::new(now_micros()),
+            rotated: watch::Sender::new(()),
         }
     }
 
@@ -202,13 +203,40 @@ impl Sessions {
 
     /// Replaces the keys of the publish stream. Minions then authenticate again and get new sessions.
     pub fn rotate(&self) {
-        self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
-        *self.publish.write() = PublishKeys::generate();
+        self.replace(PublishKeys::generate());
+        self.rotated.send_replace(());
     }
 
-    /// Returns the serial number of the next publish.
+    /// Changes whenever [`rotate`](Self::rotate) has replaced the keys.
+    #[cfg(feature = "cluster")]
+    pub fn rotated(&self) -> watch::Receiver<()> {
+        self.rotated.subscribe()
+    }
+
+    /// Replaces the keys of the publish stream by those of the cluster. Returns whether they differ.
+    #[cfg(feature = "cluster")]
+    pub fn adopt(&self, cbc: Session, gcm: Session) -> bool {
+        let known = self.publish_keys();
+        if known.cbc.key_text() == cbc.key_text() && known.gcm.key_text() == gcm.key_text() {
+            return false;
+        }
+        self.replace(PublishKeys { cbc, gcm, signatures: Arc::default() });
+        true
+    }
+
+    fn replace(&self, keys: PublishKeys) {
+        self.minions.lock().values_mut().flatten().for_each(|known| known.expired = true);
+        *self.publish.write() = keys;
+    }
+
+    /// Returns the serial number of the next publish. It is at least the time in microseconds: numbers rise across restarts,
+    /// and for a minion that comes from another master.
     pub fn next_serial(&self) -> u64 {
-        self.serial.fetch_add(1, Ordering::Relaxed) + 1
+        let now = now_micros();
+        let next = |last: u64| Some((last + 1).max(now));
+        match self.serial.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next) {
+            Ok(last) | Err(last) => (last + 1).max(now),
+        }
     }
 
     /// Decrypts a request and checks its freshness and its sender.
@@ -260,6 +288,10 @@ impl Sessions {
         }
         Ok(Opened { load, public_key, session, nonce, id: id.clone() })
     }
+}
+
+fn now_micros() -> u64 {
+    jiff::Timestamp::now().as_microsecond().max(1).cast_unsigned()
 }
 
 impl Opened {

@@ -189,6 +189,23 @@ impl Jobs {
         Ok(published)
     }
 
+    /// Publishes the load of a job of another member of the cluster. Its events are on this bus already.
+    #[cfg(feature = "cluster")]
+    pub async fn publish_of_member(&self, load: Map) -> Result<(), PublishError> {
+        let mut request = PublishRequest::from_map(&load).map_err(|error| PublishError::Failed(error.to_string()))?;
+        let delimiter = load.get("delimiter").map(|delimiter| ("delimiter".into(), delimiter.clone()));
+        request.kwargs.extend(delimiter);
+        let Targets { minions, missing } = self.facts.targets(&request).await?;
+        let published = Published { jid: request.jid.clone(), minions, missing, below: None };
+        self.send(&request, &published, load).await
+    }
+
+    /// Takes note of an event about a job with this sequence number.
+    #[cfg(feature = "cluster")]
+    pub fn job_published(&self, number: u64) {
+        self.events.job_published(number);
+    }
+
     /// Publishes a job.
     pub async fn publish(&self, mut request: PublishRequest) -> Result<Published, PublishError> {
         if let Some(name) = self.config.ext_job_cache.as_deref().filter(|name| !name.is_empty())

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use brine_config::MasterConfig;
+#[cfg(feature = "cluster")]
+use brine_crypt::Session;
 use brine_crypt::{Cipher, CryptError, SignatureAlgorithm};
 use brine_ids::Jid;
 use brine_runtime::executors::Executor;
@@ -57,6 +59,18 @@ impl PublishStream {
     pub async fn rotate_keys(self: &Arc<Self>) {
         self.sessions.rotate();
         self.events.fire("key", &map! {"rotate_aes_key" => true}).await;
+        self.notify_of_keys().await;
+    }
+
+    /// Replaces the publish keys by those of the cluster, with the same notice.
+    #[cfg(feature = "cluster")]
+    pub async fn adopt_keys(self: &Arc<Self>, cbc: Session, gcm: Session) {
+        if self.sessions.adopt(cbc, gcm) {
+            self.notify_of_keys().await;
+        }
+    }
+
+    async fn notify_of_keys(self: &Arc<Self>) {
         let notice = map! {"jid" => &Jid::new(), "fun" => "test.ping", "arg" => Vec::<Value>::new(), "tgt" => Vec::<Value>::new(), "tgt_type" => "list"};
         if let Err(error) = self.send(notice, self.ciphers.to_vec(), Vec::new()).await {
             tracing::error!(error, "publishing the notice of new keys failed");

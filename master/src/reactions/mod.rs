@@ -73,6 +73,7 @@ pub(crate) async fn start(
     parts: &mut Supervisor,
 ) -> Result<(), StartError> {
     let services = &calls.services;
+    let gate = services.gate.clone();
     let config = &services.config;
     let entries = Entries::from_opts(&config.opts).map_err(|error| invalid_entries(&error))?;
     let functions = services.functions.clone();
@@ -94,6 +95,7 @@ pub(crate) async fn start(
         group_size: group_size(&services.facts),
         store: Some(store),
         disk: services.executors.disk.clone(),
+        gate,
     };
     let events = Reactor::<MasterDispatch>::subscribe(&services.bus)?;
     let dispatch = MasterDispatch { jobs: Arc::clone(&services.jobs), calls: Arc::clone(calls) };

@@ -63,6 +63,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,
+        gate: None,
         disk: pool.executors().disk.clone(),
     };
     // There is no store: both can only fail with one.

@@ -20,6 +20,7 @@ use super::*;
 
 mod at_least_once;
 mod failures;
+mod gate;
 mod order;
 mod reactions;
 mod skipped;
@@ -172,6 +173,7 @@ fn start_on(bus: Bus, store: Store, directory: &Path, opts: &Map, change: impl F
         group_size: Arc::new(|_| Box::pin(async { None })),
         disk: Executor::new("disk", 1, 16),
         store: Some(store.blocking(&thread())),
+        gate: None,
     };
     change(&mut options);
     let (sent, reactions) = mpsc::unbounded_channel();

@@ -71,6 +71,16 @@ impl Batch {
         self.bytes
     }
 
+    /// Returns the table of each change, with its key if it is a single one.
+    pub(super) fn touched(&self) -> impl Iterator<Item = (Table, Option<&[u8]>)> {
+        self.changes.iter().map(|change| match change {
+            Change::Put(table, key, _) | Change::PutNew(table, key, _) | Change::Delete(table, key) => {
+                (*table, Some(&**key))
+            }
+            Change::DeleteBelow(table, _) | Change::DeletePrefix(table, _) => (*table, None),
+        })
+    }
+
     fn add(&mut self, change: Change) -> &mut Self {
         self.bytes += match &change {
             Change::Put(_, key, value) | Change::PutNew(_, key, value) => key.len() + value.len(),

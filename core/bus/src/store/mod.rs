@@ -7,13 +7,13 @@
 //! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
 //! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and
-//! recovery), `engine` (redb, with its errors and panics), `disk` (the file).
-//! with its errors and panics), `disk` (the file).
+//! recovery), `engine` (redb, with its errors and panics), `disk` (the file), `observers` (of committed changes).
 
 mod batch;
 mod blocking;
 mod disk;
 mod engine;
+mod observers;
 mod queue;
 mod writer;
 
@@ -37,6 +37,8 @@ pub use batch::Batch;
 pub use blocking::BlockingStore;
 use disk::{Disk, FileDisk};
 use engine::{Engine, Failure, ReadTable};
+use observers::Observers;
+pub use observers::{Observer, Touched};
 use queue::{Queue, QueueLimits};
 
 /// The version of the layout; increased with each change, together with a migration of older stores.
@@ -165,6 +167,7 @@ struct Inner {
     engine: Engine,
     queue: Queue,
     health: watch::Sender<Health>,
+    observers: Observers,
 }
 
 /// The open store. Clones share it; dropping the last one closes it cleanly.
@@ -223,13 +226,18 @@ impl Store {
             Err((error, _)) => return Err(failed(error.to_string())),
         };
         check_schema(&engine)?;
-        let inner = Arc::new(Inner { engine, queue: Queue::new(limits), health: watch::Sender::new(Health::Well) });
+        let inner = Arc::new(Inner {
+            engine,
+            queue: Queue::new(limits),
+            health: watch::Sender::new(Health::Well),
+            observers: Observers::default(),
+        });
         let of_thread = Arc::clone(&inner);
         let thread = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || {
-                let Inner { engine, queue, health } = &*of_thread;
-                writer::Writer { engine, queue, health, refused: AtomicU64::new(0) }.run();
+                let Inner { engine, queue, health, observers } = &*of_thread;
+                writer::Writer { engine, queue, health, observers, refused: AtomicU64::new(0) }.run();
             })
             .map_err(|error| failed(error.to_string()))?;
         let writer = Arc::new(WriterThread { inner: Arc::clone(&inner), thread: Mutex::new(Some(thread)) });
@@ -254,6 +262,11 @@ impl Store {
     /// Returns how often the open store was replaced by an empty one because it was damaged beyond repair.
     pub fn replaced(&self) -> u64 {
         self.inner.engine.replaced()
+    }
+
+    /// Observes the committed changes of these tables from now on.
+    pub fn observe(&self, tables: &[Table]) -> Observer {
+        self.inner.observers.add(tables)
     }
 
     /// Queues changes; they are applied in the order of these calls. Never blocks: if the queue is full the write is

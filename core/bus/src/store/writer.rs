@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use super::engine::{self, Engine, Failure};
+use super::observers::Observers;
 use super::queue::{Next, Queue, Waiting};
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
@@ -25,6 +26,7 @@ pub(super) struct Writer<'a> {
     pub engine: &'a Engine,
     pub queue: &'a Queue,
     pub health: &'a watch::Sender<Health>,
+    pub observers: &'a Observers,
     /// Batches refused since the store failed.
     pub refused: AtomicU64,
 }
@@ -98,6 +100,7 @@ impl Writer<'_> {
         let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         let failure = match self.engine.commit(&batches) {
             Ok(()) => {
+                self.observers.committed(&batches);
                 for sender in done {
                     // The caller may ignore the result.
                     _ = sender.send(Ok(()));

@@ -1,0 +1,174 @@
+//! Publishes the events of the local bus in the cluster, in order: none is skipped, however long the servers are away.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use async_nats::header::NATS_MESSAGE_ID;
+use brine_bus::{Bus, Filter, Start, Subscription};
+use brine_event::Event;
+use brine_runtime::backoff::Backoff;
+use brine_value::{FromValue, msgpack};
+use tokio_util::sync::CancellationToken;
+
+use crate::link::{Link, LinkError, nats};
+use crate::message::{Item, Message, Place, messages};
+use crate::metrics;
+use crate::state::State;
+use crate::tables::Replicas;
+
+/// The name of the durable subscription.
+const CURSOR: &str = "cluster";
+/// The cursor of the reactor.
+const REACTOR: &str = "reactor";
+/// The interval at which the positions of the reactor are published.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The publishing side of a member.
+pub(crate) struct Forwarder {
+    pub link: Arc<Link>,
+    pub state: Arc<State>,
+    pub bus: Bus,
+    pub replicas: Arc<Replicas>,
+}
+
+impl Forwarder {
+    /// Creates the cursor: events from now on are published in the cluster.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub fn subscribe(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
+        bus.subscribe(Filter::All, Start::Durable(CURSOR.into()))
+    }
+
+    /// Publishes events until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        tokio::select! {
+            () = self.follow() => {}
+            () = shutdown.cancelled() => {}
+        }
+        self.link.flush().await;
+    }
+
+    async fn follow(&self) {
+        let mut events = match Self::subscribe(&self.bus) {
+            Ok(events) => events,
+            Err(error) => return tracing::error!(%error, "subscribing the cluster failed"),
+        };
+        let mut reported: Vec<Place> = Vec::new();
+        let mut sent = events.position().saturating_sub(1);
+        loop {
+            let batch = tokio::select! {
+                batch = events.recv_many() => batch,
+                () = tokio::time::sleep(INTERVAL) => Some(Vec::new()),
+            };
+            let Some(batch) = batch else { return };
+            // First what was handled without the servers: others must not repeat it.
+            self.report(sent, &mut reported).await;
+            let Some(last) = batch.last().map(Event::seq) else { continue };
+            self.send(batch).await;
+            sent = last;
+            events.commit(sent);
+            self.report(sent, &mut reported).await;
+        }
+    }
+
+    /// Publishes the events of this master in a batch, and returns when the servers have stored them.
+    async fn send(&self, batch: Vec<Event>) {
+        let own: Vec<&Event> = batch.iter().filter(|event| event.origin().is_none()).collect();
+        if own.is_empty() {
+            return;
+        }
+        if own.iter().any(|event| matches!(event.tag(), "salt/auth" | "salt/key")) {
+            // A reaction to it elsewhere finds the key.
+            self.replicas.push_files().await;
+        }
+        let count = own.len() as u64;
+        let items = own.into_iter().map(|event| self.item(event)).collect();
+        let messages = messages(self.state.incarnation(), items);
+        self.publish_all(&messages).await;
+        metrics::EVENTS_SENT.add(count);
+    }
+
+    fn item(&self, event: &Event) -> Item {
+        let mut cause = None;
+        // The body was validated when the event was published.
+        _ = msgpack::scan(event.body(), |entry| {
+            if entry.key == Some("_cause") {
+                cause = msgpack::unpack(entry.value).ok().and_then(|value| u64::from_value(&value));
+            }
+        });
+        let cause = cause.map(|number| self.state.with_positions(|known| known.place(self.state.member(), number)));
+        Item { seq: event.seq(), frame: event.frame().clone(), cause }
+    }
+
+    /// Publishes up to which events reactions have been carried out, if this member knows better than the last time.
+    async fn report(&self, sent: u64, reported: &mut Vec<Place>) {
+        let own = self.state.member();
+        let handled = if self.state.leads() {
+            let lag = self.bus.lags().into_iter().find(|(name, _)| name == REACTOR).map_or(u64::MAX, |(_, lag)| lag);
+            // Events behind these may have led to others that are not published yet.
+            let reached = self.bus.last_seq().saturating_sub(lag).min(sent);
+            self.state.with_positions(|positions| {
+                positions.handled_here(own, reached);
+                positions.handled()
+            })
+        } else {
+            match self.state.handled_alone() {
+                0 => return,
+                seq => vec![(own.to_owned(), seq)],
+            }
+        };
+        if handled == *reported {
+            return;
+        }
+        let message = Message {
+            incarnation: self.state.incarnation().to_owned(),
+            handled: handled.clone(),
+            ..Message::default()
+        };
+        self.publish_all(&[message]).await;
+        *reported = handled;
+    }
+
+    /// Publishes messages until the servers have stored all of them.
+    async fn publish_all(&self, messages: &[Message]) {
+        let mut backoff = Backoff::default();
+        let (mut stored, mut was_away) = (HashSet::new(), false);
+        while let Err(error) = self.try_publish(messages, &mut stored).await {
+            if !was_away {
+                tracing::warn!(%error, "publishing events in the cluster failed: they wait in the journal");
+            }
+            was_away = true;
+            self.link.forget_resources();
+            backoff.wait().await;
+        }
+        self.state.heard_servers();
+        if was_away {
+            tracing::info!("events are published in the cluster again");
+        }
+    }
+
+    async fn try_publish(&self, messages: &[Message], stored: &mut HashSet<usize>) -> Result<(), LinkError> {
+        self.link.resources().await?;
+        let subject = self.link.subject(self.state.member());
+        let mut waiting = Vec::new();
+        for (at, message) in messages.iter().enumerate().filter(|(at, _)| !stored.contains(at)).collect::<Vec<_>>() {
+            let mut headers = HeaderMap::new();
+            if let Some(first) = message.items.first() {
+                let part = message.part.map_or(0, |(part, _)| part);
+                let id = format!("{subject} {} {} {part} {}", message.incarnation, first.seq, message.items.len());
+                headers.insert(NATS_MESSAGE_ID, id.as_str());
+            }
+            let sealed = self.link.settings.seal.seal(&subject, &message.pack());
+            let publish = self.link.context().publish_with_headers(subject.clone(), headers, sealed.into());
+            waiting.push((at, publish.await.map_err(nats)?));
+        }
+        for (at, acknowledged) in waiting {
+            acknowledged.await.map_err(nats)?;
+            stored.insert(at);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! A cluster: several masters that act as one, through NATS JetStream.
+//!
+//! Every member has its own bus, journal and store, and serves its minions from them, with or without the NATS servers.
+//! What others need is copied through the servers, encrypted with a secret that only the members have.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `settings` | the option `cluster` |
+//! | `link`, `seal` | the connection, the streams and buckets; the encryption of everything in them |
+//! | `secrets` | the key pair and the publish keys, which all members share |
+//! | `forward` | events of the local bus, published in the cluster |
+//! | `receive` | events of other members, published on the local bus; their jobs, published to the minions here |
+//! | `tables`, `sync` | minions' keys and data, which all members have |
+//! | `lease`, `state` | the leader, and the gate in front of the reactor: each event is reacted to by one member |
+//! | `positions`, `message` | which event of which member is where; the form of messages |
+//!
+//! This crate knows no master: what it does there is behind [`Local`] and [`Table`].
+
+#![warn(clippy::self_named_module_files)]
+
+mod forward;
+mod lease;
+mod link;
+mod message;
+pub mod metrics;
+mod positions;
+mod receive;
+mod seal;
+mod secrets;
+mod settings;
+mod state;
+mod sync;
+mod tables;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_bus::Bus;
+use brine_bus::store::{BlockingStore, Observer, StoreError, Table as StoreName};
+use brine_reactor::Gate;
+use brine_runtime::executors::Executor;
+use brine_runtime::supervisor::Supervisor;
+use brine_value::Map;
+use tokio::sync::{mpsc, watch};
+
+pub use link::{Link, LinkError};
+pub use secrets::{KeyPairError, share_key_pair};
+pub use settings::{Settings, SettingsError};
+pub use tables::Table;
+
+use state::State;
+use tables::{Replicas, Request, StoreTable};
+
+/// The number of requests that wait for the task of the tables.
+const REQUESTS: usize = 64;
+/// The time that the servers have to name the publish keys at the start.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A future that a [`Local`] returns.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The master that is a member.
+pub trait Local: Send + Sync {
+    /// Publishes the load of another member's job to the minions of this one.
+    fn publish(&self, load: Map) -> Pending<'_, Result<(), String>>;
+
+    /// Takes note of an event about a job with this sequence number.
+    fn job_published(&self, number: u64);
+
+    /// Returns the texts of the publish keys, for Salt's cipher and for AES-256-GCM.
+    fn publish_keys(&self) -> [String; 2];
+
+    /// Changes when this master has rotated its publish keys.
+    fn publish_keys_changed(&self) -> watch::Receiver<()>;
+
+    /// Replaces the publish keys by those of the cluster, unless they are the same.
+    fn adopt_publish_keys(&self, keys: [String; 2]) -> Pending<'_, ()>;
+}
+
+/// The parts of a master that its membership uses.
+pub struct Parts {
+    /// The master itself.
+    pub local: Arc<dyn Local>,
+    /// Its bus.
+    pub bus: Bus,
+    /// Its store.
+    pub store: BlockingStore,
+    /// The executor for its disk.
+    pub disk: Executor,
+    /// The keys of minions.
+    pub keys: Arc<dyn Table>,
+    /// The tables of the store that all members have.
+    pub tables: &'static [&'static str],
+}
+
+/// The membership of a running master.
+pub struct Member {
+    link: Arc<Link>,
+    state: Arc<State>,
+    parts: Parts,
+    sync: sync::Sync,
+    observer: Observer,
+    requests: (mpsc::Sender<Request>, mpsc::Receiver<Request>),
+}
+
+impl Member {
+    /// Opens the membership: reads its state, begins its cursor, and adopts the publish keys of the cluster.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn open(link: Arc<Link>, parts: Parts) -> Result<Self, StoreError> {
+        forward::Forwarder::subscribe(&parts.bus)?;
+        let names: Vec<StoreName> = parts.tables.iter().map(|name| StoreName(name)).collect();
+        let observer = parts.store.observe(&names);
+        let mut tables = vec![Arc::clone(&parts.keys)];
+        tables.extend(
+            names
+                .into_iter()
+                .map(|table| -> Arc<dyn Table> { Arc::new(StoreTable { table, store: parts.store.clone() }) }),
+        );
+        let (store, of, local, disk) =
+            (parts.store.clone(), Arc::clone(&link), Arc::clone(&parts.local), parts.disk.clone());
+        let opened = parts.disk.run(move |_| {
+            let state = State::open(&of.settings.member, of.settings.lease, store.clone())?;
+            Ok::<_, StoreError>((state, sync::Sync::open(of, local, store, disk, tables)?))
+        });
+        let (state, sync) = opened.await.unwrap_or(Err(StoreError::Closed))?;
+        let begun = tokio::time::timeout(PATIENCE, secrets::begin_publish_keys(&link, &*parts.local)).await;
+        if !matches!(begun, Ok(Ok(()))) {
+            tracing::warn!("the publish keys of the cluster are not known yet: minions change them when they are");
+        }
+        Ok(Member { link, state: Arc::new(state), parts, sync, observer, requests: mpsc::channel(REQUESTS) })
+    }
+
+    /// Returns the gate of the reactor.
+    pub fn gate(&self) -> Arc<dyn Gate> {
+        Arc::clone(&self.state) as Arc<dyn Gate>
+    }
+
+    /// Starts the tasks of the membership.
+    pub fn start(self, supervisor: &mut Supervisor) {
+        let Member { link, state, parts, sync, observer, requests } = self;
+        let replicas = Arc::new(Replicas(requests.0));
+        supervisor.start("tables of the cluster", |shutdown| sync.run(requests.1, observer, shutdown));
+        let forwarder = forward::Forwarder {
+            link: Arc::clone(&link),
+            state: Arc::clone(&state),
+            bus: parts.bus.clone(),
+            replicas: Arc::clone(&replicas),
+        };
+        supervisor.start("events for the cluster", |shutdown| forwarder.run(shutdown));
+        let receiver = receive::Receiver {
+            link: Arc::clone(&link),
+            state: Arc::clone(&state),
+            bus: parts.bus,
+            replicas,
+            local: parts.local,
+        };
+        supervisor.start("events of the cluster", |shutdown| receiver.run(shutdown));
+        supervisor.start("lease of the cluster", |shutdown| lease::keep(link, state, shutdown));
+    }
+}

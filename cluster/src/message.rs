@@ -1,0 +1,202 @@
+//! Messages of the stream of events: what a member publishes, and their split into parts that a server accepts.
+
+use brine_value::{FromValue, Map, Value, list, map, msgpack};
+use bytes::Bytes;
+
+/// The size of events in one message, in bytes: half of what a NATS server accepts by default.
+pub(crate) const ROOM: usize = 512 << 10;
+/// The maximum number of parts of one event: events have 1 MiB by default, and never more than 128 MiB.
+const PARTS: u64 = 256;
+
+/// The position of an event: the member that published it first, and its sequence number there.
+pub(crate) type Place = (String, u64);
+
+/// An event as it travels.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    /// The sequence number on the bus of its member.
+    pub seq: u64,
+    /// The socket encoding.
+    pub frame: Bytes,
+    /// The event that led to it, if its field `_cause` names one.
+    pub cause: Option<Place>,
+}
+
+/// A message of a member.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Message {
+    /// Differs after the member has lost its store: its sequence numbers begin anew.
+    pub incarnation: String,
+    pub items: Vec<Item>,
+    /// The part of the only item, and the number of its parts.
+    pub part: Option<(u64, u64)>,
+    /// The events up to which reactions have been carried out, by member.
+    pub handled: Vec<Place>,
+}
+
+impl Message {
+    /// Packs the message.
+    pub fn pack(&self) -> Vec<u8> {
+        let place = |(member, seq): &Place| list![member.as_str(), *seq];
+        let item = |item: &Item| {
+            let cause = item.cause.as_ref().map(place).unwrap_or_default();
+            list![item.seq, Value::Bytes(item.frame.to_vec()), cause]
+        };
+        let mut fields = map! {
+            "incarnation" => self.incarnation.as_str(),
+            "items" => self.items.iter().map(item).collect::<Vec<_>>(),
+            "handled" => self.handled.iter().map(place).collect::<Vec<_>>(),
+        };
+        if let Some((part, of)) = self.part {
+            fields.insert("part".into(), list![part, of]);
+        }
+        msgpack::pack_map(&fields)
+    }
+
+    /// Unpacks a message; `None` if it is not one.
+    pub fn unpack(packed: &[u8]) -> Option<Self> {
+        let mut fields = msgpack::unpack_map(packed).ok()?;
+        let items = take_list(&mut fields, "items")?.into_iter().map(item_of).collect::<Option<_>>()?;
+        let handled = take_list(&mut fields, "handled")?.iter().map(place_of).collect::<Option<_>>()?;
+        let part = match fields.get("part").and_then(Value::as_list) {
+            None => None,
+            Some([part, of]) => {
+                let (part, of) = (u64::from_value(part)?, u64::from_value(of)?);
+                (part < of && of <= PARTS).then_some(())?;
+                Some((part, of))
+            }
+            Some(_) => return None,
+        };
+        let incarnation = fields.get("incarnation")?.as_str()?.to_owned();
+        Some(Message { incarnation, items, part, handled })
+    }
+}
+
+fn take_list(fields: &mut Map, name: &str) -> Option<Vec<Value>> {
+    match fields.shift_remove(name)? {
+        Value::List(list) => Some(list),
+        _ => None,
+    }
+}
+
+fn place_of(value: &Value) -> Option<Place> {
+    match value.as_list()? {
+        [member, seq] => Some((member.as_str()?.to_owned(), u64::from_value(seq)?)),
+        _ => None,
+    }
+}
+
+fn item_of(value: Value) -> Option<Item> {
+    let Value::List(fields) = value else { return None };
+    let [seq, Value::Bytes(frame), cause] = <[Value; 3]>::try_from(fields).ok()? else { return None };
+    let cause = if cause.is_nil() { None } else { Some(place_of(&cause)?) };
+    Some(Item { seq: u64::from_value(&seq)?, frame: frame.into(), cause })
+}
+
+/// Divides items into messages of at most [`ROOM`] bytes; a larger event becomes several.
+pub(crate) fn messages(incarnation: &str, items: Vec<Item>) -> Vec<Message> {
+    let message = |items, part| Message { incarnation: incarnation.to_owned(), items, part, handled: Vec::new() };
+    let (mut all, mut open, mut size) = (Vec::new(), Vec::new(), 0);
+    for item in items {
+        if size + item.frame.len() > ROOM && !open.is_empty() {
+            all.push(message(std::mem::take(&mut open), None));
+            size = 0;
+        }
+        if item.frame.len() <= ROOM {
+            size += item.frame.len();
+            open.push(item);
+            continue;
+        }
+        let of = item.frame.len().div_ceil(ROOM);
+        for (part, start) in (0..item.frame.len()).step_by(ROOM).enumerate() {
+            let frame = item.frame.slice(start..item.frame.len().min(start + ROOM));
+            let cause = item.cause.clone();
+            all.push(message(vec![Item { seq: item.seq, frame, cause }], Some((part as u64, of as u64))));
+        }
+    }
+    if !open.is_empty() {
+        all.push(message(open, None));
+    }
+    all
+}
+
+/// Joins the parts of one event after another.
+#[derive(Debug, Default)]
+pub(crate) struct Parts {
+    seq: u64,
+    next: u64,
+    frame: Vec<u8>,
+}
+
+impl Parts {
+    /// Returns the items of a message once they are complete. A part out of order ends its event.
+    pub fn take(&mut self, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
+        let Some((part, of)) = part else {
+            *self = Parts::default();
+            return items;
+        };
+        let Some(item) = items.into_iter().next() else { return Vec::new() };
+        if part == 0 {
+            *self = Parts { seq: item.seq, next: 0, frame: Vec::new() };
+        }
+        if item.seq != self.seq || part != self.next {
+            return Vec::new();
+        }
+        self.frame.extend_from_slice(&item.frame);
+        self.next += 1;
+        if self.next < of {
+            return Vec::new();
+        }
+        let frame = std::mem::take(self).frame.into();
+        vec![Item { frame, ..item }]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(seq: u64, size: usize) -> Item {
+        Item {
+            seq,
+            frame: vec![u8::try_from(seq).unwrap(); size].into(),
+            cause: (seq > 1).then(|| ("m2".into(), seq - 1)),
+        }
+    }
+
+    #[test]
+    fn messages_round_trip() {
+        let message = Message {
+            incarnation: "i".into(),
+            items: vec![item(1, 3), item(2, 5)],
+            part: None,
+            handled: vec![("m1".into(), 7)],
+        };
+        assert_eq!(Message::unpack(&message.pack()), Some(message.clone()));
+        for packed in [&b""[..], b"\x80", &message.pack()[..9]] {
+            assert_eq!(Message::unpack(packed), None);
+        }
+        let part = |part, of| Message { part: Some((part, of)), ..Message::default() }.pack();
+        assert!(Message::unpack(&part(0, 2)).is_some());
+        assert_eq!((Message::unpack(&part(2, 2)), Message::unpack(&part(0, PARTS + 1))), (None, None));
+    }
+
+    #[test]
+    fn large_events_travel_in_parts() {
+        let items = vec![item(1, 100), item(2, 2 * ROOM + 1), item(3, ROOM), item(4, 1)];
+        let sent = messages("i", items.clone());
+        let shapes: Vec<_> = sent.iter().map(|message| (message.items.len(), message.part)).collect();
+        assert_eq!(shapes, [(1, None), (1, Some((0, 3))), (1, Some((1, 3))), (1, Some((2, 3))), (1, None), (1, None)]);
+        let mut parts = Parts::default();
+        let received: Vec<Item> =
+            sent.iter().flat_map(|message| parts.take(message.items.clone(), message.part)).collect();
+        assert_eq!(received, items);
+        // A lost part loses its event, and no other.
+        let received: Vec<u64> = [0, 1, 3, 4, 5]
+            .iter()
+            .flat_map(|at: &usize| parts.take(sent[*at].items.clone(), sent[*at].part))
+            .map(|item| item.seq)
+            .collect();
+        assert_eq!(received, [1, 3, 4]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Which events of which member are where: received here, handled by the reactor, and their numbers on both buses.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::message::Place;
+
+/// The maximum number of received events whose numbers here are remembered.
+const REMEMBERED: usize = 65_536;
+
+/// The positions of one member, without time or locks.
+#[derive(Debug, Default)]
+pub(crate) struct Positions {
+    /// The last event of each other member that is on this bus, and the incarnation that it belongs to.
+    received: HashMap<String, (String, u64)>,
+    /// The last event of each member whose reactions have been carried out.
+    handled: HashMap<String, u64>,
+    /// The newest received events by their numbers here, ascending.
+    by_number: VecDeque<(u64, Place)>,
+    by_place: HashMap<Place, u64>,
+    /// The number here up to which `handled` follows the own reactor.
+    followed: u64,
+}
+
+impl Positions {
+    /// Restores what was stored before a restart.
+    pub fn restore(received: Vec<(String, String, u64)>, handled: Vec<Place>) -> Self {
+        Positions {
+            received: received.into_iter().map(|(member, incarnation, seq)| (member, (incarnation, seq))).collect(),
+            handled: handled.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns what has to be stored: the received events and the handled ones.
+    pub fn stored(&self) -> (Vec<(String, String, u64)>, Vec<Place>) {
+        let received =
+            self.received.iter().map(|(member, (incarnation, seq))| (member.clone(), incarnation.clone(), *seq));
+        (received.collect(), self.handled())
+    }
+
+    /// Returns the events up to which reactions have been carried out, by member.
+    pub fn handled(&self) -> Vec<Place> {
+        let mut all: Vec<Place> = self.handled.iter().map(|(member, seq)| (member.clone(), *seq)).collect();
+        all.sort();
+        all
+    }
+
+    /// Whether the reactions to an event have been carried out.
+    pub fn is_handled(&self, member: &str, seq: u64) -> bool {
+        self.handled.get(member).is_some_and(|handled| *handled >= seq)
+    }
+
+    /// Takes note of a message of a member. Returns whether the member begins anew, without its earlier store.
+    pub fn heard(&mut self, member: &str, incarnation: &str) -> bool {
+        let begins = self.received.get(member).is_some_and(|(known, _)| known != incarnation);
+        if begins || !self.received.contains_key(member) {
+            self.received.insert(member.to_owned(), (incarnation.to_owned(), 0));
+        }
+        if begins {
+            self.handled.remove(member);
+        }
+        begins
+    }
+
+    /// Whether an event is new here.
+    pub fn is_new(&self, member: &str, seq: u64) -> bool {
+        self.received.get(member).is_none_or(|(_, received)| *received < seq)
+    }
+
+    /// Records that an event of a member is on this bus as `number`.
+    pub fn received(&mut self, member: &str, seq: u64, number: u64) {
+        if let Some((_, received)) = self.received.get_mut(member) {
+            *received = (*received).max(seq);
+        }
+        let place = (member.to_owned(), seq);
+        self.by_place.insert(place.clone(), number);
+        self.by_number.push_back((number, place));
+        if self.by_number.len() > REMEMBERED
+            && let Some((_, oldest)) = self.by_number.pop_front()
+        {
+            self.by_place.remove(&oldest);
+        }
+    }
+
+    /// Records what another member's reactor has handled.
+    pub fn handled_elsewhere(&mut self, handled: &[Place]) {
+        for (member, seq) in handled {
+            let known = self.handled.entry(member.clone()).or_default();
+            *known = (*known).max(*seq);
+        }
+    }
+
+    /// Records that the own reactor has handled all events of this bus up to a number. `own` is the name of this member.
+    pub fn handled_here(&mut self, own: &str, number: u64) {
+        let from = self.by_number.partition_point(|(known, _)| *known <= self.followed);
+        let to = self.by_number.partition_point(|(known, _)| *known <= number);
+        let places: Vec<Place> = self.by_number.range(from..to.max(from)).map(|(_, place)| place.clone()).collect();
+        self.handled_elsewhere(&places);
+        self.followed = self.followed.max(number);
+        self.handled_elsewhere(&[(own.to_owned(), number)]);
+    }
+
+    /// Returns the position of an event of this bus; an event without an origin is the own one.
+    pub fn place(&self, own: &str, number: u64) -> Place {
+        let at = self.by_number.partition_point(|(known, _)| *known < number);
+        match self.by_number.get(at) {
+            Some((known, place)) if *known == number => place.clone(),
+            _ => (own.to_owned(), number),
+        }
+    }
+
+    /// Returns the number of an event on this bus, if it is remembered.
+    pub fn number(&self, own: &str, place: &Place) -> Option<u64> {
+        if place.0 == own { Some(place.1) } else { self.by_place.get(place).copied() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_received_once() {
+        let mut positions = Positions::default();
+        assert!(!positions.heard("m2", "a"));
+        assert!(positions.is_new("m2", 5));
+        positions.received("m2", 5, 100);
+        assert!(!positions.is_new("m2", 5) && !positions.is_new("m2", 4) && positions.is_new("m2", 6));
+        assert!(!positions.heard("m2", "a"));
+        // Its store is a new one: its numbers begin again.
+        positions.handled_elsewhere(&[("m2".into(), 5)]);
+        assert!(positions.heard("m2", "b"));
+        assert!(positions.is_new("m2", 1) && !positions.is_handled("m2", 1));
+    }
+
+    #[test]
+    fn the_own_reactor_handles_events_of_all_members() {
+        let mut positions = Positions::default();
+        for (member, seq, number) in [("m2", 7, 11), ("m3", 1, 12), ("m2", 8, 14)] {
+            positions.heard(member, "a");
+            positions.received(member, seq, number);
+        }
+        positions.handled_here("m1", 12);
+        assert_eq!(positions.handled(), [("m1".into(), 12), ("m2".into(), 7), ("m3".into(), 1)]);
+        positions.handled_here("m1", 14);
+        assert!(positions.is_handled("m2", 8) && !positions.is_handled("m2", 9) && positions.is_handled("m1", 14));
+        // Another reactor is never behind what it has reported.
+        positions.handled_elsewhere(&[("m2".into(), 3)]);
+        assert!(positions.is_handled("m2", 8));
+        let (received, handled) = positions.stored();
+        let restored = Positions::restore(received, handled);
+        assert!(restored.is_handled("m2", 8) && !restored.is_new("m2", 8));
+    }
+
+    #[test]
+    fn numbers_are_those_of_the_own_bus() {
+        let mut positions = Positions::default();
+        positions.heard("m2", "a");
+        positions.received("m2", 7, 11);
+        assert_eq!((positions.place("m1", 11), positions.place("m1", 12)), (("m2".into(), 7), ("m1".into(), 12)));
+        assert_eq!(positions.number("m1", &("m2".into(), 7)), Some(11));
+        assert_eq!(positions.number("m1", &("m1".into(), 3)), Some(3));
+        assert_eq!(positions.number("m1", &("m2".into(), 8)), None);
+        for number in 0..REMEMBERED as u64 {
+            positions.received("m2", 100 + number, 100 + number);
+        }
+        assert_eq!((positions.by_number.len(), positions.by_place.len()), (REMEMBERED, REMEMBERED));
+    }
+}

@@ -1,0 +1,229 @@
+//! Publishes the events of other members on the local bus, each once and in the order of its member.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use brine_bus::{Bus, BusError};
+use brine_event::Event;
+use brine_runtime::backoff::Backoff;
+use brine_value::{Map, msgpack};
+use bytes::Bytes;
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::link::{Link, LinkError, name_of, nats};
+use crate::message::{Item, Message, Parts};
+use crate::state::State;
+use crate::tables::Replicas;
+use crate::{Local, metrics};
+
+/// The pause before an event is published again on a bus that cannot take it now.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// The receiving side of a member.
+pub(crate) struct Receiver {
+    pub link: Arc<Link>,
+    pub state: Arc<State>,
+    pub bus: Bus,
+    pub replicas: Arc<Replicas>,
+    pub local: Arc<dyn Local>,
+}
+
+impl Receiver {
+    /// Receives events until `shutdown`.
+    pub async fn run(self, shutdown: CancellationToken) {
+        tokio::select! {
+            () = self.follow() => {}
+            () = shutdown.cancelled() => {}
+        }
+    }
+
+    async fn follow(&self) {
+        let (mut backoff, mut was_away) = (Backoff::default(), false);
+        loop {
+            if let Err(error) = self.receive(&mut backoff).await {
+                if !was_away {
+                    tracing::warn!(%error, "receiving events of the cluster failed: retrying");
+                }
+                was_away = true;
+                self.link.forget_resources();
+            }
+            backoff.wait().await;
+        }
+    }
+
+    /// Receives events until the connection fails.
+    async fn receive(&self, backoff: &mut Backoff) -> Result<(), LinkError> {
+        let resources = self.link.resources().await?;
+        let mut stream = resources.events.clone();
+        let last = stream.info().await.map_err(nats)?.state.last_sequence;
+        let mut position = self.state.stream_position();
+        if last < position {
+            tracing::warn!(position, last, "the stream of events has been created anew: reading it from the start");
+            position = 0;
+        }
+        let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: position + 1 };
+        let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
+        let consumer = stream.create_consumer(config).await.map_err(nats)?;
+        let mut messages = consumer.messages().await.map_err(nats)?;
+        let mut parts: HashMap<String, Parts> = HashMap::new();
+        while let Some(message) = messages.next().await {
+            let message = message.map_err(nats)?;
+            let info = message.info().map_err(nats)?;
+            let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
+            backoff.reset();
+            self.take(message.subject.as_str(), &message.payload, age, &mut parts).await;
+            if let Err(error) = self.state.store_stream_position(number).await {
+                tracing::error!(%error, "storing the position in the cluster's events failed: they are read again after a restart");
+            }
+        }
+        Ok(())
+    }
+
+    /// Publishes the events of a message here.
+    async fn take(&self, subject: &str, payload: &Bytes, age: Duration, parts: &mut HashMap<String, Parts>) {
+        let member = subject.rsplit('.').next().and_then(name_of).and_then(|name| String::from_utf8(name).ok());
+        let Some(member) = member.filter(|member| member != self.state.member()) else { return };
+        let opened = self.link.settings.seal.open(subject, payload).ok().and_then(|packed| Message::unpack(&packed));
+        let Some(message) = opened else {
+            metrics::EVENTS_LOST.add(1);
+            return tracing::error!(
+                member,
+                "a message of the cluster cannot be decrypted: the masters of a cluster need the same secret"
+            );
+        };
+        if self.state.with_positions(|positions| positions.heard(&member, &message.incarnation)) {
+            tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
+        }
+        let items = parts.entry(member.clone()).or_default().take(message.items, message.part);
+        let mut last = None;
+        for item in items {
+            if let Some(number) = self.publish(&member, item, age).await {
+                last = Some(number);
+            }
+        }
+        if let Some(last) = last
+            && let Err(error) = self.bus.kept(last).await
+        {
+            tracing::error!(%error, "events of the cluster are not in the journal");
+        }
+        self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
+    }
+
+    /// Publishes an event here, and returns its number.
+    async fn publish(&self, member: &str, item: Item, age: Duration) -> Option<u64> {
+        if !self.state.with_positions(|positions| positions.is_new(member, item.seq)) {
+            return None;
+        }
+        let cause = item
+            .cause
+            .as_ref()
+            .and_then(|place| self.state.with_positions(|positions| positions.number(self.state.member(), place)));
+        let event = match here(member, &item, cause) {
+            Ok(event) => event,
+            Err(error) => {
+                metrics::EVENTS_LOST.add(1);
+                tracing::error!(member, seq = item.seq, %error, "event of the cluster refused");
+                return None;
+            }
+        };
+        self.prepare(&event).await;
+        let number = loop {
+            match self.bus.fire_event(event.clone()).await {
+                Ok(number) => break number,
+                Err(error @ (BusError::Event(_) | BusError::TooLarge { .. })) => {
+                    metrics::EVENTS_LOST.add(1);
+                    tracing::error!(member, seq = item.seq, %error, "event of the cluster refused");
+                    return None;
+                }
+                Err(BusError::Closed) => return None,
+                // The disk is full: the stream has the event.
+                Err(_) => tokio::time::sleep(RETRY).await,
+            }
+        };
+        self.state.with_positions(|positions| positions.received(member, item.seq, number));
+        metrics::EVENTS_RECEIVED.add(1);
+        self.carry_out(&event, number, age).await;
+        Some(number)
+    }
+
+    /// Fetches the key that an event is about: its reactions may need it.
+    async fn prepare(&self, event: &Event) {
+        if matches!(event.tag(), "salt/auth" | "salt/key")
+            && let Some(id) = event.data().get("id").and_then(|id| id.as_str().map(str::to_owned))
+        {
+            self.replicas.pull_file(&id).await;
+        }
+    }
+
+    /// Does on this master what an event of another one announces.
+    async fn carry_out(&self, event: &Event, number: u64, age: Duration) {
+        let Some(rest) = event.tag().strip_prefix("salt/job/") else { return };
+        self.local.job_published(number);
+        if !rest.ends_with("/publish") || rest.matches('/').count() != 1 {
+            return;
+        }
+        if age > self.link.settings.catch_up {
+            return tracing::debug!(tag = event.tag(), "a job of another member is too old to be published");
+        }
+        let mut load: Map = event.data();
+        load.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with('_')));
+        if let Err(error) = self.local.publish(load).await {
+            tracing::error!(tag = event.tag(), error, "publishing a job of another member failed");
+        }
+    }
+}
+
+/// Returns the event as it is published here: `_cause` is the number of the same event on this bus.
+fn here(member: &str, item: &Item, cause: Option<u64>) -> Result<Event, brine_event::EventError> {
+    if item.cause.is_none() {
+        return Event::from_member(item.frame.clone(), member, item.seq);
+    }
+    let event = Event::from_frame(item.frame.clone())?;
+    let mut body = msgpack::unpack_map(event.body())?;
+    match cause {
+        Some(cause) => _ = body.insert("_cause".into(), cause.into()),
+        None => _ = body.shift_remove("_cause"),
+    }
+    Event::from_member(Event::from_map(event.tag(), &body)?.frame().clone(), member, item.seq)
+}
+
+/// Returns the time since a time of the servers, in nanoseconds since 1970.
+fn age(published: i128) -> Duration {
+    let published = u64::try_from(published).map(Duration::from_nanos).unwrap_or_default();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.saturating_sub(published)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{FromValue, map};
+
+    use super::*;
+
+    #[test]
+    fn causes_are_numbers_of_this_bus() {
+        let body = map! {"_cause" => 7, "a" => 1, "_from" => "web1"};
+        let frame = Event::from_map("t", &body).unwrap().frame().clone();
+        let item = |cause| Item { seq: 9, frame: frame.clone(), cause };
+        let published = |item: &Item, cause| {
+            let event = here("m2", item, cause).unwrap().stamped(1, "now").unwrap();
+            let data = event.data();
+            (event.origin(), data.get("_cause").and_then(u64::from_value), data.get("_from").cloned())
+        };
+        let origin = Some(("m2".to_owned(), 9));
+        let from = Some("web1".into());
+        assert_eq!(published(&item(Some(("m3".into(), 7))), Some(40)), (origin.clone(), Some(40), from.clone()));
+        assert_eq!(published(&item(Some(("m3".into(), 7))), None), (origin.clone(), None, from.clone()));
+        assert_eq!(published(&item(None), None), (origin, Some(7), from));
+    }
+
+    #[test]
+    fn ages_are_never_negative() {
+        assert!(age(0) > Duration::from_hours(24));
+        assert_eq!((age(i128::MAX) > Duration::from_hours(24), age(i128::from(u64::MAX))), (true, Duration::ZERO));
+    }
+}

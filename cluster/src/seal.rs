@@ -1,0 +1,58 @@
+//! Encrypts what a cluster stores on its NATS servers, by a key that only its masters have.
+//!
+//! Whoever may write to these servers could otherwise command every minion: publish jobs, accept keys, read pillars. Each
+//! message is bound to its subject or key, so that it cannot be moved to another one.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use brine_crypt::{Cipher, CryptError, Session};
+use brine_digest::Digest;
+
+/// The key of a cluster.
+#[derive(Clone)]
+pub(crate) struct Seal {
+    session: Session,
+    cluster: String,
+}
+
+impl Seal {
+    /// Derives the key from the secret of a cluster.
+    pub fn new(cluster: &str, secret: &str) -> Self {
+        let digest = Digest::Sha256.of(format!("brine cluster v1\n{cluster}\n{secret}"));
+        let text = format!("aes-256-gcm:{}", BASE64_STANDARD.encode(digest));
+        // The text has the form of a key: 32 bytes.
+        let session = Session::from_key_text(&text).unwrap_or_else(|_| Session::generate(Cipher::Aes256Gcm));
+        Seal { session, cluster: cluster.to_owned() }
+    }
+
+    /// Encrypts a message for a subject or key.
+    pub fn seal(&self, place: &str, plain: &[u8]) -> Vec<u8> {
+        self.session.seal(plain, None, self.purpose(place).as_bytes())
+    }
+
+    /// Decrypts a message of a subject or key.
+    ///
+    /// # Errors
+    /// A message of somebody without the secret, or of another place.
+    pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, CryptError> {
+        self.session.open(sealed, None, self.purpose(place).as_bytes())
+    }
+
+    fn purpose(&self, place: &str) -> String {
+        format!("cluster {} {place}", self.cluster)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_open_with_the_secret_in_their_place_alone() {
+        let (seal, other) = (Seal::new("c", &"s".repeat(32)), Seal::new("c", &"t".repeat(32)));
+        let sealed = seal.seal("events.m1", b"hello");
+        assert_eq!(seal.open("events.m1", &sealed).unwrap(), b"hello");
+        assert!(seal.open("events.m2", &sealed).is_err());
+        assert!(other.open("events.m1", &sealed).is_err());
+        assert!(Seal::new("d", &"s".repeat(32)).open("events.m1", &sealed).is_err());
+    }
+}

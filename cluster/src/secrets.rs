@@ -1,0 +1,170 @@
+//! The keys that all members share: the key pair by which minions know their master, and the keys of the publish stream.
+
+use std::path::Path;
+use std::time::Duration;
+
+use brine_system::files;
+use brine_value::{Value, map, msgpack};
+
+use crate::Local;
+use crate::link::{Link, LinkError, nats};
+
+const KEY_PAIR: &str = "shared.key_pair";
+pub(crate) const PUBLISH_KEYS: &str = "shared.publish_keys";
+/// The time that the servers have to answer at the start of a master.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The error of a member that cannot use the cluster's key pair.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyPairError {
+    /// The servers do not answer, and this master has no key yet.
+    #[error(
+        "the key pair of the cluster cannot be fetched: {0}; start a NATS server, or copy master.pem of another member"
+    )]
+    Away(LinkError),
+    /// This master has another key pair.
+    #[error(
+        "{0} differs from the key pair of the cluster: minions of this master must learn that one; move the file aside to \
+         adopt it"
+    )]
+    Differs(String),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] files::FileError),
+}
+
+/// Adopts the key pair of the cluster as `master.pem` and `master.pub` of `pki_dir`, or makes that of this master the
+/// cluster's. `create` generates one if there is none. Waits some seconds for the servers.
+///
+/// # Errors
+/// See [`KeyPairError`].
+pub async fn share_key_pair(
+    link: &Link,
+    pki_dir: &Path,
+    create: impl FnOnce() -> Result<(), files::FileError>,
+) -> Result<(), KeyPairError> {
+    let private = pki_dir.join("master.pem");
+    let own = files::read_if_exists(&private)?;
+    let asked = tokio::time::timeout(PATIENCE, ask(link)).await.unwrap_or_else(|_| Err(nats("no server answers")));
+    let shared = match asked {
+        Ok(shared) => shared,
+        Err(error) if own.is_some() => {
+            tracing::error!(%error, "the key pair of the cluster cannot be compared: this master starts with its own");
+            return Ok(());
+        }
+        Err(error) => return Err(KeyPairError::Away(error)),
+    };
+    if let Some(shared) = shared {
+        return adopt(pki_dir, own.as_deref(), &shared);
+    }
+    if own.is_none() {
+        create()?;
+    }
+    let pair = [files::read_to_string(&private)?, files::read_to_string(pki_dir.join("master.pub"))?];
+    match offer(link, &pair).await {
+        Ok(None) => Ok(()),
+        // Another member was faster.
+        Ok(Some(shared)) if own.is_none() => {
+            for name in ["master.pem", "master.pub"] {
+                let path = pki_dir.join(name);
+                std::fs::remove_file(&path).map_err(files::FileError::at("remove", &path))?;
+            }
+            adopt(pki_dir, None, &shared)
+        }
+        Ok(Some(shared)) => adopt(pki_dir, own.as_deref(), &shared),
+        Err(error) => Err(KeyPairError::Away(error)),
+    }
+}
+
+/// Returns the shared key pair, if there is one, as soon as the servers answer.
+async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
+    let mut last = None;
+    loop {
+        match link.get(KEY_PAIR).await {
+            Ok(entry) => return Ok(entry.and_then(|entry| entry.value).and_then(|packed| unpack_pair(&packed))),
+            Err(error @ (LinkError::Sealed(_) | LinkError::File(_) | LinkError::Servers(_))) => return Err(error),
+            Err(error) => {
+                if last.replace(error.to_string()).is_none() {
+                    tracing::info!(%error, "waiting for the NATS servers of the cluster");
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    }
+}
+
+/// Makes a key pair the shared one; returns the one that already is.
+async fn offer(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
+    let resources = link.resources().await?;
+    let sealed = link.encrypt(KEY_PAIR, &pack_pair(pair));
+    if resources.values.create(KEY_PAIR, sealed).await.is_ok() {
+        return Ok(None);
+    }
+    ask(link).await
+}
+
+fn adopt(pki_dir: &Path, own: Option<&str>, shared: &[String; 2]) -> Result<(), KeyPairError> {
+    let [private, public] = shared;
+    let path = pki_dir.join("master.pem");
+    match own {
+        Some(own) if own.trim() == private.trim() => return Ok(()),
+        Some(_) => return Err(KeyPairError::Differs(path.display().to_string())),
+        None => {}
+    }
+    files::write_atomic(path, private.as_bytes(), 0o400)?;
+    files::write_atomic(pki_dir.join("master.pub"), public.as_bytes(), 0o644)?;
+    tracing::info!("this master uses the key pair of its cluster");
+    Ok(())
+}
+
+/// Makes the publish keys of this master those of the cluster.
+pub(crate) async fn share_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
+    link.put(PUBLISH_KEYS, &pack_pair(&local.publish_keys())).await
+}
+
+/// Adopts the publish keys of the cluster.
+pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: Option<&[u8]>) {
+    if let Some(keys) = packed.and_then(unpack_pair) {
+        local.adopt_publish_keys(keys).await;
+    }
+}
+
+/// Adopts the publish keys of the cluster before the master serves, or makes its own the cluster's.
+pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
+    let resources = link.resources().await?;
+    let sealed = link.encrypt(PUBLISH_KEYS, &pack_pair(&local.publish_keys()));
+    if resources.values.create(PUBLISH_KEYS, sealed).await.is_ok() {
+        return Ok(());
+    }
+    let known = link.get(PUBLISH_KEYS).await?.and_then(|entry| entry.value);
+    adopt_publish_keys(local, known.as_deref()).await;
+    Ok(())
+}
+
+fn pack_pair([first, second]: &[String; 2]) -> Vec<u8> {
+    msgpack::pack_map(&map! {"first" => first.as_str(), "second" => second.as_str()})
+}
+
+fn unpack_pair(packed: &[u8]) -> Option<[String; 2]> {
+    let fields = msgpack::unpack_map(packed).ok()?;
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    Some([text("first")?, text("second")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_keeps_no_other_key_pair_than_the_clusters() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = ["private".to_owned(), "public".to_owned()];
+        adopt(directory.path(), None, &shared).unwrap();
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!((read("master.pem"), read("master.pub")), ("private".into(), "public".into()));
+        adopt(directory.path(), Some("private\n"), &shared).unwrap();
+        let error = adopt(directory.path(), Some("other"), &shared).unwrap_err().to_string();
+        assert!(error.contains("master.pem differs from the key pair of the cluster"), "{error}");
+        assert_eq!(unpack_pair(&pack_pair(&shared)), Some(shared));
+    }
+}

@@ -1,0 +1,205 @@
+//! The option `cluster` of the master.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use brine_system::files;
+use brine_value::{FromValue, Map, Value};
+
+use crate::seal::Seal;
+
+/// The shortest secret, in characters: that of 128 random bits in hexadecimal.
+const SHORTEST_SECRET: usize = 32;
+
+/// The error of the option `cluster`.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(String);
+
+/// The membership of a master in a cluster.
+#[derive(Clone)]
+pub struct Settings {
+    /// The name of the cluster: part of the names of its streams and buckets.
+    pub name: String,
+    /// The name of this master in the cluster.
+    pub member: String,
+    /// The addresses of NATS servers.
+    pub servers: Vec<String>,
+    /// Encrypts everything that is stored on these servers.
+    pub(crate) seal: Seal,
+    pub(crate) login: Option<(String, String)>,
+    pub(crate) token: Option<String>,
+    pub(crate) credentials: Option<PathBuf>,
+    pub(crate) tls: bool,
+    pub(crate) authorities: Option<PathBuf>,
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    /// The number of servers that store each message.
+    pub(crate) replicas: usize,
+    /// The time after which a leader that is not heard from is replaced.
+    pub(crate) lease: Duration,
+    /// The time for which events are stored.
+    pub(crate) history: Duration,
+    /// The age up to which jobs of other members are published.
+    pub(crate) catch_up: Duration,
+}
+
+impl Settings {
+    /// Reads the option; `None` if it is empty. `own_id` is the default of `member`, `pki_dir` the directory of the secret.
+    ///
+    /// # Errors
+    /// An invalid option, or a secret that cannot be used.
+    pub fn read(option: &Map, own_id: &str, pki_dir: &Path, catch_up: Duration) -> Result<Option<Self>, SettingsError> {
+        const KNOWN: &[&str] = &[
+            "name",
+            "member",
+            "servers",
+            "secret_file",
+            "username",
+            "password",
+            "token",
+            "credentials",
+            "tls",
+            "ca_bundle",
+            "certificate",
+            "private_key",
+            "replicas",
+            "lease",
+            "event_hours",
+        ];
+        if option.is_empty() {
+            return Ok(None);
+        }
+        if let Some(unknown) = option.keys().map(ToString::to_string).find(|name| !KNOWN.contains(&name.as_str())) {
+            return Err(SettingsError(format!("'{unknown}' is unknown: expected one of {}", KNOWN.join(", "))));
+        }
+        let text = |name: &str| option.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
+        let path = |name: &str| text(name).map(PathBuf::from);
+        let servers: Vec<String> = match option.get("servers") {
+            Some(Value::List(all)) => all.iter().map(ToString::to_string).collect(),
+            Some(Value::Str(one)) => one.split(',').map(|one| one.trim().to_owned()).collect(),
+            _ => Vec::new(),
+        };
+        if servers.is_empty() || servers.iter().any(|server| server.parse::<async_nats::ServerAddr>().is_err()) {
+            return Err(SettingsError("'servers' is invalid: expected URLs such as nats://host:4222".into()));
+        }
+        let number = |name: &str, default: u64| match option.get(name) {
+            None => Ok(default),
+            Some(value) => u64::from_value(value)
+                .filter(|number| *number > 0)
+                .ok_or_else(|| SettingsError(format!("'{name}' is invalid: expected a number above 0, got {value}"))),
+        };
+        let (name, member) = (text("name").unwrap_or_else(|| "brine".into()), text("member"));
+        let member = member.unwrap_or_else(|| own_id.to_owned());
+        let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        if name.is_empty() || !is_plain(&name) {
+            return Err(SettingsError(format!("'name' is invalid: expected letters, digits, - and _, got '{name}'")));
+        }
+        if member.is_empty() || member.len() > 255 {
+            return Err(SettingsError("'member' is invalid: expected 1 to 255 bytes".into()));
+        }
+        let certificate = match (path("certificate"), path("private_key")) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => return Err(SettingsError("'certificate' and 'private_key' need each other".into())),
+        };
+        let (replicas, lease, hours) = (number("replicas", 1)?, number("lease", 5)?, number("event_hours", 24)?);
+        let secret = path("secret_file").unwrap_or_else(|| pki_dir.join("cluster.secret"));
+        Ok(Some(Settings {
+            seal: Seal::new(&name, &read_secret(&secret)?),
+            name,
+            member,
+            servers,
+            login: text("username").zip(text("password")),
+            token: text("token"),
+            credentials: path("credentials"),
+            tls: option.get("tls").is_some_and(Value::is_truthy),
+            authorities: path("ca_bundle"),
+            certificate,
+            replicas: usize::try_from(replicas.min(5)).unwrap_or(1),
+            lease: Duration::from_secs(lease),
+            history: Duration::from_secs(hours.saturating_mul(3600)),
+            catch_up,
+        }))
+    }
+}
+
+/// Reads the secret of a cluster, which nobody but the master's user may read.
+fn read_secret(path: &Path) -> Result<String, SettingsError> {
+    let text = files::read_if_exists(path).map_err(|error| SettingsError(error.to_string()))?;
+    let shown = path.display();
+    let Some(text) = text else {
+        return Err(SettingsError(format!(
+            "the secret of the cluster is missing: create {shown} on one master, with mode 0600 and the output of \
+             `openssl rand -hex 32`, and copy it to the others"
+        )));
+    };
+    let mode = std::fs::metadata(path).map(|data| data.permissions().mode()).unwrap_or_default();
+    if mode & 0o077 != 0 {
+        return Err(SettingsError(format!("{shown} can be read by others: run chmod 600 {shown}")));
+    }
+    let secret = text.trim();
+    if secret.len() < SHORTEST_SECRET {
+        return Err(SettingsError(format!(
+            "the secret in {shown} is too short: expected at least {SHORTEST_SECRET} characters, such as the output of \
+             `openssl rand -hex 32`"
+        )));
+    }
+    Ok(secret.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    fn secret(directory: &Path, text: &str, mode: u32) {
+        let path = directory.join("cluster.secret");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn options_are_read_with_their_defaults() {
+        let directory = tempfile::tempdir().unwrap();
+        let read = |option: Map| Settings::read(&option, "m1", directory.path(), Duration::ZERO);
+        assert!(read(map! {}).unwrap().is_none());
+        secret(directory.path(), &"a".repeat(64), 0o600);
+        let settings = read(map! {"servers" => "nats://a:4222, b"}).unwrap().unwrap();
+        assert_eq!(settings.servers, ["nats://a:4222", "b"]);
+        assert_eq!((settings.name.as_str(), settings.member.as_str(), settings.replicas), ("brine", "m1", 1));
+        assert_eq!((settings.lease, settings.history), (Duration::from_secs(5), Duration::from_hours(24)));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = |option: Map| match Settings::read(&option, "m1", directory.path(), Duration::ZERO) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{option:?} was accepted"),
+        };
+        let one = || map! {"servers" => list!["nats://a"]};
+        let with = |name: &str, value: Value| {
+            let mut option = one();
+            option.insert(name.into(), value);
+            option
+        };
+        assert!(error(one()).starts_with("the secret of the cluster is missing: create "));
+        secret(directory.path(), &"a".repeat(64), 0o644);
+        assert!(error(one()).contains("can be read by others"));
+        secret(directory.path(), "short", 0o600);
+        assert!(error(one()).contains("too short"));
+        for (option, start) in [
+            (map! {"name" => "x"}, "'servers' is invalid"),
+            (with("servers", "nats://h:port".into()), "'servers' is invalid"),
+            (with("server", "x".into()), "'server' is unknown: expected one of name, member, servers"),
+            (with("name", "a.b".into()), "'name' is invalid"),
+            (with("lease", 0.into()), "'lease' is invalid: expected a number above 0, got 0"),
+            (with("certificate", "x".into()), "'certificate' and 'private_key' need each other"),
+        ] {
+            let error = error(option);
+            assert!(error.starts_with(start), "{error}");
+        }
+    }
+}

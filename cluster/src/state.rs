@@ -1,0 +1,316 @@
+//! What the tasks of a member share: positions, leadership, contact with the servers. Persisted in the master's store.
+
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
+use brine_event::Event;
+use brine_reactor::{Admission, Gate};
+use brine_value::{FromValue, Value, list, map, msgpack};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::message::Place;
+use crate::metrics;
+use crate::positions::Positions;
+
+const TABLE: Table = Table("cluster");
+/// The keys of that table.
+const POSITIONS: &[u8] = b"positions";
+const INCARNATION: &[u8] = b"incarnation";
+
+/// The leadership as this member knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// Another member leads, or none.
+    No,
+    /// This member leads until then.
+    Until(Instant),
+}
+
+struct Inner {
+    positions: Positions,
+    /// The last message of the stream of events that is on the bus.
+    stream_position: u64,
+    lead: Lead,
+    term: u64,
+    /// Whether this member was the last leader that it knows of.
+    was_leader: bool,
+    /// The last answer of the servers.
+    contact: Option<Instant>,
+    /// The last own event whose reactions were carried out while the servers were away.
+    alone: u64,
+}
+
+/// The state of a member.
+pub(crate) struct State {
+    member: String,
+    incarnation: String,
+    lease: Duration,
+    store: BlockingStore,
+    inner: Mutex<Inner>,
+    changed: watch::Sender<()>,
+    started: Instant,
+}
+
+impl State {
+    /// Reads the state of a member from the store.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub fn open(member: &str, lease: Duration, store: BlockingStore) -> Result<Self, StoreError> {
+        let incarnation = if let Some(known) = store.get(TABLE, INCARNATION)? {
+            String::from_utf8_lossy(&known).into_owned()
+        } else {
+            let new = brine_crypt::token::nonce();
+            let mut batch = Batch::new();
+            batch.put(TABLE, INCARNATION, new.clone().into_bytes());
+            store.write_blocking(batch).durable_blocking()?;
+            new
+        };
+        let stored = store.get(TABLE, POSITIONS)?.and_then(|packed| stored_positions(&packed));
+        let (stream_position, positions) = stored.unwrap_or_default();
+        let inner =
+            Inner { positions, stream_position, lead: Lead::No, term: 0, was_leader: false, contact: None, alone: 0 };
+        Ok(State {
+            member: member.to_owned(),
+            incarnation,
+            lease,
+            store,
+            inner: Mutex::new(inner),
+            changed: watch::Sender::new(()),
+            started: Instant::now(),
+        })
+    }
+
+    /// Returns the name of this member.
+    pub fn member(&self) -> &str {
+        &self.member
+    }
+
+    /// Returns what differs after the loss of the store.
+    pub fn incarnation(&self) -> &str {
+        &self.incarnation
+    }
+
+    /// Returns the last message of the stream that is on the bus.
+    pub fn stream_position(&self) -> u64 {
+        self.inner.lock().stream_position
+    }
+
+    /// Calls `access` with the positions.
+    pub fn with_positions<T>(&self, access: impl FnOnce(&mut Positions) -> T) -> T {
+        let result = access(&mut self.inner.lock().positions);
+        self.changed.send_replace(());
+        result
+    }
+
+    /// Stores that the stream is on the bus up to this message.
+    pub async fn store_stream_position(&self, position: u64) -> Result<(), StoreError> {
+        let packed = {
+            let mut inner = self.inner.lock();
+            inner.stream_position = position;
+            let (received, handled) = inner.positions.stored();
+            let received: Vec<Value> =
+                received.into_iter().map(|(member, incarnation, seq)| list![member, incarnation, seq]).collect();
+            let handled: Vec<Value> = handled.into_iter().map(|(member, seq)| list![member, seq]).collect();
+            msgpack::pack_map(&map! {"stream" => position, "received" => received, "handled" => handled})
+        };
+        let mut batch = Batch::new();
+        batch.put(TABLE, POSITIONS, packed);
+        self.store.write_when_room(batch).await.durable().await
+    }
+
+    /// Records an answer of the servers.
+    pub fn heard_servers(&self) {
+        self.inner.lock().contact = Some(Instant::now());
+        metrics::CONNECTED.set(1);
+    }
+
+    /// Records that this member leads until then, or does not.
+    pub fn set_lead(&self, until: Option<Instant>) {
+        let mut inner = self.inner.lock();
+        let led = inner.leads();
+        inner.lead = until.map_or(Lead::No, Lead::Until);
+        if until.is_some() && !led {
+            inner.term += 1;
+        }
+        let leads = inner.leads();
+        if leads || inner.contact.is_some_and(|contact| contact.elapsed() < self.lease) {
+            inner.was_leader = leads;
+        }
+        drop(inner);
+        metrics::LEADER.set(u64::from(leads));
+        self.changed.send_replace(());
+    }
+
+    /// Whether this member leads.
+    pub fn leads(&self) -> bool {
+        self.inner.lock().leads()
+    }
+
+    /// Whether the servers have been away for longer than a lease: nobody leads, and each member cares for its own events.
+    pub fn is_alone(&self) -> bool {
+        let contact = self.inner.lock().contact.unwrap_or(self.started);
+        let is_alone = contact.elapsed() > self.lease;
+        if is_alone {
+            metrics::CONNECTED.set(0);
+        }
+        is_alone
+    }
+
+    /// Returns up to which own event reactions were carried out while the servers were away; 0 for none.
+    pub fn handled_alone(&self) -> u64 {
+        self.inner.lock().alone
+    }
+
+    /// Returns where the reactions to an event are carried out, if that is known now.
+    fn decide(&self, member: &str, seq: u64) -> Option<Admission> {
+        let is_alone = self.is_alone();
+        let mut inner = self.inner.lock();
+        if inner.positions.is_handled(member, seq) {
+            return Some(Admission::Elsewhere);
+        }
+        let here = Some(Admission::Here { term: inner.term });
+        if inner.leads() {
+            return here;
+        }
+        if !is_alone {
+            return None;
+        }
+        let is_own = member == self.member;
+        if is_own {
+            inner.alone = inner.alone.max(seq);
+        }
+        // The member of another event cares for it.
+        if is_own || inner.was_leader { here } else { Some(Admission::Elsewhere) }
+    }
+}
+
+impl Inner {
+    fn leads(&self) -> bool {
+        matches!(self.lead, Lead::Until(until) if Instant::now() < until)
+    }
+}
+
+impl Gate for State {
+    fn admit<'a>(&'a self, event: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>> {
+        Box::pin(async move {
+            let (member, seq) = event.origin().unwrap_or_else(|| (self.member.clone(), event.seq()));
+            let mut changed = self.changed.subscribe();
+            loop {
+                if let Some(admission) = self.decide(&member, seq) {
+                    return admission;
+                }
+                // The end of a lease and of contact is no change: they are looked for.
+                _ = tokio::time::timeout(self.lease / 4, changed.changed()).await;
+            }
+        })
+    }
+
+    fn is_leader(&self) -> bool {
+        self.leads() || (self.is_alone() && self.inner.lock().was_leader)
+    }
+}
+
+fn stored_positions(packed: &[u8]) -> Option<(u64, Positions)> {
+    let fields = msgpack::unpack_map(packed).ok()?;
+    let received = fields.get("received")?.as_list()?.iter().map(|one| match one.as_list()? {
+        [member, incarnation, seq] => {
+            Some((member.as_str()?.to_owned(), incarnation.as_str()?.to_owned(), u64::from_value(seq)?))
+        }
+        _ => None,
+    });
+    let handled = fields.get("handled")?.as_list()?.iter().map(|one| match one.as_list()? {
+        [member, seq] => Some::<Place>((member.as_str()?.to_owned(), u64::from_value(seq)?)),
+        _ => None,
+    });
+    let positions = Positions::restore(received.collect::<Option<_>>()?, handled.collect::<Option<_>>()?);
+    Some((u64::from_value(fields.get("stream")?)?, positions))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_bus::store::Store;
+    use brine_runtime::executors::MayBlock;
+    use brine_value::Map;
+    use tokio::runtime::Handle;
+
+    use super::*;
+
+    const LEASE: Duration = Duration::from_millis(200);
+
+    fn state(directory: &std::path::Path) -> State {
+        let (store, _) = Store::open(&directory.join("store"), 1 << 20).unwrap();
+        let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+        std::thread::spawn(move || State::open("m1", LEASE, store).unwrap()).join().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_leader_reacts_and_others_wait_for_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = state(directory.path());
+        state.heard_servers();
+        assert_eq!(state.decide("m2", 7), None);
+        state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
+        assert_eq!(state.decide("m2", 7), Some(Admission::Here { term: 1 }));
+        state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
+        assert_eq!(state.decide("m2", 8), Some(Admission::Here { term: 1 }), "the lease was renewed");
+        state.heard_servers();
+        state.set_lead(None);
+        state.with_positions(|positions| positions.handled_elsewhere(&[("m2".into(), 8)]));
+        assert_eq!((state.decide("m2", 8), state.decide("m2", 9)), (Some(Admission::Elsewhere), None));
+        state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
+        assert_eq!(state.decide("m2", 9), Some(Admission::Here { term: 2 }));
+    }
+
+    #[tokio::test]
+    async fn without_the_servers_each_member_reacts_to_its_own_events() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = state(directory.path());
+        state.heard_servers();
+        tokio::time::sleep(LEASE * 2).await;
+        assert!(state.is_alone());
+        assert_eq!(state.decide("m2", 1), Some(Admission::Elsewhere));
+        assert_eq!(state.decide("m1", 5), Some(Admission::Here { term: 0 }));
+        assert_eq!(state.handled_alone(), 5);
+        // The last leader cares for the events of others, too, that it has.
+        state.heard_servers();
+        state.set_lead(Some(Instant::now() + LEASE));
+        tokio::time::sleep(LEASE * 2).await;
+        state.set_lead(None);
+        assert_eq!(state.decide("m2", 1), Some(Admission::Here { term: 1 }));
+    }
+
+    #[tokio::test]
+    async fn the_gate_opens_when_the_decision_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let state = std::sync::Arc::new(state(directory.path()));
+        state.heard_servers();
+        let frame = Event::from_map("t", &Map::new()).unwrap().frame().clone();
+        let event = Event::from_member(frame, "m2", 3).unwrap().stamped(9, "now").unwrap();
+        let waiting = std::sync::Arc::clone(&state);
+        let waiting = tokio::spawn(async move { waiting.admit(&event).await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        state.with_positions(|positions| positions.handled_elsewhere(&[("m2".into(), 3)]));
+        assert_eq!(waiting.await.unwrap(), Admission::Elsewhere);
+    }
+
+    #[tokio::test]
+    async fn positions_outlive_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = state(directory.path());
+        first.with_positions(|positions| {
+            positions.heard("m2", "i");
+            positions.received("m2", 4, 10);
+            positions.handled_elsewhere(&[("m2".into(), 3)]);
+        });
+        first.store_stream_position(77).await.unwrap();
+        let incarnation = first.incarnation().to_owned();
+        drop(first);
+        let again = state(directory.path());
+        assert_eq!((again.stream_position(), again.incarnation()), (77, incarnation.as_str()));
+        assert!(again.with_positions(|positions| positions.is_handled("m2", 3) && !positions.is_new("m2", 4)));
+    }
+}

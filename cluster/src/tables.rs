@@ -1,0 +1,116 @@
+//! The tables that all members have: minions' keys, their data, the mine, tokens.
+
+use brine_bus::store::{Batch, BlockingStore, Table as StoreName};
+use brine_digest::Digest;
+use brine_runtime::executors::MayBlock;
+use tokio::sync::{mpsc, oneshot};
+
+/// The number of pairs that are read from the store at once, and of their bytes.
+const PAGE: usize = 1024;
+const PAGE_BYTES: usize = 8 << 20;
+
+/// The SHA-256 digest of a value; `None` where there is none.
+pub(crate) type ValueDigest = Option<Vec<u8>>;
+
+/// A table of this master whose copies all members have.
+pub trait Table: Send + Sync {
+    /// Returns the name of the table in the cluster: letters, digits and `_`.
+    fn name(&self) -> &'static str;
+
+    /// Returns all keys.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    fn keys(&self, thread: &MayBlock) -> Result<Vec<Vec<u8>>, String>;
+
+    /// Returns a value.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    fn get(&self, thread: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String>;
+
+    /// Sets a value, or removes it.
+    ///
+    /// # Errors
+    /// The table cannot be written, or the value is invalid.
+    fn set(&self, thread: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String>;
+
+    /// Returns whether the local value stays where both were changed; otherwise the one that the cluster has.
+    fn prefers(&self, _local: Option<&[u8]>, _cluster: Option<&[u8]>) -> bool {
+        false
+    }
+}
+
+/// A table of the master's store.
+pub(crate) struct StoreTable {
+    pub table: StoreName,
+    pub store: BlockingStore,
+}
+
+impl Table for StoreTable {
+    fn name(&self) -> &'static str {
+        self.table.0
+    }
+
+    fn keys(&self, _: &MayBlock) -> Result<Vec<Vec<u8>>, String> {
+        let (mut keys, mut start) = (Vec::new(), Vec::new());
+        loop {
+            let page = self.store.scan_page(self.table, &start, PAGE, PAGE_BYTES);
+            let (pairs, more) = page.map_err(|error| error.to_string())?;
+            keys.extend(pairs.into_iter().map(|(key, _)| key));
+            let Some(last) = keys.last().filter(|_| more) else { return Ok(keys) };
+            start.clone_from(last);
+            start.push(0);
+        }
+    }
+
+    fn get(&self, _: &MayBlock, key: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        self.store.get(self.table, key).map_err(|error| error.to_string())
+    }
+
+    fn set(&self, _: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String> {
+        let mut batch = Batch::new();
+        match value {
+            Some(value) => batch.put(self.table, key, value.to_vec()),
+            None => batch.delete(self.table, key),
+        };
+        self.store.write_blocking(batch).durable_blocking().map_err(|error| error.to_string())
+    }
+}
+
+/// Returns the digest of a value.
+pub(crate) fn digest(value: Option<&[u8]>) -> ValueDigest {
+    value.map(|value| Digest::Sha256.of(value))
+}
+
+/// Requests to the task that keeps the tables alike.
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Compare the files of keys, and send changed ones.
+    PushFiles(oneshot::Sender<()>),
+    /// Fetch the key of a minion.
+    PullFile(String, oneshot::Sender<()>),
+}
+
+/// The task that keeps the tables alike, for the other tasks.
+#[derive(Debug)]
+pub(crate) struct Replicas(pub mpsc::Sender<Request>);
+
+impl Replicas {
+    /// Sends changed keys of minions to the cluster, and returns when it has them or is away.
+    pub async fn push_files(&self) {
+        let (done, waiting) = oneshot::channel();
+        if self.0.send(Request::PushFiles(done)).await.is_ok() {
+            // Dropped at a stop.
+            _ = waiting.await;
+        }
+    }
+
+    /// Fetches the key of a minion from the cluster, and returns when it is here or the cluster is away.
+    pub async fn pull_file(&self, id: &str) {
+        let (done, waiting) = oneshot::channel();
+        if self.0.send(Request::PullFile(id.to_owned(), done)).await.is_ok() {
+            _ = waiting.await;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! This master as a member of a cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_bus::Bus;
+use brine_bus::store::{BlockingStore, StoreError};
+use brine_cluster::{KeyPairError, Link, Local, Member, Parts, Pending, Settings};
+use brine_config::MasterConfig;
+use brine_crypt::{Cipher, Session};
+use brine_runtime::executors::Executor;
+use brine_runtime::supervisor::Supervisor;
+use brine_system::files::FileError;
+use brine_value::Map;
+use tokio::sync::watch;
+
+use super::keys::Keys;
+use super::{OPTION, OptionalGate};
+use crate::StartError;
+use crate::admission::identity::Identity;
+use crate::admission::sessions::Sessions;
+use crate::jobs::Jobs;
+use crate::keys::KeyStore;
+
+/// The tables of the store that all members have.
+const TABLES: &[&str] = &["minion_data", "mine", "auth_tokens", "cache"];
+
+/// Reads the option.
+pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartError> {
+    let id = crate::own_id(config)?;
+    let catch_up = Duration::from_secs(config.publish_catch_up);
+    Settings::read(&config.cluster, id.as_str(), &config.pki_dir, catch_up)
+        .map_err(|error| StartError::Config { option: OPTION, reason: error.to_string() })
+}
+
+/// Connects to the cluster of the configuration and adopts its key pair, before the master reads its own.
+pub(crate) async fn connect(config: &MasterConfig) -> Result<Option<Arc<Link>>, StartError> {
+    let refused = |reason: String| StartError::Config { option: OPTION, reason };
+    let Some(settings) = settings(config)? else { return Ok(None) };
+    let link = Link::open(settings).await.map_err(|error| refused(error.to_string()))?;
+    // The error of a key is found again when the master reads it.
+    let create = || Identity::load_or_generate(config).map(drop).or(Ok::<(), FileError>(()));
+    match brine_cluster::share_key_pair(&link, &config.pki_dir, create).await {
+        Ok(()) => Ok(Some(Arc::new(link))),
+        Err(KeyPairError::File(error)) => Err(error.into()),
+        Err(error) => Err(refused(error.to_string())),
+    }
+}
+
+/// The membership of this master.
+pub(crate) struct Membership(Member);
+
+impl Membership {
+    /// Opens the membership.
+    pub async fn open(
+        link: Arc<Link>,
+        (jobs, sessions, keys): (&Arc<Jobs>, &Arc<Sessions>, &Arc<KeyStore>),
+        (bus, store, disk): (&Bus, &BlockingStore, &Executor),
+    ) -> Result<Self, StoreError> {
+        let parts = Parts {
+            local: Arc::new(OfMaster { jobs: Arc::clone(jobs), sessions: Arc::clone(sessions) }),
+            bus: bus.clone(),
+            store: store.clone(),
+            disk: disk.clone(),
+            keys: Arc::new(Keys(Arc::clone(keys))),
+            tables: TABLES,
+        };
+        Member::open(link, parts).await.map(Membership)
+    }
+
+    /// Returns the gate of the reactor.
+    pub fn gate(&self) -> OptionalGate {
+        Some(self.0.gate())
+    }
+
+    /// Starts the tasks of the membership.
+    pub fn start(self, supervisor: &mut Supervisor) {
+        self.0.start(supervisor);
+    }
+}
+
+/// The parts of this master that the cluster acts on.
+struct OfMaster {
+    jobs: Arc<Jobs>,
+    sessions: Arc<Sessions>,
+}
+
+impl Local for OfMaster {
+    fn publish(&self, load: Map) -> Pending<'_, Result<(), String>> {
+        Box::pin(async { self.jobs.publish_of_member(load).await.map_err(|error| error.to_string()) })
+    }
+
+    fn job_published(&self, number: u64) {
+        self.jobs.job_published(number);
+    }
+
+    fn publish_keys(&self) -> [String; 2] {
+        let keys = self.sessions.publish_keys();
+        [keys.cbc.key_text(), keys.gcm.key_text()]
+    }
+
+    fn publish_keys_changed(&self) -> watch::Receiver<()> {
+        self.sessions.rotated()
+    }
+
+    fn adopt_publish_keys(&self, [cbc, gcm]: [String; 2]) -> Pending<'_, ()> {
+        Box::pin(async move {
+            let read = |text: &str, cipher| {
+                Session::from_key_text(text).ok().filter(|session: &Session| session.cipher() == cipher)
+            };
+            let (Some(cbc), Some(gcm)) = (read(&cbc, Cipher::AesCbcHmac), read(&gcm, Cipher::Aes256Gcm)) else {
+                return tracing::error!("the publish keys of the cluster are invalid");
+            };
+            self.jobs.stream.adopt_keys(cbc, gcm).await;
+        })
+    }
+}

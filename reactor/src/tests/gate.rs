@@ -1,0 +1,51 @@
+//! The gate of a cluster: reactions run where it says.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use brine_event::Event;
+use brine_value::{list, map};
+use parking_lot::Mutex;
+
+use super::{next, start_with, write};
+use crate::{Admission, Gate};
+
+/// Another master has reacted to the events up to this number.
+const ELSEWHERE: u64 = 3;
+
+/// The events that were asked about.
+#[derive(Default)]
+struct Asked(Mutex<Vec<u64>>);
+
+impl Gate for Asked {
+    fn admit<'a>(&'a self, event: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>> {
+        self.0.lock().push(event.seq());
+        let admission =
+            if event.seq() <= ELSEWHERE { Admission::Elsewhere } else { Admission::Here { term: event.seq() } };
+        Box::pin(std::future::ready(admission))
+    }
+
+    fn is_leader(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reactions_run_where_the_gate_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = write(directory.path(), "a.sls", "a:\n  local.test.ping:\n    - tgt: minion{{ data['number'] }}\n");
+    let asked = Arc::new(Asked::default());
+    let gate = Arc::clone(&asked);
+    let opts = map! {"reactor" => list![map! {"t" => list![file]}]};
+    let mut running = start_with(directory.path(), &opts, move |options| options.gate = Some(gate.clone()));
+    running.bus.fire("other", &map! {}).await.unwrap();
+    for number in 2..=5 {
+        running.bus.fire("t", &map! {"number" => number}).await.unwrap();
+    }
+    for expected in ["minion4", "minion5"] {
+        let (reaction, _) = next(&mut running).await;
+        assert!(format!("{reaction:?}").contains(expected), "{reaction:?}");
+    }
+    // Events without an entry are no matter of the gate.
+    assert_eq!(*asked.0.lock(), [2, 3, 4, 5]);
+}

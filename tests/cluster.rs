@@ -1,0 +1,257 @@
+//! Several masters as one, on a NATS server: any of them reaches all minions, each event has its reactions once, and nothing
+//! is lost while the server or a master is away.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![cfg(feature = "messaging")]
+
+#[path = "support/nats.rs"]
+mod nats;
+mod support;
+
+use brine_value::{Value, json};
+use nats::{Nats, member};
+use support::{System, stderr, stdout, until};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Accepts every minion, and records each `test/event` by a runner call with its number.
+const REACTOR: &str = "reactor:\n  - salt/auth: [ROOT/accept.sls]\n  - test/event: [ROOT/record.sls]\n";
+
+/// Starts these members.
+async fn cluster(nats: &Nats, names: &[&str], extra: &str) -> Vec<System> {
+    let mut members = Vec::new();
+    for name in names {
+        let mut system = member(nats.port, name, SECRET, &format!("{REACTOR}{extra}"));
+        system.write("accept.sls", "accept:\n  wheel.key.accept:\n    - match: {{ data['id'] }}\n");
+        system.write(
+            "record.sls",
+            "record:\n  runner.event.send:\n    - tag: recorded/{{ data['number'] }}\n    - data: {by: {{ opts['id'] }}}\n",
+        );
+        system.start_master().await;
+        members.push(system);
+    }
+    members
+}
+
+/// Returns the ids that return a ping.
+fn pinged(system: &System, words: &[&str]) -> Vec<String> {
+    let returned = system.salt_json(&[words, &["test.ping"]].concat());
+    let all = returned.as_map().cloned().unwrap_or_default();
+    let mut ids: Vec<String> =
+        all.iter().filter(|(_, value)| **value == true.into()).map(|(id, _)| id.to_string()).collect();
+    ids.sort();
+    ids
+}
+
+fn run_json(system: &System, words: &[&str]) -> Value {
+    let output = system.tool("salt-run", &[words, &["--out=json"]].concat());
+    json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}{}", stdout(&output), stderr(&output)))
+}
+
+/// Sends `test/event` with this number on a member's bus.
+fn send(system: &System, number: u32) {
+    let sent = system.tool("salt-run", &["event.send", "test/event", &format!("{{number: {number}}}")]);
+    assert!(sent.status.success(), "{}", stderr(&sent));
+}
+
+/// Returns the numbers that were recorded, as a member's journal has them, each with the member that did.
+fn recorded(system: &System) -> Vec<(String, String)> {
+    let (mut found, mut next) = (Vec::new(), 1);
+    loop {
+        let page = run_json(system, &["event_bus.since", &next.to_string(), "limit=1000"]);
+        let page = page.as_list().unwrap();
+        for event in page {
+            let data = event.get("data").unwrap();
+            if let Some(number) = event.get("tag").unwrap().to_string().strip_prefix("recorded/") {
+                let by = data.get("data").unwrap_or(data).get("by").unwrap().to_string();
+                found.push((number.to_owned(), by));
+            }
+            next = event.get("seq").unwrap().as_i64().unwrap() + 1;
+        }
+        if page.is_empty() {
+            found.sort();
+            return found;
+        }
+    }
+}
+
+/// Waits until every member's journal has the records of exactly these numbers, and returns the members that made them.
+async fn until_recorded(members: &[&System], numbers: std::ops::Range<u32>) -> Vec<String> {
+    let expected: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    for member in members {
+        until("all events have their reaction", || {
+            let mut numbers: Vec<String> = recorded(member).into_iter().map(|(number, _)| number).collect();
+            numbers.dedup();
+            expected.iter().all(|number| numbers.contains(number))
+        })
+        .await;
+    }
+    recorded(members[0]).into_iter().map(|(_, by)| by).collect()
+}
+
+/// Returns the member that leads.
+fn leader(members: &[System]) -> usize {
+    let leads = |member: &System| member.counter("brine_cluster_leader") == 1;
+    members.iter().position(leads).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_member_reaches_all_minions() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&nats, &["m1", "m2", "m3"], "").await;
+    let keys: Vec<String> =
+        members.iter().map(|member| std::fs::read_to_string(member.path("pki/master.pub")).unwrap()).collect();
+    assert!(keys.iter().all(|key| *key == keys[0]), "all members have one key pair");
+    for (member, id) in members.iter_mut().zip(["web1", "web2", "db1"]) {
+        member.start_minion(id).await;
+    }
+    for member in &members {
+        until("the keys of all minions are known", || {
+            let listed = stdout(&member.tool("salt-key", &["-l", "acc"]));
+            ["web1", "web2", "db1"].iter().all(|id| listed.contains(id))
+        })
+        .await;
+        assert_eq!(pinged(member, &["*"]), ["db1", "web1", "web2"]);
+        assert_eq!(pinged(member, &["-L", "web1,db1"]), ["db1", "web1"]);
+        until("grains are known", || pinged(member, &["-G", "id:web2"]) == ["web2"]).await;
+    }
+    // A job of one member is in the job caches of all.
+    let started = stdout(&members[0].tool("salt", &["--async", "*", "test.echo", "hello"]));
+    let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
+    for member in &members {
+        until("the returns are known", || {
+            let returned = run_json(member, &["jobs.lookup_jid", &jid]);
+            returned.as_map().is_some_and(|all| all.len() == 3 && all.values().all(|value| *value == "hello".into()))
+        })
+        .await;
+    }
+    // A deleted key is deleted everywhere.
+    members[0].kill_minion("web1");
+    assert!(members[1].tool("salt-key", &["-y", "-d", "web1"]).status.success());
+    for member in &members {
+        until("the key is gone", || !stdout(&member.tool("salt-key", &["-l", "acc"])).contains("web1")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_has_its_reactions_once_whoever_leads() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&nats, &["m1", "m2", "m3"], "").await;
+    for number in 0..9 {
+        send(&members[number as usize % 3], number);
+    }
+    let all: Vec<&System> = members.iter().collect();
+    let by = until_recorded(&all, 0..9).await;
+    assert_eq!(by.len(), 9, "one reaction each");
+    assert!(by.iter().all(|member| *member == by[0]), "one member reacts: {by:?}");
+    // The leader dies; another one goes on, and repeats nothing.
+    let first = leader(&members);
+    assert_eq!(by[0], format!("m{}", first + 1));
+    members[first].kill_master();
+    let others: Vec<usize> = (0..3).filter(|at| *at != first).collect();
+    for number in 9..15 {
+        send(&members[others[number as usize % 2]], number);
+    }
+    let rest: Vec<&System> = others.iter().map(|at| &members[*at]).collect();
+    let by = until_recorded(&rest, 0..15).await;
+    assert_eq!(by.len(), 15, "one reaction each: {by:?}");
+    // It comes back, and learns what it has missed.
+    members[first].start_master().await;
+    send(&members[first], 15);
+    let all: Vec<&System> = members.iter().collect();
+    let by = until_recorded(&all, 0..16).await;
+    assert_eq!(by.len(), 16, "one reaction each: {by:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_serve_their_minions_without_the_server_and_catch_up() {
+    let mut nats = Nats::start().await;
+    let mut members = cluster(&nats, &["m1", "m2"], "").await;
+    members[0].start_minion("web1").await;
+    members[1].start_minion("web2").await;
+    for member in &members {
+        until("the keys of all minions are known", || {
+            let listed = stdout(&member.tool("salt-key", &["-l", "acc"]));
+            ["web1", "web2"].iter().all(|id| listed.contains(id))
+        })
+        .await;
+    }
+    nats.kill();
+    assert_eq!(pinged(&members[0], &["web1"]), ["web1"]);
+    assert_eq!(pinged(&members[1], &["web2"]), ["web2"]);
+    // Each member reacts to its own events.
+    send(&members[0], 0);
+    send(&members[1], 1);
+    until_recorded(&[&members[0]], 0..1).await;
+    until_recorded(&[&members[1]], 1..2).await;
+    // A new minion is accepted, and known to the other one later.
+    members[0].start_minion("web3").await;
+    let started = stdout(&members[0].tool("salt", &["--async", "web1", "test.echo", "alone"]));
+    let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
+    nats.restart().await;
+    let all: Vec<&System> = members.iter().collect();
+    let by = until_recorded(&all, 0..2).await;
+    assert_eq!(by, ["m1", "m2"], "nothing is repeated");
+    until("the return of that time is known", || {
+        run_json(&members[1], &["jobs.lookup_jid", &jid]).get("web1") == Some(&"alone".into())
+    })
+    .await;
+    until("the key of that time is known", || stdout(&members[1].tool("salt-key", &["-l", "acc"])).contains("web3"))
+        .await;
+    until("every minion is reached again", || pinged(&members[1], &["*"]) == ["web1", "web2", "web3"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_joins_later_knows_what_was() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&nats, &["m1"], "").await;
+    members[0].start_minion("web1").await;
+    members[0].start_minion("gone").await;
+    let started = stdout(&members[0].tool("salt", &["--async", "web1", "test.echo", "early"]));
+    let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
+    send(&members[0], 0);
+    until_recorded(&[&members[0]], 0..1).await;
+    members[0].kill_minion("gone");
+    assert!(members[0].tool("salt-key", &["-y", "-d", "gone"]).status.success());
+    members.extend(cluster(&nats, &["m2"], "").await);
+    until("the job is known", || {
+        run_json(&members[1], &["jobs.lookup_jid", &jid]).get("web1") == Some(&"early".into())
+    })
+    .await;
+    let all: Vec<&System> = members.iter().collect();
+    assert_eq!(until_recorded(&all, 0..1).await, ["m1"], "the past has no reactions");
+    assert_eq!(pinged(&members[1], &["*"]), ["web1"]);
+    // What is stored about it came along, too.
+    until("grains are known", || {
+        run_json(&members[1], &["cache.grains", "tgt=web1"])
+            .get("web1")
+            .is_some_and(|grains| grains.get("os").is_some())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_with_another_secret_or_key_does_not_join() {
+    let nats = Nats::start().await;
+    let members = cluster(&nats, &["m1"], "").await;
+    let refused = |system: &System| {
+        let output =
+            std::process::Command::new(support::BRINE).args(["salt-master", "-c", &system.etc()]).output().unwrap();
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    let stranger = member(nats.port, "m2", &SECRET.replace('0', "x"), "");
+    let error = refused(&stranger);
+    assert!(error.contains("the masters of a cluster need the same secret"), "{error}");
+    assert!(!stranger.path("pki/master.pem").exists());
+    let other = member(nats.port, "m3", SECRET, "");
+    std::fs::create_dir_all(other.path("pki")).unwrap();
+    std::fs::write(other.path("pki/master.pem"), "another").unwrap();
+    let error = refused(&other);
+    assert!(error.contains("master.pem differs from the key pair of the cluster"), "{error}");
+    // What is stored on the server shows no secret.
+    let events = String::from_utf8_lossy(&std::fs::read(members[0].path("pki/master.pem")).unwrap()).into_owned();
+    let line = events.lines().nth(3).unwrap().to_owned();
+    let stored = nats.stored();
+    assert!(stored.len() > 1000 && !stored.windows(line.len()).any(|part| part == line.as_bytes()));
+    assert!(!stored.windows(9).any(|part| part == b"salt/auth"));
+}
