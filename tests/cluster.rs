@@ -7,9 +7,15 @@
 mod nats;
 mod support;
 
-use brine_value::{Value, json};
-use nats::{Nats, member};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brine_bus::SocketNames;
+use brine_event::Event;
+use brine_value::{Value, json, map};
+use brine_zmtp::Push;
+use nats::{Nats, member, three_servers};
 use support::{System, stderr, stdout, until};
+use tokio::net::{TcpListener, TcpStream};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -17,10 +23,10 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789
 const REACTOR: &str = "reactor:\n  - salt/auth: [ROOT/accept.sls]\n  - test/event: [ROOT/record.sls]\n";
 
 /// Starts these members.
-async fn cluster(nats: &Nats, names: &[&str], extra: &str) -> Vec<System> {
+async fn cluster(ports: &[u16], names: &[&str], extra: &str) -> Vec<System> {
     let mut members = Vec::new();
     for name in names {
-        let mut system = member(nats.port, name, SECRET, &format!("{REACTOR}{extra}"));
+        let mut system = member(ports, name, SECRET, &format!("{REACTOR}{extra}"));
         system.write("accept.sls", "accept:\n  wheel.key.accept:\n    - match: {{ data['id'] }}\n");
         system.write(
             "record.sls",
@@ -97,7 +103,7 @@ fn leader(members: &[System]) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_member_reaches_all_minions() {
     let nats = Nats::start().await;
-    let mut members = cluster(&nats, &["m1", "m2", "m3"], "").await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     let keys: Vec<String> =
         members.iter().map(|member| std::fs::read_to_string(member.path("pki/master.pub")).unwrap()).collect();
     assert!(keys.iter().all(|key| *key == keys[0]), "all members have one key pair");
@@ -135,7 +141,7 @@ async fn every_member_reaches_all_minions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn each_event_has_its_reactions_once_whoever_leads() {
     let nats = Nats::start().await;
-    let mut members = cluster(&nats, &["m1", "m2", "m3"], "").await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     for number in 0..9 {
         send(&members[number as usize % 3], number);
     }
@@ -165,7 +171,7 @@ async fn each_event_has_its_reactions_once_whoever_leads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn members_serve_their_minions_without_the_server_and_catch_up() {
     let mut nats = Nats::start().await;
-    let mut members = cluster(&nats, &["m1", "m2"], "").await;
+    let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
     members[0].start_minion("web1").await;
     members[1].start_minion("web2").await;
     for member in &members {
@@ -203,7 +209,7 @@ async fn members_serve_their_minions_without_the_server_and_catch_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_joins_later_knows_what_was() {
     let nats = Nats::start().await;
-    let mut members = cluster(&nats, &["m1"], "").await;
+    let mut members = cluster(&[nats.port], &["m1"], "").await;
     members[0].start_minion("web1").await;
     members[0].start_minion("gone").await;
     let started = stdout(&members[0].tool("salt", &["--async", "web1", "test.echo", "early"]));
@@ -212,7 +218,7 @@ async fn a_member_that_joins_later_knows_what_was() {
     until_recorded(&[&members[0]], 0..1).await;
     members[0].kill_minion("gone");
     assert!(members[0].tool("salt-key", &["-y", "-d", "gone"]).status.success());
-    members.extend(cluster(&nats, &["m2"], "").await);
+    members.extend(cluster(&[nats.port], &["m2"], "").await);
     until("the job is known", || {
         run_json(&members[1], &["jobs.lookup_jid", &jid]).get("web1") == Some(&"early".into())
     })
@@ -232,18 +238,18 @@ async fn a_member_that_joins_later_knows_what_was() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_another_secret_or_key_does_not_join() {
     let nats = Nats::start().await;
-    let members = cluster(&nats, &["m1"], "").await;
+    let members = cluster(&[nats.port], &["m1"], "").await;
     let refused = |system: &System| {
         let output =
             std::process::Command::new(support::BRINE).args(["salt-master", "-c", &system.etc()]).output().unwrap();
         assert!(!output.status.success());
         stderr(&output)
     };
-    let stranger = member(nats.port, "m2", &SECRET.replace('0', "x"), "");
+    let stranger = member(&[nats.port], "m2", &SECRET.replace('0', "x"), "");
     let error = refused(&stranger);
     assert!(error.contains("the masters of a cluster need the same secret"), "{error}");
     assert!(!stranger.path("pki/master.pem").exists());
-    let other = member(nats.port, "m3", SECRET, "");
+    let other = member(&[nats.port], "m3", SECRET, "");
     std::fs::create_dir_all(other.path("pki")).unwrap();
     std::fs::write(other.path("pki/master.pem"), "another").unwrap();
     let error = refused(&other);
@@ -254,4 +260,83 @@ async fn a_master_with_another_secret_or_key_does_not_join() {
     let stored = nats.stored();
     assert!(stored.len() > 1000 && !stored.windows(line.len()).any(|part| part == line.as_bytes()));
     assert!(!stored.windows(9).any(|part| part == b"salt/auth"));
+}
+
+/// Starts a proxy that passes each connection on to the next of these ports, and returns its port.
+async fn round_robin(ports: Vec<u16>) -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let next = AtomicUsize::new(0);
+        while let Ok((mut here, _)) = listener.accept().await {
+            let to = ports[next.fetch_add(1, Ordering::Relaxed) % ports.len()];
+            tokio::spawn(async move {
+                if let Ok(mut there) = TcpStream::connect(("127.0.0.1", to)).await {
+                    _ = tokio::io::copy_bidirectional(&mut here, &mut there).await;
+                }
+            });
+        }
+    });
+    port
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minions_connect_through_a_proxy_to_any_member() {
+    let nats = Nats::start().await;
+    // The members tell minions their publish port: it is that of the proxy for all of them.
+    let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
+    let requests = round_robin(members.iter().map(|member| member.ret_port).collect()).await;
+    let publishes = round_robin(members.iter().map(|member| member.publish_port).collect()).await;
+    for id in ["web1", "web2", "web3", "web4"] {
+        let extra = format!("master_port: {requests}\npublish_port: {publishes}\n");
+        members[0].configure_minion(id, "");
+        let config = members[0].path(&format!("{id}/etc/minion"));
+        let text = std::fs::read_to_string(&config).unwrap();
+        let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("master_port")).collect();
+        std::fs::write(config, format!("{}\n{extra}", text.join("\n"))).unwrap();
+        members[0].spawn_minion(id);
+    }
+    for member in &members {
+        until("the keys of all minions are known", || {
+            let listed = stdout(&member.tool("salt-key", &["-l", "acc"]));
+            ["web1", "web2", "web3", "web4"].iter().all(|id| listed.contains(id))
+        })
+        .await;
+        until("every minion is reached", || pinged(member, &["*"]).len() == 4).await;
+        let applied = member.salt_json(&["*", "state.single", "test.nop", "name=x"]);
+        assert_eq!(applied.as_map().unwrap().len(), 4);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_any_size_reach_the_other_members() {
+    let nats = Nats::start().await;
+    let members = cluster(&[nats.port], &["m1", "m2"], "").await;
+    let mut events = members[1].events("big/").await;
+    let mut push = Push::connect(&SocketNames::master().pull_endpoint(&members[0].path("run"))).await.unwrap();
+    for size in [10, 700_000, 1_000_000] {
+        let event = Event::from_map("big/event", &map! {"text" => "x".repeat(size)}).unwrap();
+        push.send(event.frame()).await.unwrap();
+        let (_, data) = events.until("big/event").await;
+        assert_eq!(data.get("text").unwrap().to_string().len(), size);
+        assert_eq!(data.get("_origin"), Some(&"m1".into()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_three_may_die() {
+    let mut servers = three_servers().await;
+    let ports: Vec<u16> = servers.iter().map(|server| server.port).collect();
+    let mut members = cluster(&ports, &["m1", "m2"], "").await;
+    members[0].start_minion("web1").await;
+    members[1].start_minion("web2").await;
+    for round in 0..2_u32 {
+        servers[round as usize].kill();
+        until("every minion is reached", || pinged(&members[1], &["*"]) == ["web1", "web2"]).await;
+        send(&members[round as usize % 2], round);
+        let all: Vec<&System> = members.iter().collect();
+        until_recorded(&all, 0..round + 1).await;
+        servers[round as usize].restart().await;
+    }
+    assert_eq!(recorded(&members[0]).len(), 2, "one reaction each");
 }

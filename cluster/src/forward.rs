@@ -58,18 +58,19 @@ impl Forwarder {
         };
         let mut reported: Vec<Place> = Vec::new();
         let mut sent = events.position().saturating_sub(1);
+        self.state.set_forwarded(sent);
         loop {
             let batch = tokio::select! {
                 batch = events.recv_many() => batch,
                 () = tokio::time::sleep(INTERVAL) => Some(Vec::new()),
             };
             let Some(batch) = batch else { return };
-            // First what was handled without the servers: others must not repeat it.
-            self.report(sent, &mut reported).await;
-            let Some(last) = batch.last().map(Event::seq) else { continue };
-            self.send(batch).await;
-            sent = last;
-            events.commit(sent);
+            if let Some(last) = batch.last().map(Event::seq) {
+                self.send(batch).await;
+                sent = last;
+                self.state.set_forwarded(sent);
+                events.commit(sent);
+            }
             self.report(sent, &mut reported).await;
         }
     }
@@ -103,10 +104,13 @@ impl Forwarder {
         Item { seq: event.seq(), frame: event.frame().clone(), cause }
     }
 
-    /// Publishes up to which events reactions have been carried out, if this member knows better than the last time.
+    /// Publishes up to which events reactions have been carried out, if this member leads and there are new ones.
     async fn report(&self, sent: u64, reported: &mut Vec<Place>) {
         let own = self.state.member();
-        let handled = if self.state.leads() {
+        if !self.state.leads() {
+            return;
+        }
+        let handled = {
             let lag = self.bus.lags().into_iter().find(|(name, _)| name == REACTOR).map_or(u64::MAX, |(_, lag)| lag);
             // Events behind these may have led to others that are not published yet.
             let reached = self.bus.last_seq().saturating_sub(lag).min(sent);
@@ -114,11 +118,6 @@ impl Forwarder {
                 positions.handled_here(own, reached);
                 positions.handled()
             })
-        } else {
-            match self.state.handled_alone() {
-                0 => return,
-                seq => vec![(own.to_owned(), seq)],
-            }
         };
         if handled == *reported {
             return;
@@ -150,6 +149,16 @@ impl Forwarder {
         }
     }
 
+    /// Adds what was handled while the servers were away: others must not repeat it.
+    fn with_handled(&self, message: &Message) -> Message {
+        let mut message = message.clone();
+        let alone = self.state.handled_alone();
+        if message.items.first().is_some_and(|first| first.seq <= alone) {
+            message.handled.push((self.state.member().to_owned(), alone));
+        }
+        message
+    }
+
     async fn try_publish(&self, messages: &[Message], stored: &mut HashSet<usize>) -> Result<(), LinkError> {
         self.link.resources().await?;
         let subject = self.link.subject(self.state.member());
@@ -161,7 +170,7 @@ impl Forwarder {
                 let id = format!("{subject} {} {} {part} {}", message.incarnation, first.seq, message.items.len());
                 headers.insert(NATS_MESSAGE_ID, id.as_str());
             }
-            let sealed = self.link.settings.seal.seal(&subject, &message.pack());
+            let sealed = self.link.settings.seal.seal(&subject, &self.with_handled(message).pack());
             let publish = self.link.context().publish_with_headers(subject.clone(), headers, sealed.into());
             waiting.push((at, publish.await.map_err(nats)?));
         }

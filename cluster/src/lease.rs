@@ -1,4 +1,7 @@
 //! The leader of a cluster: the member that holds a lease, which ends by itself when it is not renewed.
+//!
+//! A member that has acquired the lease leads once it has all events of the time before, and with them the reports of which
+//! reactions have been carried out.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -31,6 +34,7 @@ pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: Cancellat
 /// Acquires and renews the lease. `held` is its revision while this member has it.
 async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
     let lease = link.settings.lease;
+    let mut beginning = Beginning::default();
     loop {
         // A lease counts from before the request: it ends here before it does on the servers.
         let began = Instant::now();
@@ -38,11 +42,12 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
         match renewed {
             Renewed::Held(revision) => {
                 state.heard_servers();
-                if held.is_none() {
-                    tracing::info!(member = state.member(), "this master leads the cluster: it carries out reactions");
+                if held.replace(revision).is_none() {
+                    beginning = Beginning { acquired: Some(began), ..Beginning::default() };
                 }
-                *held = Some(revision);
-                state.set_lead(Some(began + lease * 9 / 10));
+                if beginning.is_over(link, state).await {
+                    state.set_lead(Some(began + lease * 9 / 10));
+                }
             }
             Renewed::Other => {
                 state.heard_servers();
@@ -62,7 +67,35 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
                 }
             }
         }
-        tokio::time::sleep((lease / 3).saturating_sub(began.elapsed())).await;
+        let interval = if held.is_some() && !beginning.is_over { lease / 10 } else { lease / 3 };
+        tokio::time::sleep(interval.saturating_sub(began.elapsed())).await;
+    }
+}
+
+/// The time between the acquisition of the lease and the leadership.
+#[derive(Default)]
+struct Beginning {
+    acquired: Option<Instant>,
+    /// The last message of the stream when the member asked for it.
+    last: Option<u64>,
+    is_over: bool,
+}
+
+impl Beginning {
+    async fn is_over(&mut self, link: &Link, state: &State) -> bool {
+        // The leader before may have something to report that it could not while the servers were away.
+        let may_report = link.settings.lease / 4;
+        if self.is_over || self.acquired.is_none_or(|acquired| acquired.elapsed() < may_report) {
+            return self.is_over;
+        }
+        if self.last.is_none() {
+            self.last = link.last_event().await.ok();
+        }
+        self.is_over = self.last.is_some_and(|last| state.stream_position() >= last);
+        if self.is_over {
+            tracing::info!(member = state.member(), "this master leads the cluster: it carries out reactions");
+        }
+        self.is_over
     }
 }
 

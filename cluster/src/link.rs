@@ -210,6 +210,12 @@ impl Link {
         self.resources().await?.values.put(key, sealed).await.map(drop).map_err(nats)
     }
 
+    /// Returns the number of the last message of the stream of events; 0 for none.
+    pub(crate) async fn last_event(&self) -> Result<u64, LinkError> {
+        let mut stream = self.resources().await?.events.clone();
+        Ok(stream.info().await.map_err(nats)?.state.last_sequence)
+    }
+
     /// Returns the revision of the newest value; 0 for none.
     pub(crate) async fn last_revision(&self) -> Result<u64, LinkError> {
         self.resources().await?;

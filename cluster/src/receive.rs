@@ -58,8 +58,7 @@ impl Receiver {
     /// Receives events until the connection fails.
     async fn receive(&self, backoff: &mut Backoff) -> Result<(), LinkError> {
         let resources = self.link.resources().await?;
-        let mut stream = resources.events.clone();
-        let last = stream.info().await.map_err(nats)?.state.last_sequence;
+        let last = self.link.last_event().await?;
         let mut position = self.state.stream_position();
         if last < position {
             tracing::warn!(position, last, "the stream of events has been created anew: reading it from the start");
@@ -67,7 +66,7 @@ impl Receiver {
         }
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: position + 1 };
         let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
-        let consumer = stream.create_consumer(config).await.map_err(nats)?;
+        let consumer = resources.events.create_consumer(config).await.map_err(nats)?;
         let mut messages = consumer.messages().await.map_err(nats)?;
         let mut parts: HashMap<String, Parts> = HashMap::new();
         while let Some(message) = messages.next().await {
@@ -98,6 +97,8 @@ impl Receiver {
         if self.state.with_positions(|positions| positions.heard(&member, &message.incarnation)) {
             tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
         }
+        // Before the events: they may be among them.
+        self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
         let items = parts.entry(member.clone()).or_default().take(message.items, message.part);
         let mut last = None;
         for item in items {
@@ -110,7 +111,6 @@ impl Receiver {
         {
             tracing::error!(%error, "events of the cluster are not in the journal");
         }
-        self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
     }
 
     /// Publishes an event here, and returns its number.

@@ -40,6 +40,8 @@ struct Inner {
     contact: Option<Instant>,
     /// The last own event whose reactions were carried out while the servers were away.
     alone: u64,
+    /// The last own event that the servers have.
+    forwarded: u64,
 }
 
 /// The state of a member.
@@ -70,8 +72,16 @@ impl State {
         };
         let stored = store.get(TABLE, POSITIONS)?.and_then(|packed| stored_positions(&packed));
         let (stream_position, positions) = stored.unwrap_or_default();
-        let inner =
-            Inner { positions, stream_position, lead: Lead::No, term: 0, was_leader: false, contact: None, alone: 0 };
+        let inner = Inner {
+            positions,
+            stream_position,
+            lead: Lead::No,
+            term: 0,
+            was_leader: false,
+            contact: None,
+            alone: 0,
+            forwarded: 0,
+        };
         Ok(State {
             member: member.to_owned(),
             incarnation,
@@ -149,10 +159,17 @@ impl State {
         self.inner.lock().leads()
     }
 
-    /// Whether the servers have been away for longer than a lease: nobody leads, and each member cares for its own events.
+    /// Records that the servers have the own events up to this one.
+    pub fn set_forwarded(&self, seq: u64) {
+        let mut inner = self.inner.lock();
+        inner.forwarded = inner.forwarded.max(seq);
+    }
+
+    /// Whether the servers have been away for longer than two leases, in which others that have contact elect a leader:
+    /// each member then cares for its own events.
     pub fn is_alone(&self) -> bool {
         let contact = self.inner.lock().contact.unwrap_or(self.started);
-        let is_alone = contact.elapsed() > self.lease;
+        let is_alone = contact.elapsed() > self.lease * 2;
         if is_alone {
             metrics::CONNECTED.set(0);
         }
@@ -178,12 +195,15 @@ impl State {
         if !is_alone {
             return None;
         }
-        let is_own = member == self.member;
-        if is_own {
-            inner.alone = inner.alone.max(seq);
+        if inner.was_leader {
+            return here;
         }
-        // The member of another event cares for it.
-        if is_own || inner.was_leader { here } else { Some(Admission::Elsewhere) }
+        if member == self.member && seq > inner.forwarded {
+            inner.alone = inner.alone.max(seq);
+            return here;
+        }
+        // The servers have it: the leader cares for it, when they are back or before.
+        Some(Admission::Elsewhere)
     }
 }
 
@@ -269,15 +289,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let state = state(directory.path());
         state.heard_servers();
-        tokio::time::sleep(LEASE * 2).await;
+        state.set_forwarded(4);
+        tokio::time::sleep(LEASE * 3).await;
         assert!(state.is_alone());
         assert_eq!(state.decide("m2", 1), Some(Admission::Elsewhere));
+        assert_eq!(state.decide("m1", 4), Some(Admission::Elsewhere));
         assert_eq!(state.decide("m1", 5), Some(Admission::Here { term: 0 }));
         assert_eq!(state.handled_alone(), 5);
         // The last leader cares for the events of others, too, that it has.
         state.heard_servers();
         state.set_lead(Some(Instant::now() + LEASE));
-        tokio::time::sleep(LEASE * 2).await;
+        tokio::time::sleep(LEASE * 3).await;
         state.set_lead(None);
         assert_eq!(state.decide("m2", 1), Some(Admission::Here { term: 1 }));
     }

@@ -12,12 +12,39 @@ pub struct Nats {
     directory: tempfile::TempDir,
     pub port: u16,
     child: Option<Child>,
+    /// Further arguments: its place among several servers.
+    arguments: Vec<String>,
+}
+
+/// Starts three servers that store everything on all of them.
+pub async fn three_servers() -> Vec<Nats> {
+    let routes: Vec<u16> = (0..3).map(|_| free_port()).collect();
+    let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
+    let mut servers = Vec::new();
+    for (number, port) in routes.iter().enumerate() {
+        let arguments = [
+            "--server_name".to_owned(),
+            format!("n{number}"),
+            "--cluster_name".to_owned(),
+            "test".to_owned(),
+            "--cluster".to_owned(),
+            format!("nats://127.0.0.1:{port}"),
+            "--routes".to_owned(),
+            all.clone(),
+        ];
+        servers.push(Nats::start_with(arguments.into()).await);
+    }
+    servers
 }
 
 impl Nats {
     pub async fn start() -> Self {
+        Self::start_with(Vec::new()).await
+    }
+
+    async fn start_with(arguments: Vec<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut nats = Nats { directory, port: free_port(), child: None };
+        let mut nats = Nats { directory, port: free_port(), child: None, arguments };
         nats.restart().await;
         nats
     }
@@ -26,7 +53,7 @@ impl Nats {
     pub async fn restart(&mut self) {
         let mut command = Command::new("nats-server");
         command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]);
-        command.arg(self.directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.arg(self.directory.path()).args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap());
         until("the NATS server listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok()).await;
     }
@@ -58,10 +85,15 @@ impl Drop for Nats {
     }
 }
 
-/// Creates a member of the cluster on this port; `extra` is added to its configuration.
-pub fn member(port: u16, name: &str, secret: &str, extra: &str) -> System {
+/// Creates a member of the cluster on these ports; `extra` is added to its configuration.
+pub fn member(ports: &[u16], name: &str, secret: &str, extra: &str) -> System {
+    let servers: Vec<String> = ports.iter().map(|port| format!("'nats://127.0.0.1:{port}'")).collect();
     let option = format!(
-        "id: {name}\ncluster:\n  servers: ['nats://127.0.0.1:{port}']\n  lease: 2\n  secret_file: ROOT/cluster.secret\n"
+        "id: {name}\ncluster:\n  servers: [{}]\n  replicas: {}\n  lease: {}\n  secret_file: ROOT/cluster.secret\n",
+        servers.join(", "),
+        ports.len(),
+        // Several servers elect a leader of their own first.
+        if ports.len() == 1 { 2 } else { 8 }
     );
     let system = System::new(&format!("{option}{extra}"));
     let file = system.write("cluster.secret", secret);
