@@ -130,3 +130,27 @@ async fn beacons_and_jobs_can_start_before_the_master() {
     let (_, data) = events.until("salt/job/*/ret/web1").await;
     assert_eq!(text(&data, "schedule"), "j");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_and_directories_are_monitored() {
+    let mut system = System::start("").await;
+    std::fs::create_dir(system.path("watched")).unwrap();
+    let watched = system.path("watched");
+    system.configure_minion(
+        "web1",
+        "beacons:\n  salt_monitor: [{salt_fun: [{test.echo: {args: [well]}}]}]\n  \
+         watchdog: [{directories: {ROOT/watched: {mask: [create]}}}]\n",
+    );
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("web1");
+    let (_, data) = events.until("salt/beacon/web1/salt_monitor/").await;
+    assert_eq!(
+        (text(&data, "salt_fun"), text(&data, "ret"), text(&data, "id")),
+        ("test.echo".into(), "well".into(), "web1".into())
+    );
+    // The first poll has watched the directory.
+    let path = watched.join("new").display().to_string();
+    std::fs::write(&path, "").unwrap();
+    let (_, data) = events.until("salt/beacon/web1/watchdog/watchdog").await;
+    assert_eq!((text(&data, "path"), text(&data, "change")), (path, "created".into()));
+}

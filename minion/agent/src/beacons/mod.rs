@@ -6,9 +6,12 @@
 //! the configuration at run time.
 
 mod btmp;
+mod cert_info;
 mod custom;
 mod diskusage;
+mod http_status;
 mod inotify;
+mod journald;
 mod load;
 mod log;
 mod manage;
@@ -16,11 +19,13 @@ mod memusage;
 mod network_info;
 mod pkg;
 mod ps;
+mod salt_monitor;
 mod service;
 mod settings;
 mod sh;
 mod status;
 mod swapusage;
+mod watchdog;
 mod wtmp;
 
 use std::collections::HashMap;
@@ -103,18 +108,23 @@ const fn entry(name: &'static str, doc: &'static str) -> Entry {
 /// All beacons, sorted by name.
 pub static KINDS: &[Kind] = &[
     btmp::KIND,
+    cert_info::KIND,
     diskusage::KIND,
+    http_status::KIND,
     inotify::KIND,
+    journald::KIND,
     load::KIND,
     log::KIND,
     memusage::KIND,
     network_info::KIND,
     pkg::KIND,
     ps::KIND,
+    salt_monitor::KIND,
     service::KIND,
     sh::KIND,
     status::KIND,
     swapusage::KIND,
+    watchdog::KIND,
     wtmp::KIND,
 ];
 

@@ -1,0 +1,303 @@
+//! `journald`: entries of the systemd journal.
+//!
+//! `journalctl --follow` runs while the beacon does. A thread hands its lines over in a bounded queue: while it is full,
+//! journalctl waits, and reads the journal on from where it was.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+
+use brine_system::processes;
+use brine_value::json::from_json;
+use brine_value::{Map, Value};
+use jiff::Timestamp;
+
+use super::settings::Settings;
+use super::{Beacon, Kind, Moment, Options, entry};
+
+/// The maximum number of entries that one poll reads; the next one continues.
+const AT_ONCE: usize = 10_000;
+/// The number of lines that wait for a poll.
+const WAITING: usize = 1_000;
+/// The longest line, in bytes; the fields of longer ones are not read.
+const MAX_LINE: u64 = 1 << 20;
+
+/// The fields that are integers: those that the Python package `systemd` converts.
+const INTEGERS: &[&str] = &[
+    "CODE_LINE",
+    "COREDUMP_GID",
+    "COREDUMP_PID",
+    "COREDUMP_SESSION",
+    "COREDUMP_SIGNAL",
+    "COREDUMP_UID",
+    "ERRNO",
+    "EXIT_STATUS",
+    "INITRD_USEC",
+    "KERNEL_USEC",
+    "LEADER",
+    "PRIORITY",
+    "SYSLOG_FACILITY",
+    "SYSLOG_PID",
+    "USERSPACE_USEC",
+    "_AUDIT_LOGINUID",
+    "_AUDIT_SESSION",
+    "_GID",
+    "_PID",
+    "_SYSTEMD_OWNER_UID",
+    "_UID",
+];
+/// The fields that are times, in microseconds since 1970.
+const TIMES: &[&str] = &["_SOURCE_REALTIME_TIMESTAMP", "__REALTIME_TIMESTAMP"];
+
+struct Journal {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// The services with the fields that select their entries.
+    services: Vec<(String, Map)>,
+    /// Started by the first poll, and again when it has ended.
+    follower: Option<Follower>,
+    /// The cursor of the last entry.
+    cursor: Option<String>,
+}
+
+/// A running journalctl.
+struct Follower {
+    child: Child,
+    lines: Receiver<Vec<u8>>,
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "journald",
+    doc: "New entries of the systemd journal, read by `journalctl`.",
+    tag: "the name of the service in the configuration",
+    options: Options::Named(&[entry(
+        "services",
+        "A mapping of names to the fields of their entries with their values, such as \
+         `{sshd: {SYSLOG_IDENTIFIER: sshd, PRIORITY: 6}}`. An entry has all of them.",
+    )]),
+    fields: &[
+        entry("MESSAGE", "The message. The other fields of the entry are fields of the event, too."),
+        entry("__REALTIME_TIMESTAMP", "The time at which the journal received the entry, in ISO 8601."),
+    ],
+    is_available,
+    start,
+};
+
+fn is_available() -> bool {
+    processes::find("journalctl".as_ref()).is_some()
+}
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
+    let command = ["journalctl", "--follow", "--all", "--quiet", "--no-pager", "--output=json"].map(str::to_owned);
+    Ok(Box::new(Journal { command: command.into(), services: services(settings)?, follower: None, cursor: None }))
+}
+
+fn services(settings: &Settings) -> Result<Vec<(String, Map)>, String> {
+    if settings.get("services").is_none() {
+        return Ok(Vec::new());
+    }
+    let one = |(name, fields): (&Value, &Value)| {
+        let wrong = || format!("services: {name}: expected a mapping of fields, got {fields}");
+        Ok((name.to_string(), fields.as_map().ok_or_else(wrong)?.clone()))
+    };
+    settings.map("services")?.iter().map(one).collect()
+}
+
+impl Journal {
+    fn follow(&self) -> Result<Follower, String> {
+        let (program, words) = self.command.split_first().ok_or("no program")?;
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        match &self.cursor {
+            Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
+            // From the end of the journal.
+            None => command.arg("--lines=0"),
+        };
+        let mut child =
+            processes::start(&mut command).map_err(|error| format!("starting journalctl failed: {error}"))?;
+        let (queue, lines) = mpsc::sync_channel(WAITING);
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || hand_over(output, &queue));
+        }
+        Ok(Follower { child, lines })
+    }
+
+    fn events(&mut self) -> Result<Vec<Map>, String> {
+        let follower = match self.follower.take() {
+            Some(follower) => follower,
+            None => self.follow()?,
+        };
+        let (mut report, mut has_read) = (Vec::new(), false);
+        for _ in 0..AT_ONCE {
+            let line = match follower.lines.try_recv() {
+                Ok(line) => line,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) if has_read => return Ok(report),
+                Err(TryRecvError::Disconnected) => {
+                    // The entry of the cursor may be the reason.
+                    self.cursor = None;
+                    return Err("journalctl has ended; restarting it at the next poll".into());
+                }
+            };
+            has_read = true;
+            let Some(entry) = parsed(&line) else {
+                tracing::warn!(beacon = "journald", length = line.len(), "an entry is not valid JSON or too long");
+                continue;
+            };
+            if let Some(cursor) = entry.get("__CURSOR").and_then(Value::as_str) {
+                self.cursor = Some(cursor.to_owned());
+            }
+            for (name, _) in self.services.iter().filter(|(_, fields)| has(&entry, fields)) {
+                let mut event = entry.clone();
+                event.insert("tag".into(), name.as_str().into());
+                report.push(event);
+            }
+        }
+        self.follower = Some(follower);
+        Ok(report)
+    }
+}
+
+/// Reads lines until the program ends or the beacon is dropped.
+fn hand_over(output: ChildStdout, queue: &SyncSender<Vec<u8>>) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        match output.by_ref().take(MAX_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) if queue.send(line).is_err() => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Parses an entry, with the types that the Python package `systemd` gives to its fields.
+fn parsed(line: &[u8]) -> Option<Map> {
+    let Ok(Value::Map(fields)) = from_json(std::str::from_utf8(line).ok()?) else { return None };
+    let convert = |name: &Value, value: Value| {
+        let (Some(name), Some(text)) = (name.as_str(), value.as_str()) else { return value };
+        if INTEGERS.contains(&name) {
+            return text.parse::<i64>().map_or(value.clone(), Value::from);
+        }
+        let time = || Timestamp::from_microsecond(text.parse().ok()?).ok();
+        if TIMES.contains(&name) {
+            return time().map_or(value.clone(), |time| time.to_string().into());
+        }
+        value
+    };
+    Some(fields.into_iter().map(|(name, value)| (name.clone(), convert(&name, value))).collect())
+}
+
+/// Returns whether an entry has all these fields.
+fn has(entry: &Map, fields: &Map) -> bool {
+    fields.iter().all(|(name, wanted)| entry.get(name).is_some_and(|value| value == wanted))
+}
+
+impl Beacon for Journal {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.events()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use brine_value::{list, map};
+
+    use super::super::tests::wrong;
+    use super::*;
+
+    // As written by journalctl 252.
+    const ENTRIES: &str = r#"{"CODE_LINE":"12","_MACHINE_ID":"fedcba9876543210fedcba9876543210","__MONOTONIC_TIMESTAMP":"123456","__REALTIME_TIMESTAMP":"1764049790123456","_PID":"812","SYSLOG_IDENTIFIER":"sshd","_BOOT_ID":"0123456789abcdef0123456789abcdef","_COMM":"sshd","_UID":"0","__CURSOR":"s=d4dc;i=1","PRIORITY":"6","MESSAGE":"Accepted publickey for ada"}
+{"TAGS":["a","b"],"PRIORITY":"4","__REALTIME_TIMESTAMP":"1764049791123456","MESSAGE":"two","SYSLOG_IDENTIFIER":"cron","__CURSOR":"s=d4dc;i=2"}
+"#;
+
+    #[test]
+    fn entries_are_parsed_with_the_types_of_the_python_package() {
+        let entry = parsed(ENTRIES.lines().next().unwrap().as_bytes()).unwrap();
+        for (name, value) in [
+            ("PRIORITY", Value::from(6)),
+            ("_PID", 812.into()),
+            ("MESSAGE", "Accepted publickey for ada".into()),
+            ("__REALTIME_TIMESTAMP", "2025-11-25T05:49:50.123456Z".into()),
+            ("__MONOTONIC_TIMESTAMP", "123456".into()),
+        ] {
+            assert_eq!(entry.get(name), Some(&value), "{name}");
+        }
+        assert_eq!(parsed(b"{\"MESSAGE\": "), None);
+        for (fields, expected) in [
+            (map! {"SYSLOG_IDENTIFIER" => "sshd", "PRIORITY" => 6}, true),
+            (map! {"SYSLOG_IDENTIFIER" => "sshd", "PRIORITY" => 5}, false),
+            (map! {"NONE" => "x"}, false),
+            (map! {}, true),
+        ] {
+            assert_eq!(has(&entry, &fields), expected, "{fields:?}");
+        }
+    }
+
+    /// Polls until there are so many events.
+    fn polled(journal: &mut Journal, count: usize) -> Vec<String> {
+        let (mut events, end) = (Vec::new(), Instant::now() + Duration::from_secs(20));
+        while events.len() < count && Instant::now() < end {
+            let text = |event: &Map, name: &str| event.get(name).unwrap().to_string();
+            events.extend(
+                journal.events().unwrap().iter().map(|event| text(event, "tag") + " " + &text(event, "MESSAGE")),
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        events
+    }
+
+    #[test]
+    fn entries_are_reported_by_service_and_read_on_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let (entries, words) = (directory.path().join("entries"), directory.path().join("words"));
+        std::fs::write(&entries, ENTRIES).unwrap();
+        let script = "echo \"$3\" >> \"$2\"; cat \"$1\"; exec sleep 100";
+        let path = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        let command = ["sh".into(), "-c".into(), script.into(), "sh".into(), path(&entries), path(&words)];
+        let config = list![map! {"services" => map! {
+            "ssh" => map! {"SYSLOG_IDENTIFIER" => "sshd"}, "all" => map! {}, "none" => map! {"PRIORITY" => 0},
+        }}];
+        let services = services(&Settings::read("journald", &config).unwrap()).unwrap();
+        let mut journal = Journal { command: command.into(), services, follower: None, cursor: None };
+        let expected = ["ssh Accepted publickey for ada", "all Accepted publickey for ada", "all two"];
+        assert_eq!(polled(&mut journal, 3), expected);
+        journal.follower = None;
+        assert_eq!(polled(&mut journal, 3), expected);
+        assert_eq!(std::fs::read_to_string(&words).unwrap(), "--lines=0\n--after-cursor=s=d4dc;i=2\n");
+    }
+
+    #[test]
+    fn a_program_that_ends_is_an_error_and_started_again() {
+        let mut journal =
+            Journal { command: vec!["false".into()], services: vec![], follower: None, cursor: Some("x".into()) };
+        let end = Instant::now() + Duration::from_secs(20);
+        let error = loop {
+            match journal.events() {
+                Err(error) => break error,
+                Ok(_) => assert!(Instant::now() < end),
+            }
+        };
+        assert_eq!(error, "journalctl has ended; restarting it at the next poll");
+        assert!(journal.cursor.is_none() && journal.follower.is_none());
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let config = list![map! {"services" => map! {"sshd" => "x"}}];
+        assert_eq!(wrong("journald", &config), "services: sshd: expected a mapping of fields, got x");
+        assert_eq!(
+            wrong("journald", &list![map! {"services" => list![]}]),
+            "option 'services': expected a mapping, got list"
+        );
+    }
+}

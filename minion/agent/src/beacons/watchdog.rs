@@ -1,0 +1,271 @@
+//! `watchdog`: files that are created, changed, deleted or moved in directories.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+use brine_value::{Map, Value, map};
+use nix::errno::Errno;
+use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
+
+use super::settings::Settings;
+use super::{Beacon, Kind, Moment, Options, entry};
+
+/// The maximum number of changes that one poll reads; the next one continues.
+const MAX_EVENTS: usize = 10_000;
+/// The names of `mask` with the changes that they select.
+const MASKS: &[(&str, &str)] =
+    &[("create", "created"), ("modify", "modified"), ("delete", "deleted"), ("move", "moved")];
+
+struct Directories {
+    /// The directories, each with the selected changes.
+    wanted: Vec<(PathBuf, Vec<&'static str>)>,
+    /// Opened by the first poll, and again after an error.
+    notify: Option<Inotify>,
+    /// The indexes of the watched directories in `wanted`.
+    watches: HashMap<WatchDescriptor, usize>,
+}
+
+pub(super) const KIND: Kind = Kind {
+    name: "watchdog",
+    doc: "Files that are created, changed, deleted or moved in directories, without their subdirectories.",
+    tag: "`watchdog`",
+    options: Options::Named(&[entry(
+        "directories",
+        "Required. A mapping of directories to options, or nothing: `mask` (a list of `create`, `modify`, `delete` \
+         and `move`; by default all).",
+    )]),
+    fields: &[
+        entry("path", "The file or directory; of a moved one its former path."),
+        entry("change", "`created`, `modified`, `deleted` or `moved`. Changes in a directory also modify it."),
+    ],
+    is_available: || true,
+    start,
+};
+
+fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
+    Ok(Box::new(directories(settings)?))
+}
+
+fn directories(settings: &Settings) -> Result<Directories, String> {
+    let wanted = settings.map("directories")?.iter().map(|(path, options)| {
+        let path = path.to_string();
+        let options = match options {
+            Value::Nil => None,
+            Value::Map(options) => options.get("mask"),
+            other => return Err(format!("{path}: expected a mapping of options, got {other}")),
+        };
+        let Some(mask) = options else { return Ok((path.into(), MASKS.iter().map(|(_, change)| *change).collect())) };
+        let names = mask.as_list().ok_or_else(|| format!("{path}: option 'mask': expected a list, got {mask}"))?;
+        let change = |name: &Value| {
+            let found = MASKS.iter().find(|(known, _)| name.as_str() == Some(known));
+            let unknown = || format!("{path}: mask '{name}' is none of create, modify, delete, move");
+            found.map(|(_, change)| *change).ok_or_else(unknown)
+        };
+        let changes = names.iter().map(change).collect::<Result<_, _>>()?;
+        Ok((path.into(), changes))
+    });
+    Ok(Directories { wanted: wanted.collect::<Result<_, _>>()?, notify: None, watches: HashMap::new() })
+}
+
+impl Directories {
+    fn events(&mut self) -> Result<Vec<Map>, String> {
+        let failed = |error: Errno| format!("watching directories failed: {error}");
+        if self.notify.is_none() {
+            self.watches.clear();
+            self.notify = Some(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?);
+        }
+        let events = self.read_events().map_err(failed)?;
+        // Both halves of a move within a directory have the same cookie.
+        let halves = |of: Flags| -> HashSet<(WatchDescriptor, u32)> {
+            events.iter().filter(|event| event.mask.contains(of)).map(|event| (event.wd, event.cookie)).collect()
+        };
+        let (from, to) = (halves(Flags::IN_MOVED_FROM), halves(Flags::IN_MOVED_TO));
+        let mut report = Vec::new();
+        for event in &events {
+            if event.mask.contains(Flags::IN_Q_OVERFLOW) {
+                tracing::warn!(
+                    beacon = "watchdog",
+                    "the kernel's event queue overflowed; some changes are not reported"
+                );
+            }
+            let Some(&number) = self.watches.get(&event.wd) else { continue };
+            if event.mask.contains(Flags::IN_IGNORED) {
+                // The directory was removed; a new one is watched again.
+                self.watches.remove(&event.wd);
+            }
+            let key = (event.wd, event.cookie);
+            if event.mask.contains(Flags::IN_MOVED_TO) && from.contains(&key) {
+                // Reported with the first half.
+                continue;
+            }
+            let is_moved = event.mask.contains(Flags::IN_MOVED_FROM) && to.contains(&key);
+            let (directory, changes) = &self.wanted[number];
+            let found = changed(directory, event, is_moved).into_iter();
+            report.extend(found.filter(|(_, change)| changes.contains(change)).map(|(path, change)| {
+                map! {"tag" => "watchdog", "path" => path.to_string_lossy().into_owned(), "change" => change}
+            }));
+        }
+        self.watch_all();
+        Ok(report)
+    }
+
+    /// Reads the queued events.
+    fn read_events(&self) -> nix::Result<Vec<InotifyEvent>> {
+        let mut all = Vec::new();
+        let Some(notify) = &self.notify else { return Ok(all) };
+        while all.len() < MAX_EVENTS {
+            match notify.read_events() {
+                Ok(events) => all.extend(events),
+                Err(Errno::EAGAIN) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds watches for directories that have none.
+    fn watch_all(&mut self) {
+        let flags = Flags::IN_CREATE
+            | Flags::IN_MODIFY
+            | Flags::IN_CLOSE_WRITE
+            | Flags::IN_DELETE
+            | Flags::IN_MOVED_FROM
+            | Flags::IN_MOVED_TO
+            | Flags::IN_DELETE_SELF;
+        let Some(notify) = &self.notify else { return };
+        for (number, (path, _)) in self.wanted.iter().enumerate() {
+            if self.watches.values().any(|watched| *watched == number) {
+                continue;
+            }
+            match notify.add_watch(path, flags) {
+                Ok(watch) => _ = self.watches.insert(watch, number),
+                Err(Errno::ENOENT) => {}
+                Err(error) => {
+                    let path = path.display();
+                    tracing::warn!(beacon = "watchdog", %path, %error, "watching a directory failed");
+                }
+            }
+        }
+    }
+}
+
+/// Returns the changes that an event stands for, as the Python package of this name reports them.
+fn changed(directory: &Path, event: &InotifyEvent, is_moved: bool) -> Vec<(PathBuf, &'static str)> {
+    let path = event.name.as_ref().map_or_else(|| directory.to_owned(), |name| directory.join(name));
+    let mask = event.mask;
+    let own = if mask.contains(Flags::IN_MOVED_FROM) && is_moved {
+        "moved"
+    } else if mask.intersects(Flags::IN_CREATE | Flags::IN_MOVED_TO) {
+        "created"
+    } else if mask.intersects(Flags::IN_DELETE | Flags::IN_MOVED_FROM) {
+        "deleted"
+    } else if mask.contains(Flags::IN_CLOSE_WRITE) {
+        return vec![(directory.to_owned(), "modified")];
+    } else if mask.contains(Flags::IN_MODIFY) {
+        return vec![(path, "modified")];
+    } else if mask.contains(Flags::IN_DELETE_SELF) {
+        return vec![(directory.to_owned(), "deleted")];
+    } else {
+        return Vec::new();
+    };
+    vec![(path, own), (directory.to_owned(), "modified")]
+}
+
+impl Beacon for Directories {
+    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+        self.events().inspect_err(|_| self.notify = None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::super::tests::wrong;
+    use super::*;
+
+    fn of(path: &Path, options: Map) -> Directories {
+        let path = path.to_string_lossy().into_owned();
+        let config = list![map! {"directories" => map! {path => options}}];
+        directories(&Settings::read("watchdog", &config).unwrap()).unwrap()
+    }
+
+    // The expected events are those of Salt 3008.5 with watchdog 6.0 for the same commands.
+    #[test]
+    fn changes_are_those_of_the_python_package() {
+        let (directory, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (root, out) = (directory.path(), outside.path());
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(out.join("in"), "").unwrap();
+        let mut beacon = of(root, map! {});
+        assert!(beacon.events().unwrap().is_empty());
+        let mut after = |action: &dyn Fn()| {
+            action();
+            let text = |event: &Map, name: &str| event.get(name).unwrap().to_string();
+            let path = |event: &Map| text(event, "path").replace(&*root.to_string_lossy(), ".");
+            let events = beacon.events().unwrap();
+            assert!(events.iter().all(|event| text(event, "tag") == "watchdog"));
+            events
+                .iter()
+                .map(|event| format!("{} {}", path(event), text(event, "change")))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let chmod = || {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(root.join("a"), PermissionsExt::from_mode(0o600)).unwrap();
+        };
+        let append = |text: &str| {
+            use std::io::Write;
+            std::fs::File::options().append(true).open(root.join("a")).unwrap().write_all(text.as_bytes()).unwrap();
+        };
+        let rename = |from: PathBuf, to: PathBuf| std::fs::rename(from, to).unwrap();
+        for (action, expected) in [
+            (
+                &(|| drop(std::fs::File::create(root.join("a")).unwrap())) as &dyn Fn(),
+                "./a created, . modified, . modified",
+            ),
+            (&|| append("x"), "./a modified, . modified"),
+            (&chmod, ""),
+            (&|| rename(root.join("a"), root.join("b")), "./a moved, . modified"),
+            (&|| rename(root.join("b"), out.join("b")), "./b deleted, . modified"),
+            (&|| rename(out.join("in"), root.join("in")), "./in created, . modified"),
+            (&|| std::fs::remove_file(root.join("in")).unwrap(), "./in deleted, . modified"),
+            (&|| std::fs::create_dir(root.join("new")).unwrap(), "./new created, . modified"),
+            (&|| drop(std::fs::File::create(root.join("sub/x")).unwrap()), ""),
+            (&|| std::fs::remove_dir(root.join("new")).unwrap(), "./new deleted, . modified"),
+            (&|| rename(root.join("sub"), root.join("sub2")), "./sub moved, . modified"),
+            (&|| std::fs::remove_dir_all(root).unwrap(), "./sub2 deleted, . modified, . deleted"),
+            // A new directory of the name is watched again.
+            (&|| std::fs::create_dir(root).unwrap(), ""),
+            (&|| std::fs::create_dir(root.join("d")).unwrap(), "./d created, . modified"),
+        ] {
+            assert_eq!(after(action), expected);
+        }
+    }
+
+    #[test]
+    fn the_mask_selects_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut beacon = of(directory.path(), map! {"mask" => list!["delete"]});
+        assert!(beacon.events().unwrap().is_empty());
+        std::fs::write(directory.path().join("a"), "x").unwrap();
+        std::fs::remove_file(directory.path().join("a")).unwrap();
+        let events = beacon.events().unwrap();
+        assert_eq!((events.len(), events[0].get("change")), (1, Some(&"deleted".into())));
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let of = |options: Value| list![map! {"directories" => map! {"/x" => options}}];
+        for (config, error) in [
+            (list![], "option 'directories' is missing"),
+            (list![map! {"directories" => list!["/x"]}], "option 'directories': expected a mapping, got list"),
+            (of(list!["create"]), "/x: expected a mapping of options, got ['create']"),
+            (of(map! {"mask" => "create"}.into()), "/x: option 'mask': expected a list, got create"),
+            (of(map! {"mask" => list!["x"]}.into()), "/x: mask 'x' is none of create, modify, delete, move"),
+        ] {
+            assert_eq!(wrong("watchdog", &config), error);
+        }
+    }
+}
