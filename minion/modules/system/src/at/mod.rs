@@ -1,0 +1,342 @@
+//! `at`: jobs that run once, with the programs `at` and `atq`.
+
+pub(crate) mod state;
+
+use brine_context::programs::run as run_words;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::Program;
+use brine_host::programs::{argument, program};
+use brine_value::{Map, Value, map};
+use jiff::civil::DateTime;
+use jiff::fmt::strtime;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `at`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("at", [atq, atrm, at, atc, jobcheck]);
+
+/// How the line of a job that has its tag begins: Salt's own, so that both find each other's jobs.
+const TAG: &str = "### SALT: ";
+
+/// A queued or running job.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Queued {
+    /// Its number.
+    pub job: i64,
+    date: String,
+    time: String,
+    queue: String,
+    user: String,
+    tag: String,
+}
+
+impl From<Queued> for Value {
+    fn from(job: Queued) -> Self {
+        map! {
+            "job" => job.job, "date" => job.date, "time" => job.time, "queue" => job.queue, "user" => job.user,
+            "tag" => job.tag,
+        }
+        .into()
+    }
+}
+
+/// Return the queued and running jobs; with `tag` those with this tag or number.
+///
+/// CLI Example:
+///
+///     salt '*' at.atq
+///     salt '*' at.atq [tag]
+///     salt '*' at.atq [job number]
+#[function]
+pub fn atq(context: &Context, #[default] tag: Option<Value>) -> CallResult {
+    Ok(listed(queued(context, tag.as_ref())?))
+}
+
+/// Remove jobs by their numbers; `all` removes all jobs, or with a tag or number those that have it.
+///
+/// CLI Example:
+///
+///     salt '*' at.atrm <jobid> <jobid> .. <jobid>
+///     salt '*' at.atrm all
+///     salt '*' at.atrm all [tag]
+#[function]
+pub fn atrm(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let (jobs, tag) = match &args[..] {
+        [] => (Vec::new(), Value::Nil),
+        [all, rest @ ..] if all.as_str() == Some("all") => {
+            (queued(context, rest.first())?, rest.first().cloned().unwrap_or_default())
+        }
+        numbers => {
+            let wanted: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            let mut jobs = queued(context, None)?;
+            jobs.retain(|job| wanted.contains(&job.job.to_string()));
+            (jobs, Value::Nil)
+        }
+    };
+    let removed = remove(context, &jobs)?;
+    Ok(map! {"jobs" => map! {"removed" => removed, "tag" => tag}}.into())
+}
+
+/// Add a job, and return it. The arguments after `timespec`, a time as `at` reads it, are the command.
+///
+/// tag
+///     A name for the job.
+///
+/// runas
+///     The user that the job belongs to.
+///
+/// CLI Example:
+///
+///     salt '*' at.at <timespec> <cmd> [tag=<tag>] [runas=<user>]
+///     salt '*' at.at '3:05am +3 days' 'bin/myscript' tag=nightly runas=jim
+#[function]
+pub fn at(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let [timespec, command @ ..] = &args[..] else { return Ok(listed(Vec::new())) };
+    if command.is_empty() {
+        return Ok(listed(Vec::new()));
+    }
+    let text = |key: &str| kwargs.get(key).filter(|value| !value.is_nil()).map(ToString::to_string);
+    let mut script = command.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ") + "\n";
+    if let Some(tag) = text("tag") {
+        script.insert_str(0, &format!("{TAG}{tag}\n"));
+    }
+    let words = ["at".to_owned(), argument(&timespec.to_string())?];
+    let program = Program { stdin: Some(script), runas: text("runas"), merge: true, ..program(&words, &[]) };
+    let output = context.run_program(&program).map_err(CallError::execution)?;
+    if output.stdout.lines().any(|line| line == "Garbled time") {
+        return Ok(map! {"jobs" => Vec::<Value>::new(), "error" => "invalid timespec"}.into());
+    }
+    let number = output.stdout.lines().find_map(|line| line.strip_prefix("job ")?.split(' ').next());
+    let Some(number) = number else {
+        return Err(CallError::Execution(format!("adding a job failed: {}", output.stdout)));
+    };
+    Ok(listed(queued(context, Some(&number.into()))?))
+}
+
+/// Return the script of a job, with its environment.
+///
+/// CLI Example:
+///
+///     salt '*' at.atc <jobid>
+#[function]
+pub fn atc(context: &Context, jobid: Value) -> CallResult {
+    let script = script(context, &argument(&jobid.to_string())?)?;
+    if script.is_empty() {
+        return Ok(map! {"error" => format!("invalid job id '{jobid}'")}.into());
+    }
+    Ok(script.into())
+}
+
+/// Return the jobs that have all these properties: `hour`, `minute`, `day`, `month`, `year`, `tag`, `runas`.
+///
+/// CLI Example:
+///
+///     salt '*' at.jobcheck runas=jam day=13
+///     salt '*' at.jobcheck day=13 month=12 year=13 tag=rose
+#[function]
+pub fn jobcheck(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    if kwargs.keys().all(|key| key.as_str().is_some_and(|key| key.starts_with("__"))) {
+        return Ok(map! {"error" => "You have given a condition"}.into());
+    }
+    let all = queued(context, None)?;
+    if all.is_empty() {
+        return Ok(listed(all));
+    }
+    let found = matching(all, &kwargs);
+    if found.is_empty() {
+        let note = "No match jobs or time format error";
+        return Ok(map! {"jobs" => Vec::<Value>::new(), "note" => note}.into());
+    }
+    Ok(listed(found))
+}
+
+fn listed(jobs: Vec<Queued>) -> Value {
+    map! {"jobs" => jobs.into_iter().map(Value::from).collect::<Value>()}.into()
+}
+
+/// Returns the jobs in the queue: all, or those with this tag or number.
+pub(crate) fn queued(context: &Context, tag: Option<&Value>) -> Result<Vec<Queued>, CallError> {
+    let words: &[&str] = if context.os_family() == "RedHat" { &["at", "-l"] } else { &["atq"] };
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let output = run_words(context, &words, &[("LC_ALL", "C")])?;
+    let mut jobs = Vec::new();
+    for mut job in output.stdout.lines().filter_map(parsed) {
+        let script = script(context, &job.job.to_string())?;
+        let tagged = script.lines().filter_map(|line| line.strip_prefix(TAG)).next_back();
+        let is_part = |c: &char| c.is_alphanumeric() || *c == '_';
+        job.tag = tagged.unwrap_or_default().chars().take_while(is_part).collect();
+        let is_wanted = |tag: &Value| tag.to_string() == job.tag || tag.to_string() == job.job.to_string();
+        if tag.is_none_or(|tag| !tag.is_truthy() || is_wanted(tag)) {
+            jobs.push(job);
+        }
+    }
+    Ok(jobs)
+}
+
+/// Parses a line of `atq`: the number, the time, the queue and the user.
+fn parsed(line: &str) -> Option<Queued> {
+    let (job, rest) = line.split_once('\t')?;
+    let words: Vec<&str> = rest.split_whitespace().collect();
+    let (time, [queue, user]) = match words[..] {
+        // Older releases: `2026-11-25 06:05 a root`.
+        [date, time, queue, user] => (format!("{date}T{time}").parse::<DateTime>().ok()?, [queue, user]),
+        [_, month, day, time, year, queue, user] => {
+            let text = format!("{month} {day} {time} {year}");
+            (strtime::parse("%b %d %H:%M:%S %Y", text).ok()?.to_datetime().ok()?, [queue, user])
+        }
+        _ => return None,
+    };
+    Some(Queued {
+        job: job.trim().parse().ok()?,
+        date: time.date().to_string(),
+        time: time.strftime("%H:%M:%S").to_string(),
+        queue: queue.into(),
+        user: user.into(),
+        tag: String::new(),
+    })
+}
+
+fn script(context: &Context, job: &str) -> Result<String, CallError> {
+    Ok(run_words(context, &["at".into(), "-c".into(), job.to_owned()], &[])?.stdout)
+}
+
+/// Removes jobs and returns their numbers.
+pub(crate) fn remove(context: &Context, jobs: &[Queued]) -> Result<Vec<String>, CallError> {
+    let numbers: Vec<String> = jobs.iter().map(|job| job.job.to_string()).collect();
+    if !numbers.is_empty() {
+        let words: Vec<String> = ["at".to_owned(), "-d".to_owned()].into_iter().chain(numbers.clone()).collect();
+        let output = run_words(context, &words, &[])?;
+        if output.retcode != 0 {
+            return Err(CallError::Execution(format!("removing jobs failed: {}", output.stderr)));
+        }
+    }
+    Ok(numbers)
+}
+
+/// Returns the jobs that have all these properties.
+pub(crate) fn matching(jobs: Vec<Queued>, wanted: &Map) -> Vec<Queued> {
+    let text = |key: &str| wanted.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
+    let is = |key: &str, part: Option<&str>| {
+        let Some(mut text) = text(key) else { return true };
+        if key == "year" && text.len() == 2 {
+            text.insert_str(0, "20");
+        }
+        match (text.parse::<u32>(), part.unwrap_or_default().parse::<u32>()) {
+            (Ok(wanted), Ok(part)) => wanted == part,
+            _ => Some(text.as_str()) == part,
+        }
+    };
+    let fits = |job: &Queued| {
+        let (mut date, mut time) = (job.date.split('-'), job.time.split(':'));
+        is("year", date.next())
+            && is("month", date.next())
+            && is("day", date.next())
+            && is("hour", time.next())
+            && is("minute", time.next())
+            && text("tag").is_none_or(|tag| tag == job.tag)
+            && text("runas").is_none_or(|user| user == job.user)
+    };
+    jobs.into_iter().filter(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by at 3.2.5.
+    const JOBS: &str = "
+        $ atq
+        | 2\tTue Nov  9 09:09:00 2027 a root
+        | 1\tThu Nov 26 06:05:00 2026 a ada
+        $ at -c 1
+        | echo hi
+        $ at -c 2
+        | ### SALT: love
+        | echo x
+    ";
+
+    #[test]
+    fn jobs_are_listed_with_their_tags() {
+        let context = context_with(map! {"os_family" => "Debian"}, Scripted::new(JOBS));
+        insta::assert_snapshot!(answers(&context, &[
+            ("at.atq", list![], map! {}),
+            ("at.atq", list!["love"], map! {}),
+            ("at.atq", list![1], map! {}),
+            ("at.atq", list!["none"], map! {}),
+            ("at.jobcheck", list![], map! {}),
+            ("at.jobcheck", list![], map! {"day" => 26, "month" => "11", "year" => 26, "hour" => 6, "runas" => "ada"}),
+            ("at.jobcheck", list![], map! {"tag" => "love", "minute" => "09"}),
+            ("at.jobcheck", list![], map! {"day" => 27}),
+            ("at.atc", list![1], map! {}),
+        ]), @r#"
+        at.atq: {"jobs": [{"job": 2, "date": "2027-11-09", "time": "09:09:00", "queue": "a", "user": "root", "tag": "love"}, {"job": 1, "date": "2026-11-26", "time": "06:05:00", "queue": "a", "user": "ada", "tag": ""}]}
+        at.atq: {"jobs": [{"job": 2, "date": "2027-11-09", "time": "09:09:00", "queue": "a", "user": "root", "tag": "love"}]}
+        at.atq: {"jobs": [{"job": 1, "date": "2026-11-26", "time": "06:05:00", "queue": "a", "user": "ada", "tag": ""}]}
+        at.atq: {"jobs": []}
+        at.jobcheck: {"error": "You have given a condition"}
+        at.jobcheck: {"jobs": [{"job": 1, "date": "2026-11-26", "time": "06:05:00", "queue": "a", "user": "ada", "tag": ""}]}
+        at.jobcheck: {"jobs": [{"job": 2, "date": "2027-11-09", "time": "09:09:00", "queue": "a", "user": "root", "tag": "love"}]}
+        at.jobcheck: {"jobs": [], "note": "No match jobs or time format error"}
+        at.atc: "echo hi"
+        "#);
+    }
+
+    #[test]
+    fn jobs_are_added_and_removed() {
+        let programs = Scripted::new(&format!(
+            "{JOBS}
+            $ at '9:09 11/09/27'
+            ! warning: commands will be executed using /bin/sh
+            ! job 2 at Tue Nov  9 09:09:00 2027
+            ! Can't open /run/atd.pid to signal atd. No atd running?
+            $ at 'foo bar'
+            ! syntax error. Last token seen: f
+            ! Garbled time
+            = 1
+            $ at noon
+            ! You do not have permission to use at.
+            = 1
+            $ at -c 99
+            ! Cannot find jobid 99
+            = 1
+            $ at -d 2 1
+            $ at -d 2
+            "
+        ));
+        let context = context_with(map! {"os_family" => "Debian"}, programs.clone());
+        insta::assert_snapshot!(answers(&context, &[
+            ("at.at", list!["9:09 11/09/27", "echo", "x"], map! {"tag" => "love"}),
+            ("at.at", list!["foo bar", "x"], map! {}),
+            ("at.at", list!["noon", "x"], map! {}),
+            ("at.at", list!["-f/etc/shadow", "x"], map! {}),
+            ("at.at", list!["noon"], map! {}),
+            ("at.atc", list![99], map! {}),
+            ("at.atrm", list![], map! {}),
+            ("at.atrm", list!["all"], map! {}),
+            ("at.atrm", list!["all", "love"], map! {}),
+            ("at.atrm", list![2, 77], map! {}),
+        ]), @r#"
+        at.at: {"jobs": [{"job": 2, "date": "2027-11-09", "time": "09:09:00", "queue": "a", "user": "root", "tag": "love"}]}
+        at.at: {"jobs": [], "error": "invalid timespec"}
+        at.at: ERROR: adding a job failed: You do not have permission to use at.
+        at.at: ERROR: '-f/etc/shadow' cannot be used: it starts with '-' or is empty
+        at.at: {"jobs": []}
+        at.atc: {"error": "invalid job id '99'"}
+        at.atrm: {"jobs": {"removed": [], "tag": null}}
+        at.atrm: {"jobs": {"removed": ["2", "1"], "tag": null}}
+        at.atrm: {"jobs": {"removed": ["2"], "tag": "love"}}
+        at.atrm: {"jobs": {"removed": ["2"], "tag": null}}
+        "#);
+    }
+
+    #[test]
+    fn both_forms_of_times_are_parsed() {
+        let job = parsed("7\t2026-11-26 06:05 a root").unwrap();
+        assert_eq!((job.job, &*job.date, &*job.time, &*job.user), (7, "2026-11-26", "06:05:00", "root"));
+        assert_eq!(parsed("no job"), None);
+    }
+}
