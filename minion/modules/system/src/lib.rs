@@ -3,6 +3,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod at;
+pub(crate) mod blockdev;
 pub(crate) mod cron;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;

@@ -1,5 +1,7 @@
 //! `disk`: usage of the mounted file systems, and attributes of block devices.
 
+pub(crate) mod devices;
+
 use brine_context::programs::run;
 use brine_context::{Context, Room};
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -9,7 +11,22 @@ use brine_value::{Map, Value, map};
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `disk`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("disk", [usage, inodeusage, percent, blkid]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "disk",
+    [
+        usage,
+        inodeusage,
+        percent,
+        blkid,
+        devices::dump,
+        devices::tune,
+        devices::wipe,
+        devices::resize2fs,
+        devices::format_,
+        devices::fstype,
+        devices::get_fstype_from_path
+    ]
+);
 
 /// Return the disk usage of the mounted file systems, as reported by `df`; `args` are additional flags of `df`.
 ///

@@ -1,0 +1,217 @@
+//! `blockdev`: states of block devices and the file systems on them.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use brine_context::programs::run;
+use brine_context::{Room, StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+use crate::disk::devices::attributes_of;
+
+pub(super) static ROOM: Room = Room { states: &[FUNCTIONS], ..Room::EMPTY };
+
+/// State functions of `blockdev`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("blockdev", [tuned, formatted]);
+
+/// Ensure that a block device has these attributes: `read-ahead`, `filesystem-read-ahead`, `read-only`, `read-write`, as
+/// for `disk.tune`.
+#[function]
+pub fn tuned(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    if !std::fs::metadata(&name).is_ok_and(|metadata| metadata.file_type().is_block_device()) {
+        let comment = format!("Changes to {name} cannot be applied. Not a block device.");
+        return Ok(StateReturn::failed(&name, comment).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Changes to {name} will be applied ")).into());
+    }
+    Ok(tuned_device(context, &name, kwargs)?.into())
+}
+
+fn tuned_device(context: &StateContext, name: &str, kwargs: Map) -> Result<StateReturn, CallError> {
+    let former = attributes_of(&context.call, name)?.unwrap_or_default();
+    let args = Args { positional: vec![name.into()], keyword: kwargs.clone() };
+    let current = context.call.call("disk.tune", args)?;
+    let Value::Map(current) = current else {
+        return Ok(StateReturn::failed(name, format!("Failed to modify block device {name}")));
+    };
+    let mut changes = Map::new();
+    for (key, value) in &kwargs {
+        let getter = match key.as_str() {
+            Some("read-ahead") => "getra",
+            Some("filesystem-read-ahead") => "getfra",
+            Some("read-only" | "read-write") => "getro",
+            _ => continue,
+        };
+        let (old, new) = (former.get(getter).cloned().unwrap_or_default(), current.get(getter).cloned());
+        let new = new.unwrap_or_default();
+        if old == new {
+            continue;
+        }
+        // `getro` is 1 for a device that is read only.
+        let shown = |now: &Value| match value {
+            Value::Bool(_) => ((now.to_string() == "1") != (key.as_str() == Some("read-write"))).into(),
+            _ => now.clone(),
+        };
+        changes.insert(key.clone(), format!("Changed from {} to {}", shown(&old), shown(&new)).into());
+    }
+    let comment = if changes.is_empty() {
+        format!("Block device {name} already in correct state")
+    } else {
+        format!("Block device {name} successfully modified ")
+    };
+    Ok(StateReturn::ok(name, comment).with_changes(changes))
+}
+
+/// Ensure that a block device has a file system of this type. One of another type is replaced; the arguments are those of
+/// `disk.format`.
+#[function]
+pub fn formatted(
+    context: &StateContext,
+    name: String,
+    #[default("ext4".into())] fs_type: String,
+    #[default(false)] force: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if !Path::new(&name).exists() {
+        return Ok(StateReturn::failed(&name, format!("{name} does not exist")).into());
+    }
+    let former = file_system(context, &name)?;
+    if former == fs_type {
+        return Ok(StateReturn::ok(&name, format!("{name} already formatted with {fs_type}")).into());
+    }
+    if context.call.minion.programs.find(&format!("mkfs.{fs_type}")).is_none() {
+        return Ok(StateReturn::failed(&name, format!("Invalid fs_type: {fs_type}")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("Changes to {name} will be applied ")).into());
+    }
+    let mut keyword = kwargs;
+    keyword.insert("force".into(), force.into());
+    let positional = vec![name.as_str().into(), fs_type.as_str().into()];
+    context.call.call("disk.format", Args { positional, keyword })?;
+    let current = file_system(context, &name)?;
+    if current != fs_type {
+        return Ok(StateReturn::failed(&name, format!("Failed to format {name}")).into());
+    }
+    let changes = map! {"new" => fs_type.as_str(), "old" => former};
+    let comment = format!("{name} has been formatted with {fs_type}");
+    Ok(StateReturn::ok(&name, comment).with_changes(changes).into())
+}
+
+/// Returns the type of the file system on a device, or an empty string.
+fn file_system(context: &StateContext, name: &str) -> Result<String, CallError> {
+    let words = ["blkid", "-o", "value", "-s", "TYPE"].map(str::to_owned).into_iter().chain([argument(name)?]);
+    Ok(run(&context.call, &words.collect::<Vec<_>>(), &[])?.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, applied, context_with};
+
+    #[test]
+    fn attributes_are_compared_with_those_before() {
+        let dump = |ro: u8, ra: u32| {
+            let flags = "--getro --getsz --getss --getpbsz --getiomin --getioopt --getalignoff --getmaxsect --getsize --getsize64 --getra --getfra";
+            let lines =
+                [ro.into(), 1, 1, 1, 1, 1, 1, 1, 1, 1, ra, 7].map(|number: u32| format!("| {number}\n")).concat();
+            format!("$ blockdev {flags} /dev/d\n{lines}")
+        };
+        for (options, flags, after, comment, changes) in [
+            (
+                map! {"read-ahead" => 1024},
+                "--setra 1024",
+                dump(1, 1024),
+                "Block device /dev/d successfully modified ",
+                map! {"read-ahead" => "Changed from 256 to 1024"},
+            ),
+            (
+                map! {"read-ahead" => 256},
+                "--setra 256",
+                dump(1, 256),
+                "Block device /dev/d already in correct state",
+                map! {},
+            ),
+            (
+                map! {"read-write" => true},
+                "--setrw",
+                dump(0, 256),
+                "Block device /dev/d successfully modified ",
+                map! {"read-write" => "Changed from False to True"},
+            ),
+            (
+                map! {"read-only" => true},
+                "--setro",
+                dump(1, 256),
+                "Block device /dev/d already in correct state",
+                map! {},
+            ),
+        ] {
+            let transcript = format!("{}{after}$ blockdev {flags} /dev/d\n", dump(1, 256));
+            let context = brine_testing::state_context(false, context_with(map! {}, Scripted::new(&transcript)));
+            let report = tuned_device(&context, "/dev/d", options).unwrap();
+            assert_eq!((report.result, &*report.comment, report.changes), (Some(true), comment, changes));
+        }
+        let report = applied("blockdev.tuned", map! {"name" => "/etc/hostname"}, false, "");
+        assert_eq!(report.comment, "Changes to /etc/hostname cannot be applied. Not a block device.");
+    }
+
+    #[test]
+    fn file_systems_are_created_where_they_are_missing() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        for (name, test, transcript, result, comment, last) in [
+            ("/none", false, "", Some(false), "/none does not exist", ""),
+            (
+                &path,
+                false,
+                "$ blkid -o value -s TYPE PATH\n| ext4",
+                Some(true),
+                "PATH already formatted with ext4",
+                "blkid -o value -s TYPE PATH",
+            ),
+            (
+                &path,
+                false,
+                "$ blkid -o value -s TYPE PATH\n= 2",
+                Some(false),
+                "Invalid fs_type: ext4",
+                "blkid -o value -s TYPE PATH",
+            ),
+            (
+                &path,
+                true,
+                "$ blkid -o value -s TYPE PATH\n= 2\n$ mkfs.ext4",
+                None,
+                "Changes to PATH will be applied ",
+                "blkid -o value -s TYPE PATH",
+            ),
+            (
+                &path,
+                false,
+                "$ blkid -o value -s TYPE PATH\n| xfs\n$ blkid -o value -s TYPE PATH\n| ext4\n$ mkfs.ext4\n$ mkfs -t ext4 -i 512 PATH\n$ sync",
+                Some(true),
+                "PATH has been formatted with ext4",
+                "blkid -o value -s TYPE PATH",
+            ),
+            (
+                &path,
+                false,
+                "$ blkid -o value -s TYPE PATH\n= 2\n$ mkfs.ext4\n$ mkfs -t ext4 -i 512 PATH\n= 1\n$ sync",
+                Some(false),
+                "Failed to format PATH",
+                "blkid -o value -s TYPE PATH",
+            ),
+        ] {
+            let keyword = map! {"name" => name, "inode_size" => 512};
+            let report = applied("blockdev.formatted", keyword, test, &transcript.replace("PATH", &path));
+            assert_eq!((report.result, report.comment), (result, comment.replace("PATH", &path)));
+            assert_eq!(report.ran.lines().last().unwrap_or_default(), last.replace("PATH", &path));
+            let changed = report.changes.get("old").map(ToString::to_string);
+            assert_eq!(changed, (comment.contains("has been")).then(|| "xfs".to_owned()));
+        }
+    }
+}
