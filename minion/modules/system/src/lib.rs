@@ -13,6 +13,7 @@ pub(crate) mod iptables;
 pub(crate) mod keyboard;
 pub(crate) mod kmod;
 pub(crate) mod locale;
+pub(crate) mod lvm;
 pub(crate) mod mount;
 pub(crate) mod network;
 pub(crate) mod ps;
