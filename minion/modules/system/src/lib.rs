@@ -7,6 +7,7 @@ pub(crate) mod blockdev;
 pub(crate) mod cron;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;
+pub(crate) mod extfs;
 pub(crate) mod gpg;
 pub(crate) mod group;
 pub(crate) mod iptables;
@@ -27,6 +28,7 @@ pub(crate) mod sysfs;
 pub(crate) mod system;
 pub(crate) mod timezone;
 pub mod user;
+pub(crate) mod xfs;
 
 #[cfg(test)]
 mod testing;

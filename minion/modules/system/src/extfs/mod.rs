@@ -1,0 +1,331 @@
+//! `extfs`: file systems of the types ext2, ext3 and ext4.
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `extfs`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("extfs", [mkfs, tune, attributes, blocks, dump]);
+
+/// The arguments of `extfs.mkfs` with their flags of `mke2fs`.
+const MKFS: &[(&str, &str)] = &[
+    ("block_size", "-b"),
+    ("check", "-c"),
+    ("direct", "-D"),
+    ("ext_opts", "-E"),
+    ("fragment_size", "-f"),
+    ("force", "-F"),
+    ("blocks_per_group", "-g"),
+    ("number_of_groups", "-G"),
+    ("bytes_per_inode", "-i"),
+    ("inode_size", "-I"),
+    ("journal", "-j"),
+    ("journal_opts", "-J"),
+    ("blocks_file", "-l"),
+    ("label", "-L"),
+    ("reserved", "-m"),
+    ("last_dir", "-M"),
+    ("test", "-n"),
+    ("number_of_inodes", "-N"),
+    ("creator_os", "-o"),
+    ("opts", "-O"),
+    ("revision", "-r"),
+    ("super", "-S"),
+    ("usage_type", "-T"),
+    ("uuid", "-U"),
+    ("cluster_size", "-C"),
+    ("root_directory", "-d"),
+    ("errors_behavior", "-e"),
+];
+/// The arguments of `extfs.tune` with their flags of `tune2fs`.
+const TUNE: &[(&str, &str)] = &[
+    ("max", "-c"),
+    ("count", "-C"),
+    ("error", "-e"),
+    ("extended_opts", "-E"),
+    ("force", "-f"),
+    ("group", "-g"),
+    ("interval", "-i"),
+    ("journal", "-j"),
+    ("journal_opts", "-J"),
+    ("label", "-L"),
+    ("last_dir", "-M"),
+    ("opts", "-o"),
+    ("feature", "-O"),
+    ("mmp_check", "-p"),
+    ("reserved", "-r"),
+    ("reserved_percentage", "-m"),
+    ("quota_opts", "-Q"),
+    ("time", "-T"),
+    ("user", "-u"),
+    ("uuid", "-U"),
+];
+/// How the lines of `mke2fs` begin that only report progress.
+const PROGRESS: &[&str] = &[
+    "mke2fs",
+    "Discarding device blocks",
+    "Allocating group tables",
+    "Writing inode tables",
+    "Creating journal",
+    "Writing superblocks",
+];
+
+/// Create a file system of a type on a device, and return the lines about it; with `full_return` the result of the
+/// program with them as `comment`.
+///
+/// Further arguments are options of `mke2fs`: `block_size`, `check`, `direct`, `ext_opts`, `fragment_size`, `force`,
+/// `blocks_per_group`, `number_of_groups`, `bytes_per_inode`, `inode_size`, `journal`, `journal_opts`, `blocks_file`,
+/// `label`, `reserved`, `last_dir`, `test`, `number_of_inodes`, `creator_os`, `opts`, `revision`, `super`, `usage_type`,
+/// `uuid`, `cluster_size`, `root_directory` and `errors_behavior`. True sets an option without a value.
+///
+/// CLI Example:
+///
+///     salt '*' extfs.mkfs /dev/sda1 fs_type=ext4 opts='acl,noexec'
+#[function]
+pub fn mkfs(
+    context: &Context,
+    device: String,
+    fs_type: String,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["mke2fs".into(), "-F".into(), "-t".into(), argument(&fs_type)?];
+    words.extend(options(MKFS, &kwargs));
+    words.push(argument(&device)?);
+    let is_shown = |line: &str| !line.is_empty() && !PROGRESS.iter().any(|start| line.starts_with(start));
+    changed(context, &words, full_return, is_shown)
+}
+
+/// Set parameters of a file system, and return the output; with `full_return` the result of the program with it as
+/// `comment`.
+///
+/// Further arguments are options of `tune2fs`: `max`, `count`, `error`, `extended_opts`, `force`, `group`, `interval`,
+/// `journal`, `journal_opts`, `label`, `last_dir`, `opts`, `feature`, `mmp_check`, `reserved`, `reserved_percentage`,
+/// `quota_opts`, `time`, `user` and `uuid`. True sets an option without a value.
+///
+/// CLI Example:
+///
+///     salt '*' extfs.tune /dev/sda1 force=True label=wildstallyns opts='acl,noexec'
+#[function]
+pub fn tune(
+    context: &Context,
+    device: String,
+    #[default(false)] full_return: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = vec!["tune2fs".to_owned()];
+    words.extend(options(TUNE, &kwargs));
+    words.push(argument(&device)?);
+    changed(context, &words, full_return, |_| true)
+}
+
+/// Return the attributes of a file system, as reported by `dumpe2fs`; `args` are flags of it.
+///
+/// CLI Example:
+///
+///     salt '*' extfs.attributes /dev/sda1
+#[function]
+pub fn attributes(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+    Ok(dumped(context, &device, args.as_deref())?.0.into())
+}
+
+/// Return the block groups of a file system, as reported by `dumpe2fs`; `args` are flags of it.
+///
+/// CLI Example:
+///
+///     salt '*' extfs.blocks /dev/sda1
+#[function]
+pub fn blocks(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+    Ok(dumped(context, &device, args.as_deref())?.1.into())
+}
+
+/// Return the attributes and block groups of a file system, as reported by `dumpe2fs`; `args` are flags of it.
+///
+/// CLI Example:
+///
+///     salt '*' extfs.dump /dev/sda1
+#[function]
+pub fn dump(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+    let (attributes, blocks) = dumped(context, &device, args.as_deref())?;
+    Ok(map! {"attributes" => attributes, "blocks" => blocks}.into())
+}
+
+/// Returns the flags of these arguments, each with its value unless that is True.
+fn options(known: &[(&str, &str)], kwargs: &Map) -> Vec<String> {
+    let mut words = Vec::new();
+    for (key, value) in kwargs {
+        let Some((_, flag)) = known.iter().find(|(name, _)| key.as_str() == Some(name)) else { continue };
+        words.push((*flag).to_owned());
+        let value = value.to_string();
+        if !value.eq_ignore_ascii_case("true") {
+            words.push(value);
+        }
+    }
+    words
+}
+
+/// Runs a program that changes a file system, and returns the lines of its output that are shown.
+fn changed(context: &Context, words: &[String], full_return: bool, is_shown: impl Fn(&str) -> bool) -> CallResult {
+    let output = run(context, words, &[("LC_ALL", "C")])?;
+    let text = format!("{}\n{}", output.stdout, output.stderr);
+    let lines: Value = text.lines().filter(|line| is_shown(line)).collect();
+    if !full_return {
+        return Ok(lines);
+    }
+    Ok(map! {
+        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
+        "comment" => lines,
+    }
+    .into())
+}
+
+/// Parses the output of `dumpe2fs`: the attributes, and the block groups.
+fn dumped(context: &Context, device: &str, args: Option<&str>) -> Result<(Map, Map), CallError> {
+    let mut words = vec!["dumpe2fs".to_owned(), argument(device)?];
+    if let Some(flags) = args.filter(|flags| !flags.is_empty()) {
+        if !flags.chars().all(|flag| flag.is_ascii_alphabetic()) {
+            return Err(CallError::Execution(format!("args is invalid: expected flags of dumpe2fs, got {flags}")));
+        }
+        words.push(format!("-{flags}"));
+    }
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("reading the file system failed: {}", output.stderr)));
+    }
+    let (mut attributes, mut blocks) = (Map::new(), Map::new());
+    let mut group: Option<(Value, Group)> = None;
+    for line in output.stdout.lines().filter(|line| !line.is_empty() && !line.starts_with("dumpe2fs")) {
+        let is_group = line.starts_with("Group") && !line.starts_with("Group descriptor size");
+        match &mut group {
+            _ if is_group => {
+                let next = Group::read(line);
+                if let Some((name, group)) = group.replace((format!("Group {}", next.number).into(), next)) {
+                    blocks.insert(name, group.into());
+                }
+            }
+            Some((_, group)) => group.add(line),
+            None => {
+                let Some((name, value)) = line.split_once(':') else { continue };
+                let value = match name {
+                    "Filesystem features" => value.split_whitespace().collect(),
+                    _ => value.trim().into(),
+                };
+                attributes.insert(name.into(), value);
+            }
+        }
+    }
+    blocks.extend(group.map(|(name, group)| (name, group.into())));
+    Ok((attributes, blocks))
+}
+
+/// A block group.
+struct Group {
+    number: String,
+    range: String,
+    extra: Vec<String>,
+    free: Vec<(&'static str, Value)>,
+}
+
+impl Group {
+    /// Parses the first line of a group, such as `Group 0: (Blocks 1-8192) csum 0x19ee [ITABLE_ZEROED]`.
+    fn read(line: &str) -> Self {
+        let plain: String = line.chars().filter(|c| !":()[]".contains(*c)).collect();
+        let mut words = plain.split_whitespace().skip(1).map(str::to_owned);
+        let (number, range) = (words.next().unwrap_or_default(), words.nth(1).unwrap_or_default());
+        Group { number, range, extra: Vec::new(), free: Vec::new() }
+    }
+
+    fn add(&mut self, line: &str) {
+        let line = line.trim();
+        let list = |rest: &str| rest.trim().split(", ").collect::<Value>();
+        match (line.strip_prefix("Free blocks:"), line.strip_prefix("Free inodes:")) {
+            (Some(rest), _) => self.free.push(("free blocks", list(rest))),
+            (_, Some(rest)) => self.free.push(("free inodes", list(rest))),
+            _ => self.extra.push(line.to_owned()),
+        }
+    }
+}
+
+impl From<Group> for Value {
+    fn from(group: Group) -> Self {
+        let mut about = map! {"group" => group.number, "range" => group.range, "extra" => group.extra};
+        about.extend(group.free.into_iter().map(|(name, value)| (name.into(), value)));
+        about.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by e2fsprogs 1.47.0.
+    #[test]
+    fn file_systems_are_created_and_described() {
+        let programs = Scripted::new(
+            "
+            $ mke2fs -F -t ext4 -L lab -b 1024 -j /dev/loop0
+            | Discarding device blocks: done
+            | Creating filesystem with 16384 1k blocks and 4096 inodes
+            | Filesystem UUID: e0345353-26f2-4c37-ae4e-6151aa4fa430
+            | Superblock backups stored on blocks:
+            | \t8193
+            |
+            | Allocating group tables: done
+            | Writing inode tables: done
+            | Creating journal (1024 blocks): done
+            | Writing superblocks and filesystem accounting information: done
+            ! mke2fs 1.47.0 (5-Feb-2023)
+            $ tune2fs -c -1 -L 'my label' /dev/loop0
+            | tune2fs 1.47.0 (5-Feb-2023)
+            | Setting maximal mount count to -1
+            $ dumpe2fs /dev/loop0
+            | Filesystem volume name:   lab
+            | Filesystem features:      has_journal ext_attr
+            | Group descriptor size:    64
+            | Inode size:\t          256
+            | Check interval:           0 (<none>)
+            |
+            | Group 0: (Blocks 1-8192) csum 0x19ee [ITABLE_ZEROED]
+            |   Primary superblock at 1, Group descriptors at 2-2
+            |   7021 free blocks, 2037 free inodes, 2 directories, 2037 unused inodes
+            |   Free blocks: 1172-8192
+            |   Free inodes: 12-2048
+            | Group 1: (Blocks 8193-16383) csum 0x9ceb [INODE_UNINIT, ITABLE_ZEROED]
+            |   Free blocks: 9346-16383, 16385
+            |   Free inodes: 2049-4096
+            $ dumpe2fs /dev/loop0 -h
+            | Filesystem volume name:   lab
+            $ dumpe2fs /dev/none
+            ! dumpe2fs: No such file or directory while trying to open /dev/none
+            = 1
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("extfs.mkfs", list!["/dev/loop0", "ext4"], map! {"label" => "lab", "block_size" => 1024, "journal" => true, "colour" => 1}),
+            ("extfs.mkfs", list!["/dev/loop0", "-x"], map! {}),
+            ("extfs.tune", list!["/dev/loop0"], map! {"max" => -1, "label" => "my label", "full_return" => true}),
+            ("extfs.dump", list!["/dev/loop0"], map! {}),
+            ("extfs.attributes", list!["/dev/loop0", "h"], map! {}),
+            ("extfs.attributes", list!["/dev/loop0", "h /x"], map! {}),
+            ("extfs.blocks", list!["/dev/loop0", "h"], map! {}),
+            ("extfs.blocks", list!["/dev/none"], map! {}),
+        ]), @r#"
+        extfs.mkfs: ["Creating filesystem with 16384 1k blocks and 4096 inodes", "Filesystem UUID: e0345353-26f2-4c37-ae4e-6151aa4fa430", "Superblock backups stored on blocks:", "\t8193"]
+        extfs.mkfs: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        extfs.tune: {"pid": 1, "retcode": 0, "stdout": "tune2fs 1.47.0 (5-Feb-2023)\nSetting maximal mount count to -1", "stderr": "", "comment": ["tune2fs 1.47.0 (5-Feb-2023)", "Setting maximal mount count to -1"]}
+        extfs.dump: {"attributes": {"Filesystem volume name": "lab", "Filesystem features": ["has_journal", "ext_attr"], "Group descriptor size": "64", "Inode size": "256", "Check interval": "0 (<none>)"}, "blocks": {"Group 0": {"group": "0", "range": "1-8192", "extra": ["Primary superblock at 1, Group descriptors at 2-2", "7021 free blocks, 2037 free inodes, 2 directories, 2037 unused inodes"], "free blocks": ["1172-8192"], "free inodes": ["12-2048"]}, "Group 1": {"group": "1", "range": "8193-16383", "extra": [], "free blocks": ["9346-16383", "16385"], "free inodes": ["2049-4096"]}}}
+        extfs.attributes: {"Filesystem volume name": "lab"}
+        extfs.attributes: ERROR: args is invalid: expected flags of dumpe2fs, got h /x
+        extfs.blocks: {}
+        extfs.blocks: ERROR: reading the file system failed: dumpe2fs: No such file or directory while trying to open /dev/none
+        "#);
+    }
+}
